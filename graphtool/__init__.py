@@ -1,0 +1,1 @@
+"""graphtool: a command-line compiler for machine-learning graphs."""

@@ -1,0 +1,101 @@
+"""Reads the text of a dimension: a recursive-descent parser over a handful of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from graphtool.errors import InputError
+from graphtool.symbolic import Dim, floordiv, maximum, minimum, mod
+
+_TOKEN = re.compile(r"\s*(\d+|//|[-+*%(),]|[^\s\-+*/%(),]+)")
+_DEPTH = 100
+
+
+def parse(source: str, table: Mapping[str, Dim]) -> Dim:
+    """The dimension that `symbolic.text` printed; names come from `table`.
+
+    Raises InputError GT0311 for anything but integers, known names, + - * // % min max and
+    parentheses. Nothing is evaluated as Python.
+    """
+    return _Parser(source, table).parse()
+
+
+class _Parser:
+    def __init__(self, source: str, table: Mapping[str, Dim]) -> None:
+        self.source, self.table = source, table
+        self.tokens: list[str] = []
+        self.at = self.depth = 0
+        end = 0
+        while end < len(source.rstrip()):
+            match = _TOKEN.match(source, end)
+            if match is None:
+                raise self.fault()
+            self.tokens.append(match[1])
+            end = match.end()
+
+    def fault(self) -> InputError:
+        return InputError("GT0311", f"cannot read the dimension {self.source!r}",
+                          hint=f"known symbols: {', '.join(self.table) or 'none'}")
+
+    def parse(self) -> Dim:
+        value = self.sum()
+        if self.at != len(self.tokens):
+            raise self.fault()
+        return value
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self, token: str) -> bool:
+        if self.peek() == token:
+            self.at += 1
+            return True
+        return False
+
+    def need(self, token: str) -> None:
+        if not self.take(token):
+            raise self.fault()
+
+    def sum(self) -> Dim:
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise self.fault()
+        value = -self.term() if self.take("-") else self.term()
+        while self.peek() in ("+", "-"):
+            if self.take("+"):
+                value = value + self.term()
+            else:
+                self.need("-")
+                value = value - self.term()
+        self.depth -= 1
+        return value
+
+    def term(self) -> Dim:
+        value = self.atom()
+        while (op := self.peek()) in ("*", "//", "%"):
+            self.at += 1
+            right = self.atom()
+            if op != "*" and isinstance(right, int) and right <= 0:
+                raise self.fault()
+            value = {"*": lambda a, b: a * b, "//": floordiv, "%": mod}[op](value, right)
+        return value
+
+    def atom(self) -> Dim:
+        token = self.peek()
+        self.at += 1
+        if token == "(":
+            value = self.sum()
+            self.need(")")
+            return value
+        if token in ("min", "max") and self.take("("):
+            first = self.sum()
+            self.need(",")
+            second = self.sum()
+            self.need(")")
+            return minimum(first, second) if token == "min" else maximum(first, second)
+        if token.isdigit():
+            return int(token)
+        if token in self.table:
+            return self.table[token]
+        raise self.fault()

@@ -1,0 +1,92 @@
+"""The table of element types: one row each. A row is the only place that knows a type's facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import ml_dtypes
+import numpy as np
+
+from graphtool.errors import InputError
+
+Kind = Literal["float", "int", "uint", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One element type: its long and short names, numpy's type, C's type, size and kind."""
+
+    name: str
+    short: str
+    numpy: np.dtype
+    c: str
+    bits: int
+    kind: Kind
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory; types below 8 bits take a whole byte unpacked."""
+        return max(1, self.bits // 8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __repr__(self) -> str:
+        return self.short
+
+
+def _row(name: str, short: str, numpy: object, c: str, bits: int, kind: Kind) -> DType:
+    return DType(name, short, np.dtype(numpy), c, bits, kind)  # type: ignore[call-overload]
+
+
+TABLE: tuple[DType, ...] = (
+    float64 := _row("float64", "f64", np.float64, "double", 64, "float"),
+    float32 := _row("float32", "f32", np.float32, "float", 32, "float"),
+    float16 := _row("float16", "f16", np.float16, "uint16_t", 16, "float"),
+    bfloat16 := _row("bfloat16", "bf16", ml_dtypes.bfloat16, "uint16_t", 16, "float"),
+    float8e4m3fn := _row("float8e4m3fn", "f8e4m3fn", ml_dtypes.float8_e4m3fn, "uint8_t", 8, "float"),
+    float8e4m3fnuz := _row(
+        "float8e4m3fnuz", "f8e4m3fnuz", ml_dtypes.float8_e4m3fnuz, "uint8_t", 8, "float"),
+    float8e5m2 := _row("float8e5m2", "f8e5m2", ml_dtypes.float8_e5m2, "uint8_t", 8, "float"),
+    float8e5m2fnuz := _row(
+        "float8e5m2fnuz", "f8e5m2fnuz", ml_dtypes.float8_e5m2fnuz, "uint8_t", 8, "float"),
+    float8e8m0 := _row("float8e8m0", "f8e8m0", ml_dtypes.float8_e8m0fnu, "uint8_t", 8, "float"),
+    float4e2m1 := _row("float4e2m1", "f4e2m1", ml_dtypes.float4_e2m1fn, "uint8_t", 4, "float"),
+    int64 := _row("int64", "i64", np.int64, "int64_t", 64, "int"),
+    int32 := _row("int32", "i32", np.int32, "int32_t", 32, "int"),
+    int16 := _row("int16", "i16", np.int16, "int16_t", 16, "int"),
+    int8 := _row("int8", "i8", np.int8, "int8_t", 8, "int"),
+    int4 := _row("int4", "i4", ml_dtypes.int4, "int8_t", 4, "int"),
+    int2 := _row("int2", "i2", ml_dtypes.int2, "int8_t", 2, "int"),
+    uint64 := _row("uint64", "u64", np.uint64, "uint64_t", 64, "uint"),
+    uint32 := _row("uint32", "u32", np.uint32, "uint32_t", 32, "uint"),
+    uint16 := _row("uint16", "u16", np.uint16, "uint16_t", 16, "uint"),
+    uint8 := _row("uint8", "u8", np.uint8, "uint8_t", 8, "uint"),
+    uint4 := _row("uint4", "u4", ml_dtypes.uint4, "uint8_t", 4, "uint"),
+    uint2 := _row("uint2", "u2", ml_dtypes.uint2, "uint8_t", 2, "uint"),
+    bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool"),
+)
+BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
+BY_NUMPY = {row.numpy: row for row in TABLE}
+
+
+def dtype(name: str) -> DType:
+    """The row called `name` (long or short). Raises InputError GT0301 for an unknown name."""
+    if name not in BY_NAME:
+        known = " ".join(row.short for row in TABLE)
+        raise InputError("GT0301", f"unknown element type {name!r}", hint=f"one of {known}")
+    return BY_NAME[name]
+
+
+def of_numpy(numpy_type: np.dtype) -> DType:
+    """The row of a numpy type. Raises InputError GT0302 for types such as object or complex."""
+    row = BY_NUMPY.get(np.dtype(numpy_type))
+    if row is None:
+        raise InputError("GT0302", f"numpy type {numpy_type} has no counterpart here")
+    return row

@@ -1,0 +1,77 @@
+"""The error tree. Every error has a code, and says what was expected, what came, and where.
+
+    GraphtoolError
+    ├── UsageError         exit 2   the command line or an argument is wrong
+    ├── InputError         exit 3   a file or a value that came in is bad
+    │   └── TypeMismatch            operands that do not fit an operation
+    ├── UnsupportedError   exit 4   the model needs what this tool does not have; lists everything
+    ├── CompilerError      exit 5   the C compiler is missing or failed
+    └── InternalError      exit 70  a fault of graphtool itself
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GraphtoolError(Exception):
+    """Base of all. `code` is `GTnnnn`; `where` names the place; `hint` says what to do."""
+
+    exit_code = 70
+
+    def __init__(self, code: str, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.where, self.hint = code, message, where, hint
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        lines += [f"  at {line}" for line in self.where.splitlines()]
+        lines += [f"  help: {line}" for line in self.hint.splitlines()]
+        return "\n".join(lines)
+
+
+class UsageError(GraphtoolError):
+    exit_code = 2
+
+
+class InputError(GraphtoolError):
+    exit_code = 3
+
+
+class TypeMismatch(InputError):
+    """Operands that an operation cannot take; raised by `infer`."""
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """One thing that is missing: its name (`aten.fft_fft`), why, and each place it occurs."""
+
+    name: str
+    reason: str
+    places: tuple[str, ...] = ()
+
+
+class UnsupportedError(GraphtoolError):
+    """Everything unsupported at once: `items` with counts and places."""
+
+    exit_code = 4
+
+    def __init__(self, code: str, message: str, items: tuple[Unsupported, ...] = (),
+                 *, where: str = "", hint: str = "") -> None:
+        super().__init__(code, message, where=where, hint=hint)
+        self.items = items
+
+    def __str__(self) -> str:
+        rows = [f"  {len(i.places) or 1} × {i.name}: {i.reason}"
+                + "".join(f"\n      {p}" for p in i.places[:5])
+                + (f"\n      and {len(i.places) - 5} more" if len(i.places) > 5 else "")
+                for i in self.items]
+        return "\n".join([super().__str__(), *rows])
+
+
+class CompilerError(GraphtoolError):
+    exit_code = 5
+
+
+class InternalError(GraphtoolError):
+    exit_code = 70

@@ -1,0 +1,92 @@
+"""Writing and reading artifacts: atomic writes, canonical JSON, one clear error for a bad file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from graphtool.errors import InputError
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes its name only when all of it is on disk.
+
+    Raises InputError GT0330 when it cannot be written (no such folder, full disk).
+    """
+    temp = None
+    try:
+        fd, temp = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(fd, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temp, 0o666 & ~_umask())
+        os.replace(temp, path)
+        temp = None
+    except OSError as error:
+        raise InputError("GT0330", f"cannot write: {error.strerror or error}",
+                         where=str(path)) from error
+    finally:
+        if temp is not None and os.path.exists(temp):
+            os.unlink(temp)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    with atomic(path) as file:
+        file.write(data)
+
+
+def compact(x: Any) -> str:
+    """One line of JSON in the order given; the same value gives the same text."""
+    return json.dumps(x, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)
+
+
+def tagged_float(x: float) -> float | str:
+    """A float that JSON can hold: NaN and the infinities become `"nan"`, `"inf"`, `"-inf"`."""
+    if math.isfinite(x):
+        return x
+    return "nan" if math.isnan(x) else ("inf" if x > 0 else "-inf")
+
+
+def read_json(data: bytes | str, where: str) -> Any:
+    """Parse JSON strictly: no duplicate keys, no NaN tokens. Raises InputError GT0331."""
+    try:
+        return json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError("GT0331", f"not a JSON artifact, or cut short: {error}",
+                         where=where) from error
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        seen: set[str] = set()
+        twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} stands twice")
+    return out
+
+
+def _no_constant(token: str) -> Callable[[], None]:
+    raise ValueError(f"{token} is not JSON")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raises InputError GT0332 where there is no such file or it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError("GT0332", f"cannot read: {error.strerror or error}",
+                         where=str(path)) from error

@@ -1,0 +1,1 @@
+"""The typed SSA graph: data, ops, tracing, verification, text and files."""

@@ -1,0 +1,111 @@
+"""The graph IR: five frozen records that hold data and do nothing. Functions elsewhere act on them.
+
+A `Value` is an identity: it is defined by one graph input or one node output. Constants are nodes
+of the op `constant`, so a Graph is closed: everything it needs stands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from graphtool.dtypes import DType
+from graphtool.symbolic import Dim, Symbol, text
+
+if TYPE_CHECKING:
+    from graphtool.ir.op import Op
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type and shape; a dimension is an int or a Poly over the module's symbols."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.short}[{','.join(map(text, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One tensor in the graph. `hint` is its wished-for name; files make it unique."""
+
+    type: TensorType
+    hint: str
+
+
+Operand = Union[Value, int, float, bool, None]
+"""A literal takes its type from the other operands; `None` is an optional operand left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One application of an op. `where` names an entry of the module's table of locations."""
+
+    op: Op
+    inputs: tuple[Operand, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Nodes that one kernel computes: `root` is the value it is named after."""
+
+    root: Value
+    members: tuple[Node, ...]
+    kind: str  # "nest" | "template"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Closed: every operand is an input or the output of an earlier node."""
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    groups: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a node came from: `mlp.py:9 MLP.forward` and the line's text, or an ONNX node's name."""
+
+    at: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """A graph with what surrounds it. `donations` pairs (output, input) that share one buffer."""
+
+    graph: Graph
+    output_names: tuple[str, ...]
+    symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    locations: Mapping[str, Location] = field(default_factory=dict)
+    donations: tuple[tuple[int, int], ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def producers(graph: Graph) -> dict[Value, Node]:
+    """Which node defines each value; graph inputs are absent."""
+    return {v: node for node in graph.nodes for v in node.outputs}
+
+
+def use_counts(graph: Graph) -> dict[Value, int]:
+    """How often each value is read, graph outputs included."""
+    counts: dict[Value, int] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                counts[x] = counts.get(x, 0) + 1
+    for v in graph.outputs:
+        counts[v] = counts.get(v, 0) + 1
+    return counts

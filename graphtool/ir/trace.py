@@ -1,0 +1,328 @@
+"""Building and walking graphs: `call` (what an op does when called), `Builder`, `Tracer`, `replay`.
+
+One loop serves all: `replay` evaluates, rebuilds, differentiates and lowers, by what `apply` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, InternalError, TypeMismatch
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.op import OPS, Op, complete_attrs
+from graphtool.symbolic import Dim
+from graphtool.weights import Weight, weight
+
+Array = np.ndarray[Any, Any]
+Literal = (int, float, bool)
+
+
+class Operators:
+    """Python's operators as ops, for whatever stands for a tensor (Tracer, Pattern)."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return OPS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return OPS["add"](self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return OPS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return OPS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return OPS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return OPS["mul"](self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return OPS["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return OPS["div"](other, self)
+
+    def __neg__(self) -> Any:
+        return OPS["neg"](self)
+
+
+class Tracer(Operators):
+    """A value under construction: ops called on it are recorded in its builder."""
+
+    __slots__ = ("builder", "value")
+
+    def __init__(self, value: Value, builder: Builder) -> None:
+        self.value, self.builder = value, builder
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.type.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.value.hint}: {self.value.type}"
+
+
+def call(op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """What `op(...)` does: a Pattern matches, a Tracer records, arrays evaluate."""
+    for x in operands:
+        if isinstance(x, Tracer):
+            return x.builder.emit(op, operands, attrs)
+        if hasattr(x, "match_pattern"):
+            return x.match_pattern(op, operands, attrs)
+    return evaluate(op, operands, complete_attrs(op, attrs))
+
+
+def like(x: Any, op: Op, **attrs: Any) -> Any:
+    """Call an op that has no operands in the mode of x: recorded for a Tracer, else evaluated."""
+    return x.builder.emit(op, (), attrs) if isinstance(x, Tracer) else call(op, (), attrs)
+
+
+def evaluate(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
+    if op.eval is not None:
+        return op.eval(*operands, **attrs)
+    if op.decompose is None:
+        raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
+    return op.decompose(*operands, **attrs)
+
+
+class Builder:
+    """Collects the nodes of one graph. `scope` says after what the next nodes are named."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.made: dict[Value, Node] = {}
+        self.prefix = ""
+        self.where = ""
+        self.constants: dict[tuple[str, str, Any], Value] = {}
+
+    def input(self, type: TensorType, hint: str) -> Tracer:
+        return Tracer(Value(type, hint), self)
+
+    def constant(self, array: Array | Weight, hint: str = "", param: bool = False) -> Tracer:
+        """A constant; equal contents under equal names give one node."""
+        w = array if isinstance(array, Weight) else weight(np.asarray(array))
+        hint = hint or (f"{self.prefix}.constant" if self.prefix else "constant")
+        key = (w.digest, w.dtype.name, w.shape if not param else hint)
+        if key not in self.constants:
+            node = Node(OPS["constant"], (), complete_attrs(
+                OPS["constant"], {"data": w, "param": param}),
+                (Value(TensorType(w.dtype, w.shape), hint),), self.where)
+            self.add(node)
+            self.constants[key] = node.outputs[0]
+        return Tracer(self.constants[key], self)
+
+    def add(self, node: Node) -> None:
+        self.nodes.append(node)
+        for v in node.outputs:
+            self.made[v] = node
+
+    def operand(self, x: Any) -> Operand:
+        if isinstance(x, Tracer):
+            return x.value
+        if x is None or isinstance(x, (Literal, Value)):
+            return x
+        if isinstance(x, np.generic) and x.ndim == 0 and x.dtype.kind in "fiub":
+            return x.item()  # type: ignore[no-any-return]
+        if isinstance(x, np.ndarray):
+            return self.constant(x).value
+        raise InternalError("GT7003", f"{type(x).__name__} cannot be an operand")
+
+    def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        """Record one node; returns its output Tracer, or a tuple of them."""
+        inputs = tuple(self.operand(x) for x in operands)
+        attrs = complete_attrs(op, attrs)
+        types = infer(op, inputs, attrs, self.where or self.prefix)
+        hint = hint or (f"{self.prefix}.{op.name}" if self.prefix else op.name)
+        several = isinstance(types, tuple)
+        outputs = tuple(Value(t, hint if i == 0 else f"{hint}.{i}")
+                        for i, t in enumerate(types if isinstance(types, tuple) else (types,)))
+        self.add(Node(op, inputs, attrs, outputs, self.where))
+        tracers = tuple(Tracer(v, self) for v in outputs)
+        return tracers if several else tracers[0]
+
+    @contextmanager
+    def scope(self, prefix: str, where: str = "") -> Iterator[None]:
+        """Within: nodes are named `prefix.op` and belong to the location `where`."""
+        saved = self.prefix, self.where
+        self.prefix, self.where = prefix, where
+        try:
+            yield
+        finally:
+            self.prefix, self.where = saved
+
+    def rename(self, value: Value, hint: str) -> Value:
+        """Give a value made here another name; only sound before anything else reads it."""
+        node = self.made.pop(value)
+        renamed = Value(value.type, hint)
+        outputs = tuple(renamed if v is value else v for v in node.outputs)
+        new = Node(node.op, node.inputs, node.attrs, outputs, node.where)
+        at = len(self.nodes) - 1
+        while self.nodes[at] is not node:
+            at -= 1
+        self.nodes[at] = new
+        for v in outputs:
+            self.made[v] = new
+        for key, v in self.constants.items():
+            if v is value:
+                self.constants[key] = renamed
+        return renamed
+
+
+def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str = "") -> Any:
+    """Types of the outputs. A TypeMismatch gains the place and the producers' names and types."""
+    types = [x.type if isinstance(x, Value) else x for x in inputs]
+    try:
+        return op.infer(*types, **attrs)
+    except InputError as error:
+        rows = [f"{x.hint}: {x.type}" for x in inputs if isinstance(x, Value)]
+        where = "\n".join(s for s in (where, error.where, *rows) if s)
+        raise type(error)(error.code, f"{op.name}: {error.message}", where=where,
+                          hint=error.hint) from None
+    except TypeError as error:
+        _check_arity(op, len(inputs))
+        raise TypeMismatch("GT0404", f"{op.name}: {error}", where=where) from error
+
+
+def _check_arity(op: Op, count: int) -> None:
+    fixed = [p for p in op.operands if p.kind is not p.VAR_POSITIONAL]
+    needed = sum(p.default is p.empty for p in fixed)
+    most = len(fixed) if len(fixed) == len(op.operands) else count
+    if not needed <= count <= most:
+        raise TypeMismatch("GT0405", f"{op.name} takes {needed} operands, {count} given")
+
+
+Apply = Callable[..., Sequence[Any]]
+
+
+def replay(graph: Graph, args: Sequence[Any], apply: Apply,
+           done: Callable[[Value], None] | None = None) -> list[Any]:
+    """The one traversal: run `apply(node, *operands) → results` over the nodes in order.
+
+    `args` stand for the inputs. With `done`, a value is dropped, and reported, after its last use.
+    """
+    env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
+    last = _last_uses(graph) if done else {}
+    for node in graph.nodes:
+        results = apply(node, *[env[x] if isinstance(x, Value) else x for x in node.inputs])
+        env.update(zip(node.outputs, results, strict=True))
+        for v in last.get(node, ()) if done else ():
+            del env[v]
+            done(v)
+    return [env[v] for v in graph.outputs]
+
+
+def _last_uses(graph: Graph) -> dict[Node, list[Value]]:
+    """The values each node is the last to read (or defines in vain)."""
+    kept = set(graph.outputs)
+    last: dict[Value, Node] = {}
+    for node in graph.nodes:
+        for x in (*node.inputs, *node.outputs):
+            if isinstance(x, Value):
+                last[x] = node
+    out: dict[Node, list[Value]] = {}
+    for v, node in last.items():
+        if v not in kept:
+            out.setdefault(node, []).append(v)
+    return out
+
+
+Rewrite = Callable[[Node, tuple[Operand, ...], Builder], Sequence[Any] | None]
+
+
+def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
+    """A new graph in which `rewrite(node, operands, builder)` may replace each node.
+
+    It returns what stands for the node's outputs, or None to keep the node; a node whose
+    operands did not change is handed on as it is. New nodes are named after the node they replace,
+    and the value that takes its place takes its name.
+    """
+    builder = Builder()
+
+    def apply(node: Node, *inputs: Operand) -> Sequence[Any]:
+        with builder.scope(node.outputs[0].hint if node.outputs else node.op.name, node.where):
+            before = len(builder.nodes)
+            results = rewrite(node, inputs, builder)
+            if results is not None:
+                return [_settle(builder, builder.operand(r), v, before)
+                        for r, v in zip(results, node.outputs, strict=True)]
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            builder.add(node)
+            return node.outputs
+        return _retyped(builder, node, inputs)
+
+    outputs = replay(graph, graph.inputs, apply)
+    return Graph(graph.inputs, tuple(builder.nodes),
+                 tuple(_as_value(builder, v) for v in outputs))
+
+
+def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
+    """Name a freshly made replacement after what it replaces."""
+    if isinstance(result, Value) and result in builder.made and result.hint != old.hint:
+        node = builder.made[result]
+        fresh = any(n is node for n in builder.nodes[before:])
+        if fresh and not any(result in n.inputs for n in builder.nodes[before:]):
+            return builder.rename(result, old.hint)
+    return result
+
+
+def _retyped(builder: Builder, node: Node, inputs: tuple[Operand, ...]) -> tuple[Value, ...]:
+    """The node on new operands; its values stay the same objects where their types do."""
+    types = infer(node.op, inputs, dict(node.attrs), node.where)
+    types = types if isinstance(types, tuple) else (types,)
+    outputs = tuple(v if v.type == t else Value(t, v.hint)
+                    for v, t in zip(node.outputs, types, strict=True))
+    builder.add(Node(node.op, inputs, node.attrs, outputs, node.where))
+    return outputs
+
+
+def _as_value(builder: Builder, x: Operand) -> Value:
+    if not isinstance(x, Value):
+        raise InternalError("GT7004", "a rewrite replaced an output by a literal")
+    return x
+
+
+def trace(fn: Callable[..., Any], types: Sequence[TensorType],
+          names: Sequence[str] | None = None) -> Graph:
+    """The graph of a Python function over tensors of the given types."""
+    builder = Builder()
+    names = names or [f"x{i}" for i in range(len(types))]
+    args = [builder.input(t, n) for t, n in zip(types, names, strict=True)]
+    results = fn(*args)
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    outputs = tuple(_as_value(builder, builder.operand(
+        np.asarray(r) if isinstance(r, Literal) else r)) for r in results)
+    return Graph(tuple(a.value for a in args), tuple(builder.nodes), outputs)
+
+
+def inline(builder: Builder, graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """Replay a closed graph into a builder (used for calls, unrolling, and known branches)."""
+    def apply(node: Node, *xs: Any) -> Sequence[Any]:
+        if node.op.name == "constant":
+            return (builder.constant(node.attrs["data"], node.outputs[0].hint,
+                                     node.attrs["param"]),)
+        results = builder.emit(node.op, xs, dict(node.attrs))
+        return results if isinstance(results, tuple) else (results,)
+    return replay(graph, args, apply)

@@ -1,0 +1,120 @@
+"""Pulls: a shape and a memoised function from indices to a scalar expression.
+
+Composing pulls is fusion. Memoising `at` keeps the expression a DAG: without it a chain of five
+GELUs grows to a hundred thousand characters of C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Union
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Apply, Const, Expr, Index
+from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbol_of
+
+Idx = tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce:
+    """fn over a box of iterators; lives in pulls only, lower/nest.py turns it into loops."""
+
+    fn: str  # add, mul, max, min, or, and
+    init: Const
+    iters: tuple[tuple[Symbol, Dim], ...]
+    body: PExpr
+    dtype: DType
+
+
+PExpr = Union[Expr, Reduce]
+
+
+@dataclass(eq=False)
+class Pull:
+    """A lazy tensor. `at(idx)` gives the element's expression, the same object for equal idx."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+    fn: Callable[[Idx], PExpr]
+    memo: dict[Idx, PExpr] = field(default_factory=dict)
+
+    def at(self, idx: Idx) -> PExpr:
+        found = self.memo.get(idx)
+        if found is None:
+            found = self.memo[idx] = self.fn(idx)
+        return found
+
+    def at_broadcast(self, idx: Idx) -> PExpr:
+        """The element under NumPy's broadcasting to the rank of idx."""
+        skip = len(idx) - len(self.shape)
+        return self.at(tuple(0 if d == 1 else i for d, i in zip(self.shape, idx[skip:],
+                                                                strict=True)))
+
+
+
+
+class Names:
+    """Fresh names within one kernel (so that equal input gives equal C), and its data indices."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.indices: dict[str, PExpr] = {}  # symbol → the value read, clamped into range
+
+    def new(self, stem: str) -> str:
+        n = self.counts[stem] = self.counts.get(stem, -1) + 1
+        return f"{stem}{n}"
+
+    def index(self, value: PExpr, extent: Dim) -> Dim:
+        """A symbol for an index read from data, clamped to [0, extent): no read leaves a buffer."""
+        sym = iterator(self.new("at"), extent)
+        clamped = apply("max", apply("min", cast(value, dtypes.int64), index(extent - 1)), index(0))
+        self.indices[sym.name] = clamped
+        return symbol_of(sym)
+
+
+def iterator(name: str, extent: Dim) -> Symbol:
+    """The symbol of a loop over [0, extent)."""
+    hi = bounds(extent)[1]
+    return Symbol(name, 0, None if hi is None else max(hi - 1, 0), extent)
+
+
+def const(value: float | bool, dtype: DType) -> Const:
+    return Const(value, dtype)
+
+
+def apply(fn: str, *args: PExpr, dtype: DType | None = None) -> Apply:
+    return Apply(fn, args, dtype or args[0].dtype)  # type: ignore[arg-type]
+
+
+def cast(x: PExpr, to: DType) -> PExpr:
+    return x if x.dtype == to else Apply("cast", (x,), to)  # type: ignore[arg-type]
+
+
+def index(value: Dim) -> PExpr:
+    return Index(value, dtypes.int64)
+
+
+def inside(checks: list[tuple[Dim, Dim]]) -> PExpr | None:
+    """The condition that each index lies in [0, extent); None where that always holds."""
+    cond: PExpr | None = None
+    for i, extent in checks:
+        lo, _ = bounds(i)
+        parts = []
+        if lo is None or lo < 0:
+            parts.append(apply("ge", index(i), index(0), dtype=dtypes.bool_))
+        gap = bounds(extent - i)[0]
+        if (gap is None or gap < 1) and not _below_extent(i, extent):
+            parts.append(apply("lt", index(i), index(extent), dtype=dtypes.bool_))
+        for part in parts:
+            cond = part if cond is None else apply("and", cond, part, dtype=dtypes.bool_)
+    return cond
+
+
+def _below_extent(i: Dim, extent: Dim) -> bool:
+    if isinstance(i, Poly) and len(i.terms) == 1 and i.terms[0][1] == 1:
+        (atom, power), *more = i.terms[0][0]
+        return not more and power == 1 and isinstance(atom, Symbol) and atom.extent == extent
+    return False

@@ -1,0 +1,193 @@
+"""Elementwise ops: a row of the scalars table each, then select, clamp, cast and bitcast.
+
+They broadcast as NumPy does and want equal element types; an operand may be a Python number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Names, Pull, apply, cast
+from graphtool.ops.common import (
+    Array,
+    as_array,
+    as_pull,
+    broadcast_shapes,
+    fail,
+    literal_fits,
+    need,
+    tensors,
+)
+from graphtool.scalars import TABLE, Scalar
+
+_KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool"}
+
+
+def common_dtype(xs: tuple[Any, ...]) -> DType:
+    """The one element type of the tensor operands; literals must fit it."""
+    types = tensors(xs)
+    need(bool(types), "at least one operand must be a tensor")
+    first = types[0].dtype
+    for t in types[1:]:
+        need(t.dtype is first, f"element types differ: {first.short} and {t.dtype.short}")
+    for x in xs:
+        if not isinstance(x, TensorType):
+            need(literal_fits(x, first), f"the literal {x!r} does not fit {first.short}")
+    return first
+
+
+def _declare(row: Scalar) -> Op:
+    def infer(*xs: Any) -> TensorType:
+        need(len(xs) == row.arity, f"takes {row.arity} operands, {len(xs)} given")
+        dtype = common_dtype(xs)
+        need(_KIND[dtype.kind] in row.kinds, f"is not defined on {dtype.short}")
+        shape = broadcast_shapes(*(t.shape for t in tensors(xs)))
+        return TensorType(dtypes.bool_ if row.result == "bool" else dtype, shape)
+
+    def evaluate(*xs: Any) -> Array:
+        dtype = next(x.dtype for x in xs if not isinstance(x, (bool, int, float)))
+        with np.errstate(all="ignore"):
+            out = np.asarray(row.numpy(*(as_array(x, dtype) for x in xs)))
+        return out if row.result == "bool" else out.astype(dtype, copy=False)
+
+    def lower(_: Names, *xs: Any) -> Pull:
+        dtype = next(x.dtype for x in xs if isinstance(x, Pull))
+        pulls = [as_pull(x, dtype) for x in xs]
+        result = dtypes.bool_ if row.result == "bool" else dtype
+        return Pull(result, broadcast_shapes(*(p.shape for p in pulls)), lambda idx: apply(
+            row.name, *(p.at_broadcast(idx) for p in pulls), dtype=result))
+
+    def vjp(g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        from graphtool import ops
+        return row.derivative(ops, g, y, *xs)  # type: ignore[misc]
+
+    traits = {"elementwise"} | ({"commutative"} if row.commutative else set())
+    return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
+                       traits=frozenset(traits)))
+
+
+for _row in TABLE:
+    _declare(_row)
+
+
+# ---- select ------------------------------------------------------------------------------------
+
+def _select_infer(cond: Any, a: Any, b: Any) -> TensorType:
+    need(isinstance(cond, TensorType) and cond.dtype is dtypes.bool_, "the condition must be bool")
+    return TensorType(common_dtype((a, b)),
+                      broadcast_shapes(cond.shape, *(t.shape for t in tensors((a, b)))))
+
+
+def _select_eval(cond: Array, a: Any, b: Any) -> Array:
+    dtype = next(x.dtype for x in (a, b) if not isinstance(x, (bool, int, float)))
+    return np.where(cond, as_array(a, dtype), as_array(b, dtype)).astype(dtype, copy=False)
+
+
+def _select_lower(_: Names, cond: Pull, a: Any, b: Any) -> Pull:
+    dtype = next(x.dtype for x in (a, b) if isinstance(x, Pull))
+    pulls = (cond, as_pull(a, dtype), as_pull(b, dtype))
+    return Pull(dtype, broadcast_shapes(*(p.shape for p in pulls)), lambda idx: apply(
+        "select", *(p.at_broadcast(idx) for p in pulls), dtype=dtype))
+
+
+def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]:
+    return None, OPS["select"](cond, g, g * 0.0), OPS["select"](cond, g * 0.0, g)
+
+
+register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
+            traits=frozenset({"elementwise"}), doc="a where cond, else b"))
+
+
+# ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
+
+def _clamp_infer(x: TensorType, lo: Any, hi: Any) -> TensorType:
+    types = tensors((x, lo, hi))
+    dtype = common_dtype(tuple(v for v in (x, lo, hi) if v is not None))
+    return TensorType(dtype, broadcast_shapes(*(t.shape for t in types)))
+
+
+def _clamp(x: Any, lo: Any, hi: Any) -> Any:
+    x = x if lo is None else OPS["max"](x, lo)
+    return x if hi is None else OPS["min"](x, hi)
+
+
+def _clamp_lower(_: Names, x: Pull, lo: Any, hi: Any) -> Pull:
+    parts = [(fn, as_pull(v, x.dtype)) for fn, v in (("max", lo), ("min", hi)) if v is not None]
+    shape = broadcast_shapes(x.shape, *(p.shape for _, p in parts))
+
+    def at(idx: Any) -> Any:
+        out = x.at_broadcast(idx)
+        for fn, p in parts:
+            out = apply(fn, out, p.at_broadcast(idx))
+        return out
+    return Pull(x.dtype, shape, at)
+
+
+def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
+    o = OPS  # the gradient passes at the bounds themselves, as in torch
+    zero = g * 0.0
+    gx = g if lo is None else o["select"](o["lt"](x, lo), zero, g)
+    gx = gx if hi is None else o["select"](o["gt"](x, hi), zero, gx)
+    glo = None if lo is None else o["select"](o["lt"](x, lo), g, zero)
+    ghi = None if hi is None else o["select"](o["gt"](x, hi), g, zero)
+    return gx, glo, ghi
+
+
+register(Op("clamp", _clamp_infer,
+            lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
+            traits=frozenset({"elementwise"}), doc="min(max(x, lo), hi); a bound may be left out"))
+
+
+# ---- cast and bitcast --------------------------------------------------------------------------
+
+def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
+    """numpy's cast, made total: floats out of an integer type's range clamp, NaN becomes 0."""
+    source = dtypes.of_numpy(x.dtype)
+    with np.errstate(all="ignore"):
+        if to is dtypes.bool_:
+            return np.asarray(x != 0)
+        if source.is_float and to.is_integer:
+            wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+            if to.bits < 8:
+                lo, hi = (0, 2**to.bits - 1) if to.kind == "uint" else (
+                    -2**(to.bits - 1), 2**(to.bits - 1) - 1)
+                return np.clip(wide, lo, hi).astype(np.int8).astype(to.numpy)
+            info = np.iinfo(to.numpy)
+            inside = np.clip(wide, float(info.min), float(info.max))
+            out = inside.astype(to.numpy)
+            return np.where(wide >= float(info.max), np.asarray(info.max, to.numpy), out)
+        return np.asarray(x.astype(to.numpy))
+
+
+def _cast_vjp(g: Any, _y: Any, x: Any, *, dtype: DType, saturate: bool) -> tuple[Any, ...]:
+    return (OPS["cast"](g, dtype=x.dtype) if dtype.is_float and x.dtype.is_float else None,)
+
+
+def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> TensorType:
+    return TensorType(dtype, x.shape)
+
+
+register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
+            _cast_vjp, lambda _, x, *, dtype, saturate: Pull(
+                dtype, x.shape, lambda idx: cast(x.at(idx), dtype)),
+            traits=frozenset({"elementwise"}), category="data",
+            doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
+
+
+def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
+    if x.dtype.bits != dtype.bits:
+        raise fail(f"{x.dtype.short} and {dtype.short} differ in size")
+    return TensorType(dtype, x.shape)
+
+
+register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
+            lambda _, x, *, dtype: Pull(
+                dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
+            traits=frozenset({"elementwise"}), category="data", doc="the same bits, another type"))
+

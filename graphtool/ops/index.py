@@ -1,0 +1,209 @@
+"""Indexing by data: one gather, one scatter, and the dynamic slices. Indices are never negative.
+
+Reads clamp indices into range in compiled code; the evaluator raises where one lies outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Names, Pull, apply, inside
+from graphtool.ops.common import Array, check_axis, need
+from graphtool.symbolic import Dim, known, maximum, minimum, text
+
+# ---- gather: y[b, i, rest] = x[b, indices[b, i], rest] -----------------------------------------
+
+
+def _gather_infer(x: TensorType, indices: TensorType, *, axes: tuple[int, ...],
+                  batch: int = 0) -> TensorType:
+    _check(x, indices, axes, batch)
+    rest = tuple(d for a, d in enumerate(x.shape) if a >= batch and a not in axes)
+    return TensorType(x.dtype, (*indices.shape[:-1], *rest))
+
+
+def _check(x: TensorType, indices: TensorType, axes: tuple[int, ...], batch: int) -> None:
+    need(indices.dtype.is_integer, "indices must be integers")
+    need(indices.rank >= batch + 1 and indices.shape[-1] == len(axes),
+         f"the last dim of the indices must be the number of axes, {len(axes)}")
+    need(all(check_axis(a, x.rank) == a >= batch for a in axes) and len(set(axes)) == len(axes),
+         f"axes {axes} must be distinct, counted from the front, and not batch axes")
+    need(x.shape[:batch] == indices.shape[:batch], "batch dims differ")
+
+
+def _split_index(x: Array, indices: Array, axes: tuple[int, ...], batch: int) -> tuple[Any, ...]:
+    """numpy index arrays for all axes of x, broadcast over batch, gathered and rest dims."""
+    rest = [a for a in range(batch, x.ndim) if a not in axes]
+    lead = indices.shape[:-1]
+    rank = len(lead) + len(rest)
+    out: list[Any] = [None] * x.ndim
+    for b in range(batch):
+        out[b] = np.arange(x.shape[b]).reshape([-1 if i == b else 1 for i in range(rank)])
+    for k, a in enumerate(axes):
+        out[a] = indices[..., k].reshape(*lead, *[1] * len(rest))
+    for k, a in enumerate(rest):
+        out[a] = np.arange(x.shape[a]).reshape(
+            [-1 if i == len(lead) + k else 1 for i in range(rank)])
+    return tuple(out)
+
+
+def _check_range(x: Array, indices: Array, axes: tuple[int, ...]) -> None:
+    for k, a in enumerate(axes):
+        column = indices[..., k]
+        if column.size and (column.min() < 0 or column.max() >= x.shape[a]):
+            bad = int(column.min() if column.min() < 0 else column.max())
+            raise InputError("GT0501", f"index {bad} is out of range for axis {a} of size "
+                                       f"{x.shape[a]}")
+
+
+def _gather_eval(x: Array, indices: Array, *, axes: Any, batch: int) -> Array:
+    _check_range(x, indices, axes)
+    if len(axes) == 1 and batch == 0 and axes[0] == 0:
+        return np.asarray(x[indices[..., 0]])
+    return np.asarray(x[_split_index(x, indices, axes, batch)])
+
+
+def _gather_lower(k: Names, x: Pull, indices: Pull, *, axes: Any, batch: int) -> Pull:
+    lead = len(indices.shape) - 1
+    rest = [a for a in range(batch, len(x.shape)) if a not in axes]
+    shape = (*indices.shape[:-1], *(x.shape[a] for a in rest))
+    seen: dict[Any, Dim] = {}
+
+    def read(idx: Any, j: int, extent: Dim) -> Dim:
+        key = (*idx[:lead], j)
+        if key not in seen:
+            seen[key] = k.index(indices.at(key), extent)
+        return seen[key]
+
+    def at(idx: Any) -> Any:
+        full: list[Any] = [None] * len(x.shape)
+        full[:batch] = idx[:batch]
+        for j, a in enumerate(axes):
+            full[a] = read(idx, j, x.shape[a])
+        for j, a in enumerate(rest):
+            full[a] = idx[lead + j]
+        return x.at(tuple(full))
+    return Pull(x.dtype, shape, at)
+
+
+def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int) -> tuple[Any, ...]:
+    return OPS["scatter"](x * 0.0, indices, g, axes=axes, batch=batch, kind="add"), None
+
+
+register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
+            doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last dim of the "
+                "indices runs over the axes, the first `batch` dims are shared"))
+
+# ---- scatter: x with updates put in where gather would read ------------------------------------
+
+
+def _scatter_infer(x: TensorType, indices: TensorType, updates: TensorType, *,
+                   axes: tuple[int, ...], batch: int = 0, kind: str = "set") -> TensorType:
+    need(kind in ("set", "add", "mul", "min", "max"), f"unknown kind {kind!r}")
+    want = _gather_infer(x, indices, axes=axes, batch=batch)
+    need(updates == want, f"the updates are {updates}, {want} expected")
+    return x
+
+
+def _scatter_eval(x: Array, indices: Array, updates: Array, *, axes: Any, batch: int,
+                  kind: str) -> Array:
+    _check_range(x, indices, axes)
+    out = np.array(x)
+    index = tuple(np.broadcast_to(i, updates.shape)
+                  for i in _split_index(x, indices, axes, batch))
+    if kind == "set":
+        out[index] = updates
+    else:
+        ufunc = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+        ufunc.at(out, index, updates)
+    return out
+
+
+def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
+                 **attrs: Any) -> tuple[Any, ...]:
+    from graphtool.ops import gradients
+    return gradients.scatter(g, y, x, indices, updates, **attrs)
+
+
+register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
+            traits=frozenset({"statements"}),
+            doc="x with updates set, added, … where gather would read; later duplicates win"))
+
+# ---- dynamic slices ----------------------------------------------------------------------------
+
+
+def _dynamic_slice_infer(x: TensorType, *start: TensorType,
+                         sizes: tuple[Dim, ...]) -> TensorType:
+    need(len(start) == len(sizes) == x.rank, "one start and size per axis")
+    for s in start:
+        need(isinstance(s, int) or (s.rank == 0 and s.dtype.is_integer), "starts are scalars")
+    for n, d in zip(sizes, x.shape, strict=True):
+        need(known(n, "<=", d) is not False, f"size {text(n)} exceeds {text(d)}")
+    return TensorType(x.dtype, sizes)
+
+
+def _clamped(start: Any, sizes: Any, shape: Any) -> list[int]:
+    return [int(min(max(int(s), 0), d - n)) for s, n, d in zip(start, sizes, shape, strict=True)]
+
+
+def _dynamic_slice_eval(x: Array, *start: Any, sizes: Any) -> Array:
+    at = _clamped(start, sizes, x.shape)
+    return x[tuple(slice(a, a + n) for a, n in zip(at, sizes, strict=True))]
+
+
+def _starts(k: Names, start: Any, sizes: Any, shape: Any) -> list[Dim]:
+    return [s if isinstance(s, int) else k.index(s.at(()), d - n + 1)
+            for s, n, d in zip(start, sizes, shape, strict=True)]
+
+
+def _dynamic_slice_lower(k: Names, x: Pull, *start: Any, sizes: Any) -> Pull:
+    starts = _starts(k, start, sizes, x.shape)
+    return Pull(x.dtype, sizes, lambda idx: x.at(tuple(
+        s + i for s, i in zip(starts, idx, strict=True))))
+
+
+def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tuple[Any, ...]:
+    return (OPS["dynamic_update_slice"](x * 0.0, g, *start), *[None] * len(start))
+
+
+register(Op("dynamic_slice", _dynamic_slice_infer, _dynamic_slice_eval, _dynamic_slice_vjp,
+            _dynamic_slice_lower, category="shape",
+            doc="a window of fixed size at a start read from data, clamped to stay inside"))
+
+
+def _update_infer(x: TensorType, update: TensorType, *start: TensorType) -> TensorType:
+    need(x.dtype is update.dtype and x.rank == update.rank == len(start), f"{update} in {x}")
+    return x
+
+
+def _update_eval(x: Array, update: Array, *start: Any) -> Array:
+    out = np.array(x)
+    at = _clamped(start, update.shape, x.shape)
+    out[tuple(slice(a, a + n) for a, n in zip(at, update.shape, strict=True))] = update
+    return out
+
+
+def _update_lower(k: Names, x: Pull, update: Pull, *start: Any) -> Pull:
+    starts = _starts(k, start, update.shape, x.shape)
+
+    def at(idx: Any) -> Any:
+        checks = [(i - s, n) for s, i, n in zip(starts, idx, update.shape, strict=True)]
+        safe = tuple(maximum(minimum(i, n - 1), 0) for i, n in checks)
+        cond = inside(checks)
+        new = update.at(safe)
+        return new if cond is None else apply("select", cond, new, x.at(idx), dtype=x.dtype)
+    return Pull(x.dtype, x.shape, at)
+
+
+def _update_vjp(g: Any, _y: Any, x: Any, update: Any, *start: Any) -> tuple[Any, ...]:
+    hole = OPS["dynamic_update_slice"](g, update * 0.0, *start)
+    return (hole, OPS["dynamic_slice"](g, *start, sizes=update.shape), *[None] * len(start))
+
+
+register(Op("dynamic_update_slice", _update_infer, _update_eval, _update_vjp, _update_lower,
+            category="data", doc="x with a window replaced, at a start read from data"))
+

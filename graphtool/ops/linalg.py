@@ -1,0 +1,81 @@
+"""Matrix product. Everything that contracts comes down to it or to conv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import TypeMismatch
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, iterator
+from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.symbolic import Dim, symbol_of, text
+
+
+def _matmul_infer(a: TensorType, b: TensorType, *, transpose_a: bool = False,
+                  transpose_b: bool = False, dtype: DType | None = None) -> TensorType:
+    need(a.rank >= 2 and b.rank >= 2, f"operands of rank 2 at least, got {a} and {b}")
+    need(a.dtype is b.dtype, f"element types differ: {a.dtype.short} and {b.dtype.short}")
+    need(a.dtype is not dtypes.bool_, "is not defined on bool")
+    m, ka = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
+    kb, n = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
+    if ka != kb:
+        raise TypeMismatch("GT0412", f"inner dimensions differ: {text(ka)} and {text(kb)}")
+    return TensorType(dtype or a.dtype, (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n)
+                      if a.rank > 2 or b.rank > 2 else (m, n))
+
+
+def _swap(x: Array, flag: bool) -> Array:
+    return np.swapaxes(x, -1, -2) if flag else x
+
+
+def _matmul_eval(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool,
+                 dtype: DType | None) -> Array:
+    out = dtype.numpy if dtype else a.dtype
+    if dtypes.of_numpy(a.dtype).is_float and a.dtype.itemsize < 4:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    elif dtype:
+        a, b = a.astype(out), b.astype(out)
+    with np.errstate(all="ignore"):
+        product = np.matmul(_swap(a, transpose_a), _swap(b, transpose_b))
+    return np.asarray(product).astype(out, copy=False)
+
+
+def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b: bool,
+                  dtype: DType | None) -> Pull:
+    out = _matmul_infer(TensorType(a.dtype, a.shape), TensorType(b.dtype, b.shape),
+                        transpose_a=transpose_a, transpose_b=transpose_b, dtype=dtype)
+    inner = a.shape[-2 if transpose_a else -1]
+
+    def at(idx: Any) -> Reduce:
+        lead, m, n = idx[:-2], idx[-2], idx[-1]
+        r = iterator(k.new("k"), inner)
+        i: Dim = symbol_of(r)
+        x = a.at_broadcast((*lead, *((i, m) if transpose_a else (m, i))))
+        y = b.at_broadcast((*lead, *((n, i) if transpose_b else (i, n))))
+        wide = out.dtype
+        if wide.is_float and wide.bits < 32:
+            wide = dtypes.float32
+        product = apply("mul", cast(x, wide), cast(y, wide))
+        total = Reduce("add", Const(0, wide), ((r, inner),), product, wide)
+        return total if wide is out.dtype else cast(total, out.dtype)  # type: ignore[return-value]
+    return Pull(out.dtype, out.shape, at)
+
+
+def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool,
+                dtype: Any) -> tuple[Any, ...]:
+    mm = OPS["matmul"]
+    ga = mm(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else mm(
+        g, b, transpose_b=not transpose_b)
+    gb = mm(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else mm(
+        a, g, transpose_a=not transpose_a)
+    return ga, gb
+
+
+register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
+            traits=frozenset({"contraction"}),
+            doc="batched matrix product; leading dims broadcast; `dtype` is the accumulator's"))

@@ -1,0 +1,183 @@
+"""Reductions over axes, arg-reductions and running (cumulative) ones. Reduced axes are kept as 1."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op, register
+from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, const, index, iterator
+from graphtool.ops.common import Array, check_axis, fail, need
+from graphtool.symbolic import symbol_of
+
+Kind = Literal["sum", "prod", "max", "min", "and", "or"]
+_FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+_NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "and": np.all, "or": np.any}
+
+
+def identity(kind: str, dtype: DType) -> float | int | bool:
+    """The neutral element of a reduction: 0, 1, the least or greatest value, true, false."""
+    match kind:
+        case "sum":
+            return False if dtype is dtypes.bool_ else 0
+        case "prod":
+            return 1
+        case "and":
+            return True
+        case "or":
+            return False
+    if dtype is dtypes.bool_:
+        return kind == "min"
+    if dtype.is_float:
+        return -np.inf if kind == "max" else np.inf
+    info = np.iinfo(dtype.numpy)
+    return int(info.min if kind == "max" else info.max)
+
+
+def _kept(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
+    axes = tuple(check_axis(a, len(shape)) for a in axes)
+    if len(set(axes)) != len(axes):
+        raise fail(f"axes {axes} repeat")
+    return tuple(1 if i in axes else d for i, d in enumerate(shape))
+
+
+def _infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+    return TensorType(x.dtype, _kept(x.shape, axes))
+
+
+def _declare(kind: Kind) -> None:
+    def infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+        logical = kind in ("and", "or")
+        need(x.dtype is dtypes.bool_ or not logical, "is defined on bool only")
+        need(not (x.dtype is dtypes.bool_ and kind in ("sum", "prod")), "is not defined on bool")
+        return _infer(x, axes=axes)
+
+    def evaluate(x: Array, *, axes: tuple[int, ...]) -> Array:
+        if not axes:
+            return x
+        axes = tuple(a % x.ndim for a in axes)
+        more = {} if kind in ("and", "or") else {"initial": identity(kind, dtypes.of_numpy(x.dtype))}
+        wide = x.astype(np.float32) if x.dtype in (np.float16, dtypes.bfloat16.numpy) else x
+        with np.errstate(all="ignore"):
+            out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
+        return np.asarray(out).astype(x.dtype, copy=False)
+
+    def lower(k: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
+        return lower_reduce(k, _FN[kind], identity(kind, x.dtype), x, axes)
+
+    def vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+        from graphtool.ops import gradients
+        return gradients.reduce(kind, g, y, x, axes)
+
+    register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
+                lower, traits=frozenset({"reduction"}), doc=f"{kind} over axes, kept as 1"))
+
+
+def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -> Pull:
+    """The pull that runs `fn` over the axes of x."""
+    shape = _kept(x.shape, axes)
+    over = [a % len(x.shape) for a in axes if x.shape[a % len(x.shape)] != 1]
+    if not over:
+        return Pull(x.dtype, shape, x.at)
+
+    def at(idx: Any) -> Reduce:
+        iters = tuple((iterator(k.new("r"), x.shape[a]), x.shape[a]) for a in sorted(over))
+        full = list(idx)
+        for a, (s, _) in zip(sorted(over), iters, strict=True):
+            full[a] = symbol_of(s)
+        return Reduce(fn, Const(init, x.dtype), iters, x.at(tuple(full)), x.dtype)
+    return Pull(x.dtype, shape, at)
+
+
+for _kind in ("sum", "prod", "max", "min", "and", "or"):
+    _declare(_kind)  # type: ignore[arg-type]
+
+
+# ---- arg_reduce --------------------------------------------------------------------------------
+
+def _arg_infer(x: TensorType, *, kind: str, axis: int, last: bool = False) -> TensorType:
+    need(kind in ("max", "min"), "kind must be max or min")
+    return TensorType(dtypes.int64, _kept(x.shape, (axis,)))
+
+
+def _arg_eval(x: Array, *, kind: str, axis: int, last: bool) -> Array:
+    find = np.argmax if kind == "max" else np.argmin
+    if last:
+        found = x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=True)
+    else:
+        found = find(x, axis=axis, keepdims=True)
+    return np.asarray(found).astype(np.int64)
+
+
+def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
+    """The extreme first, then the least (or greatest) index that holds it; NaN counts as extreme."""
+    axis %= len(x.shape)
+    n = x.shape[axis]
+    best = lower_reduce(k, kind, identity(kind, x.dtype), x, (axis,))
+
+    def hit(idx: Any) -> Any:
+        value = x.at(idx)
+        top = best.at((*idx[:axis], 0, *idx[axis + 1:]))
+        equal = apply("eq", value, top, dtype=dtypes.bool_)
+        if x.dtype.is_float:
+            equal = apply("or", equal, apply("is_nan", value, dtype=dtypes.bool_))
+        miss = const(-1, dtypes.int64) if last else index(n)
+        return apply("select", equal, index(idx[axis]), miss, dtype=dtypes.int64)
+
+    hits = Pull(dtypes.int64, x.shape, hit)
+    init = -1 if last else np.iinfo(np.int64).max
+    return lower_reduce(k, "max" if last else "min", int(init), hits, (axis,))
+
+
+register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
+            traits=frozenset({"reduction"}), doc="index of the extreme; the first (or last) of ties"))
+
+
+# ---- cumulative --------------------------------------------------------------------------------
+
+def _cumulative_infer(x: TensorType, *, kind: str, axis: int, reverse: bool = False,
+                      exclusive: bool = False) -> TensorType:
+    need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
+    check_axis(axis, x.rank)
+    return x
+
+
+def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool, exclusive: bool) -> Array:
+    ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[kind]
+    x = np.flip(x, axis) if reverse else x
+    out = np.asarray(ufunc.accumulate(x, axis=axis), x.dtype)
+    if exclusive:
+        start = np.full_like(np.take(x, [0], axis), identity(kind, dtypes.of_numpy(x.dtype)))
+        kept = np.take(out, range(x.shape[axis] - 1), axis)
+        out = np.concatenate([start, kept], axis) if x.shape[axis] else out
+    return np.flip(out, axis) if reverse else out
+
+
+def _cumulative_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
+    from graphtool.ops import gradients
+    return gradients.cumulative(g, y, x, **attrs)
+
+
+def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
+                      exclusive: bool) -> Pull:
+    """Each element reduces its own prefix (or suffix)."""
+    axis %= len(x.shape)
+    n = x.shape[axis]
+
+    def at(idx: Any) -> Reduce:
+        i = idx[axis]
+        length = (n - i if reverse else i + 1) - int(exclusive)
+        r = iterator(k.new("r"), length)
+        first = i + int(exclusive) if reverse else 0
+        full = (*idx[:axis], first + symbol_of(r), *idx[axis + 1:])
+        return Reduce(_FN[kind], Const(identity(kind, x.dtype), x.dtype), ((r, length),),
+                      x.at(full), x.dtype)
+    return Pull(x.dtype, x.shape, at)
+
+
+register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
+            traits=frozenset({"reduction"}), doc="running sum, prod, max or min along an axis"))

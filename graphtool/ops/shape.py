@@ -1,0 +1,331 @@
+"""Movement: reshape transpose broadcast slice pad concat reverse, and the constants iota, constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Names, Pull, apply, cast, const, index, inside
+from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, need
+from graphtool.symbolic import Dim, bounds, exact_quotient, known, maximum, minimum, product, text
+from graphtool.weights import Weight
+
+# ---- constants ---------------------------------------------------------------------------------
+
+
+def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
+    return TensorType(data.dtype, data.shape)
+
+
+register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
+            doc="an array of the model; `param` marks one that training may change"))
+
+
+def _iota_infer(*, shape: tuple[Dim, ...], axis: int, dtype: DType) -> TensorType:
+    check_axis(axis, len(shape))
+    return TensorType(dtype, shape)
+
+
+def _iota_eval(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Array:
+    line = np.arange(shape[axis]).astype(dtype.numpy)
+    ones = [1] * len(shape)
+    ones[axis] = -1
+    return np.broadcast_to(line.reshape(ones), shape)
+
+
+register(Op("iota", _iota_infer, _iota_eval, None,
+            lambda _, *, shape, axis, dtype: Pull(
+                dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
+            category="data", doc="0, 1, 2, … along an axis"))
+
+# ---- reshape -----------------------------------------------------------------------------------
+
+
+def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
+    have, want = product(x.shape), product(shape)
+    if known(have, "==", want) is not True:
+        raise fail(f"cannot reshape {x} of {text(have)} elements into {text(want)}")
+    return TensorType(x.dtype, shape)
+
+
+def flatten_index(idx: tuple[Dim, ...], shape: tuple[Dim, ...]) -> Dim:
+    """The row-major position of idx."""
+    flat: Dim = 0
+    for i, d in zip(idx, shape, strict=True):
+        flat = flat * d + i
+    return flat
+
+
+def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The index whose row-major position is flat."""
+    out: list[Dim] = []
+    for d in reversed(shape):
+        out.append(flat % d if len(out) < len(shape) - 1 else flat)
+        flat = flat // d
+    return tuple(reversed(out))
+
+
+def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, slice]]:
+    """The finest runs of dims of a and b with equal products; 1s join the run before them."""
+    blocks: list[tuple[slice, slice]] = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        i0, j0 = i, j
+        pa: Dim = a[i] if i < len(a) else 1
+        pb: Dim = b[j] if j < len(b) else 1
+        i, j = min(i + 1, len(a)), min(j + 1, len(b))
+        while pa != pb:
+            if i < len(a) and (j >= len(b) or (exact_quotient(pb, pa) is not None
+                               and exact_quotient(pa, pb) is None)):
+                pa, i = pa * a[i], i + 1
+            elif j < len(b):
+                pb, j = pb * b[j], j + 1
+            elif i < len(a):
+                pa, i = pa * a[i], i + 1
+            else:
+                break
+        blocks.append((slice(i0, i), slice(j0, j)))
+    return blocks
+
+
+def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
+    blocks = reshape_blocks(x.shape, shape)
+
+    def at(idx: Any) -> Any:
+        out: list[Dim] = []
+        for xs, ys in blocks:
+            if x.shape[xs] == shape[ys]:
+                out += idx[ys]
+            else:
+                out += unflatten_index(flatten_index(idx[ys], shape[ys]), x.shape[xs])
+        return x.at(tuple(out))
+    return Pull(x.dtype, shape, at)
+
+
+register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
+            lambda g, y, x, *, shape: (OPS["reshape"](g, shape=x.shape),), _reshape_lower,
+            category="shape", doc="the same elements in row-major order under another shape"))
+
+# ---- transpose ---------------------------------------------------------------------------------
+
+
+def _transpose_infer(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
+    need(sorted(perm) == list(range(x.rank)), f"perm {perm} does not permute rank {x.rank}")
+    return TensorType(x.dtype, tuple(x.shape[p] for p in perm))
+
+
+def inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(perm.index(i) for i in range(len(perm)))
+
+
+def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:
+    back = inverse(perm)
+    return Pull(x.dtype, tuple(x.shape[p] for p in perm),
+                lambda idx: x.at(tuple(idx[b] for b in back)))
+
+
+register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
+            lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
+            category="shape", doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
+
+# ---- broadcast ---------------------------------------------------------------------------------
+
+
+def _broadcast_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
+    need(broadcast_shapes(x.shape, shape) == tuple(shape), f"{x} does not broadcast to {shape}")
+    return TensorType(x.dtype, shape)
+
+
+def _broadcast_vjp(g: Any, _y: Any, x: Any, *, shape: Any) -> tuple[Any, ...]:
+    return (g,)  # un-broadcasting happens once, in autodiff
+
+
+register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x, shape),
+            _broadcast_vjp, lambda _, x, *, shape: Pull(x.dtype, shape, x.at_broadcast),
+            category="shape", doc="NumPy's broadcast_to"))
+
+# ---- slice -------------------------------------------------------------------------------------
+
+
+def _slice_infer(x: TensorType, *, start: tuple[Dim, ...], limit: tuple[Dim, ...],
+                 strides: tuple[int, ...]) -> TensorType:
+    need(len(start) == len(limit) == len(strides) == x.rank, "one start, limit, stride per axis")
+    shape = []
+    for d, a, b, s in zip(x.shape, start, limit, strides, strict=True):
+        if s < 1 or known(0, "<=", a) is not True or known(b, "<=", d) is False:
+            raise fail(f"slice {text(a)}:{text(b)}:{s} is out of range for {text(d)}")
+        shape.append(maximum((b - a + s - 1) // s, 0))
+    return TensorType(x.dtype, tuple(shape))
+
+
+def _slice_eval(x: Array, *, start: Any, limit: Any, strides: Any) -> Array:
+    return x[tuple(slice(a, b, s) for a, b, s in zip(start, limit, strides, strict=True))]
+
+
+def _slice_lower(_: Names, x: Pull, *, start: Any, limit: Any, strides: Any) -> Pull:
+    shape = _slice_infer(TensorType(x.dtype, x.shape), start=start, limit=limit,
+                         strides=strides).shape
+    return Pull(x.dtype, shape, lambda idx: x.at(tuple(
+        a + i * s for a, i, s in zip(start, idx, strides, strict=True))))
+
+
+def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any) -> tuple[Any, ...]:
+    covered = [maximum((n - 1) * s + 1, 0) for n, s in zip(g.shape, strides, strict=True)]
+    hi = tuple(d - a - c for d, a, c in zip(x.shape, start, covered, strict=True))
+    return (OPS["pad"](g, lo=tuple(start), hi=hi, interior=tuple(s - 1 for s in strides)),)
+
+
+register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
+            doc="x[start:limit:stride] on every axis; strides are positive, `reverse` flips"))
+
+# ---- pad ---------------------------------------------------------------------------------------
+
+
+def _pad_infer(x: TensorType, *, lo: tuple[Dim, ...], hi: tuple[Dim, ...],
+               interior: tuple[int, ...] | None = None, value: float = 0.0) -> TensorType:
+    interior = interior or (0,) * x.rank
+    need(len(lo) == len(hi) == len(interior) == x.rank, "one lo, hi, interior per axis")
+    need(all(i >= 0 for i in interior), "interior padding cannot be negative")
+    shape = tuple(maximum(_dilated(d, i) + a + b, 0)
+                  for d, a, b, i in zip(x.shape, lo, hi, interior, strict=True))
+    return TensorType(x.dtype, shape)
+
+
+def _dilated(d: Dim, interior: int) -> Dim:
+    return d if not interior else maximum((d - 1) * (interior + 1) + 1, 0)
+
+
+def pad_value(value: float, dtype: DType) -> float | int | bool:
+    return float(value) if dtype.is_float else bool(value) if dtype is dtypes.bool_ else int(value)
+
+
+def _pad_eval(x: Array, *, lo: Any, hi: Any, interior: Any, value: float) -> Array:
+    interior = interior or (0,) * x.ndim
+    wide = [_dilated(d, i) for d, i in zip(x.shape, interior, strict=True)]
+    out = np.full([max(d + a + b, 0) for d, a, b in zip(wide, lo, hi, strict=True)],
+                  np.asarray(value).astype(x.dtype))
+    to, take = [], []
+    for d, a, b, i, n in zip(x.shape, lo, hi, interior, out.shape, strict=True):
+        step = i + 1
+        first = max(0, -(a // step)) if a < 0 else 0  # the first element that is not cropped
+        last = max(first, min(d, -(-(n - a) // step))) if n > a else first
+        take.append(slice(first, last))
+        to.append(slice(a + first * step, max(a + (last - 1) * step + 1, 0) if last > first else 0,
+                        step) if last > first else slice(0, 0))
+    if all(s.stop > s.start for s in take):
+        out[tuple(to)] = x[tuple(take)]
+    return out
+
+
+def _pad_lower(_: Names, x: Pull, *, lo: Any, hi: Any, interior: Any, value: float) -> Pull:
+    interior = interior or (0,) * len(x.shape)
+    kept = TensorType(x.dtype, x.shape)
+    shape = _pad_infer(kept, lo=lo, hi=hi, interior=interior).shape
+    fill = const(pad_value(value, x.dtype), x.dtype)
+    if any(bounds(d)[1] == 0 for d in x.shape):
+        return Pull(x.dtype, shape, lambda idx: fill)
+
+    def at(idx: Any) -> Any:
+        inner, checks, cond = [], [], None
+        for i, a, gap, d in zip(idx, lo, interior, x.shape, strict=True):
+            j = i - a
+            if gap:
+                hit = apply("eq", index(j % (gap + 1)), index(0), dtype=dtypes.bool_)
+                cond = hit if cond is None else apply("and", cond, hit)
+                j = j // (gap + 1)
+            checks.append((j, d))
+            inner.append(maximum(minimum(j, d - 1), 0))  # the read is safe either way
+        within = inside(checks)
+        cond = within if cond is None else cond if within is None else apply("and", cond, within)
+        read = x.at(tuple(inner))
+        return read if cond is None else apply("select", cond, read, fill, dtype=x.dtype)
+    return Pull(x.dtype, shape, at)
+
+
+def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
+             value: float) -> tuple[Any, ...]:
+    interior = interior or (0,) * len(lo)
+    rank = len(lo)
+    crop = OPS["pad"](g, lo=tuple(-a for a in lo), hi=tuple(-b for b in hi))
+    return (OPS["slice"](crop, start=(0,) * rank, limit=crop.shape,
+                         strides=tuple(i + 1 for i in interior)),)
+
+
+register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
+            doc="value before, after and between the elements; negative edges crop"))
+
+# ---- concat ------------------------------------------------------------------------------------
+
+
+def _concat_infer(*xs: TensorType, axis: int) -> TensorType:
+    need(bool(xs), "needs at least one operand")
+    axis = check_axis(axis, xs[0].rank)
+    total: Dim = 0
+    for x in xs:
+        need(x.dtype is xs[0].dtype, f"element types differ: {xs[0].dtype.short}, {x.dtype.short}")
+        need(x.rank == xs[0].rank and all(
+            a == b for i, (a, b) in enumerate(zip(x.shape, xs[0].shape, strict=True)) if i != axis),
+            f"{x} does not fit {xs[0]} along axis {axis}")
+        total = total + x.shape[axis]
+    return TensorType(xs[0].dtype, (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1:]))
+
+
+def _concat_lower(_: Names, *xs: Pull, axis: int) -> Pull:
+    axis %= len(xs[0].shape)
+    parts = [x for x in xs if x.shape[axis] != 0] or [xs[0]]
+    starts: list[Dim] = [0]
+    for x in parts:
+        starts.append(starts[-1] + x.shape[axis])
+    shape = (*xs[0].shape[:axis], starts[-1], *xs[0].shape[axis + 1:])
+
+    def at(idx: Any) -> Any:
+        out = None
+        for x, start in reversed(list(zip(parts, starts, strict=False))):
+            inner = maximum(minimum(idx[axis] - start, x.shape[axis] - 1), 0)
+            read = x.at((*idx[:axis], inner, *idx[axis + 1:]))
+            out = read if out is None else apply(
+                "select", apply("lt", index(idx[axis]), index(start + x.shape[axis]),
+                                dtype=dtypes.bool_), read, out, dtype=x.dtype)
+        return out
+    return Pull(xs[0].dtype, shape, at)
+
+
+def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
+    axis %= g.ndim
+    out, start = [], 0
+    for x in xs:
+        lo = [0] * g.ndim
+        limit = list(g.shape)
+        lo[axis], limit[axis] = start, start + x.shape[axis]
+        out.append(OPS["slice"](g, start=tuple(lo), limit=tuple(limit), strides=(1,) * g.ndim))
+        start = limit[axis]
+    return tuple(out)
+
+
+register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
+            _concat_lower, category="shape", doc="the operands one behind the other along an axis"))
+
+# ---- reverse -----------------------------------------------------------------------------------
+
+
+def _reverse_infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+    for a in axes:
+        check_axis(a, x.rank)
+    return x
+
+
+def _reverse_lower(_: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
+    flipped = {a % len(x.shape) for a in axes}
+    return Pull(x.dtype, x.shape, lambda idx: x.at(tuple(
+        d - 1 - i if a in flipped else i
+        for a, (i, d) in enumerate(zip(idx, x.shape, strict=True)))))
+
+
+register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
+            lambda g, y, x, *, axes: (OPS["reverse"](g, axes=axes),), _reverse_lower,
+            category="shape", doc="back to front along axes"))

@@ -1,0 +1,213 @@
+"""Convolution and windowed reduction, closed under differentiation.
+
+conv carries both dilations and batch groups, so that its gradients are conv and transposed
+convolution is conv. `channels_last` says where the channel axis of x and y is; the weights stay
+[out channels, in channels per group, *window] either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, iterator
+from graphtool.ops.common import Array, need
+from graphtool.ops.reduce import identity
+from graphtool.symbolic import Dim, symbol_of
+
+Pairs = tuple[tuple[Dim, Dim], ...]
+
+
+def dilate(d: Dim, by: int) -> Dim:
+    return (d - 1) * by + 1 if by > 1 else d
+
+
+def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilation: int) -> Dim:
+    """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
+    return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
+
+
+def conv_defaults(n: int, strides: Any, padding: Any, lhs: Any, rhs: Any) -> Any:
+    ones = (1,) * n
+    return strides or ones, padding or ((0, 0),) * n, lhs or ones, rhs or ones
+
+
+def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None = None,
+               padding: Pairs | None = None, lhs_dilation: tuple[int, ...] | None = None,
+               rhs_dilation: tuple[int, ...] | None = None, groups: int = 1,
+               batch_groups: int = 1, channels_last: bool = False,
+               dtype: DType | None = None) -> TensorType:
+    need(x.rank == w.rank and x.rank >= 3, f"x {x} and w {w} must have one rank, 3 at least")
+    need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
+    n = x.rank - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    need(len(strides) == len(padding) == len(lhs) == len(rhs) == n, f"{n} entries an attribute")
+    batch, channels, space = x.shape[0], x.shape[-1 if channels_last else 1], (
+        x.shape[1:-1] if channels_last else x.shape[2:])
+    need(channels == w.shape[1] * groups,
+         f"x has {channels} channels, the weights want {w.shape[1]} × {groups} groups")
+    need(w.shape[0] % groups == 0, f"{w.shape[0]} output channels in {groups} groups")
+    need(batch_groups == 1 or groups == 1, "groups and batch groups exclude each other")
+    need(batch % batch_groups == 0 and w.shape[0] % batch_groups == 0, "batch groups must divide")
+    out = tuple(out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
+        space, w.shape[2:], strides, padding, lhs, rhs, strict=True))
+    need(all(not isinstance(d, int) or d >= 0 for d in out), f"the window does not fit in {x}")
+    shape = (batch // batch_groups, *out, w.shape[0]) if channels_last else (
+        batch // batch_groups, w.shape[0], *out)
+    return TensorType(dtype or x.dtype, shape)
+
+
+def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: Any,
+               rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
+               dtype: DType | None) -> Array:
+    n = x.ndim - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    out = dtype.numpy if dtype else x.dtype
+    wide = np.float32 if out.itemsize < 4 and dtypes.of_numpy(out).is_float else out
+    x = np.moveaxis(x, -1, 1) if channels_last else x
+    x = OPS["pad"](x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
+                   hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
+    w = w.astype(wide, copy=False)
+    if batch_groups > 1:  # group g of the batch meets group g of the output channels
+        x = np.concatenate(np.split(x, batch_groups, 0), 1)
+        groups = batch_groups
+    spans = [dilate(k, r) for k, r in zip(w.shape[2:], rhs, strict=True)]
+    axes = tuple(range(2, 2 + n))
+    views = sliding_window_view(x, spans, axes)  # type: ignore[call-overload]
+    views = views[(slice(None), slice(None), *(slice(None, None, s) for s in strides),
+                   *(slice(None, None, r) for r in rhs))]
+    batch, space = x.shape[0], views.shape[2:2 + n]
+    cg, og = x.shape[1] // groups, w.shape[0] // groups
+    y = np.empty((batch, w.shape[0], *space), wide)
+    order = (0, *range(2, 2 + n), 1, *range(2 + n, 2 + 2 * n))
+    for g in range(groups):
+        cols = views[:, g * cg:(g + 1) * cg].transpose(order).reshape(
+            batch * int(np.prod(space)), -1)
+        rows = w[g * og:(g + 1) * og].reshape(og, -1)
+        part = (cols @ rows.T).reshape(batch, *space, og)
+        y[:, g * og:(g + 1) * og] = np.moveaxis(part, -1, 1)
+    y = y.astype(out, copy=False)
+    return np.ascontiguousarray(np.moveaxis(y, 1, -1)) if channels_last else y
+
+
+def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_dilation: Any,
+                rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
+                dtype: DType | None) -> Pull:
+    n = len(x.shape) - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    result = conv_infer(TensorType(x.dtype, x.shape), TensorType(w.dtype, w.shape),
+                        strides=strides, padding=padding, lhs_dilation=lhs, rhs_dilation=rhs,
+                        groups=groups, batch_groups=batch_groups, channels_last=channels_last,
+                        dtype=dtype)
+    edge = ((0, 0),)
+    spread = (*edge, *padding, *edge) if channels_last else (*edge, *edge, *padding)
+    gaps = (0, *(d - 1 for d in lhs), 0) if channels_last else (0, 0, *(d - 1 for d in lhs))
+    padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
+                              hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
+    cg, og = w.shape[1], w.shape[0] // (groups * batch_groups)
+    wide = dtypes.float32 if result.dtype.is_float and result.dtype.bits < 32 else result.dtype
+
+    def at(idx: Any) -> Any:
+        b, o = idx[0], idx[-1] if channels_last else idx[1]
+        space = idx[1:-1] if channels_last else idx[2:]
+        group = o // og
+        c = iterator(k.new("c"), cg)
+        window = [iterator(k.new("r"), d) for d in w.shape[2:]]
+        at_space = [i * s + symbol_of(r) * d
+                    for i, s, r, d in zip(space, strides, window, rhs, strict=True)]
+        channel = symbol_of(c) + (group * cg if groups > 1 else 0)
+        row = b + (group * result.shape[0] if batch_groups > 1 else 0)
+        xi = (row, *at_space, channel) if channels_last else (row, channel, *at_space)
+        wi = (o, symbol_of(c), *map(symbol_of, window))
+        product = apply("mul", cast(padded.at(xi), wide), cast(w.at(wi), wide))
+        iters = ((c, cg), *zip(window, w.shape[2:], strict=True))
+        if channels_last:
+            iters = (*iters[1:], iters[0])
+        return cast(Reduce("add", Const(0, wide), iters, product, wide), result.dtype)
+    return Pull(result.dtype, result.shape, at)
+
+
+def _conv_vjp(g: Any, y: Any, x: Any, w: Any, **attrs: Any) -> tuple[Any, ...]:
+    from graphtool.ops import gradients
+    return gradients.conv(g, x, w, **attrs)
+
+
+register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
+            traits=frozenset({"contraction"}),
+            doc="n-d correlation with strides, padding, both dilations, groups"))
+
+# ---- reduce_window -----------------------------------------------------------------------------
+
+
+def _window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
+                  strides: tuple[int, ...] | None = None, padding: Pairs | None = None,
+                  base_dilation: tuple[int, ...] | None = None,
+                  window_dilation: tuple[int, ...] | None = None) -> TensorType:
+    need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
+    need(len(window) == x.rank, "one window entry per axis")
+    strides, padding, base, dilation = conv_defaults(x.rank, strides, padding, base_dilation,
+                                                     window_dilation)
+    return TensorType(x.dtype, tuple(
+        out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
+            x.shape, window, strides, padding, base, dilation, strict=True)))
+
+
+def _window_eval(x: Array, *, kind: str, window: Any, strides: Any, padding: Any,
+                 base_dilation: Any, window_dilation: Any) -> Array:
+    strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base_dilation,
+                                                     window_dilation)
+    fill = identity(kind, dtypes.of_numpy(x.dtype))
+    x = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+                   interior=tuple(b - 1 for b in base), value=float(fill))
+    spans = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
+    views = sliding_window_view(x, spans)  # type: ignore[call-overload]
+    views = views[tuple(slice(None, None, s) for s in strides)
+                  + tuple(slice(None, None, r) for r in dilation)]
+    reduce = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[kind]
+    axes = tuple(range(x.ndim, 2 * x.ndim))
+    with np.errstate(all="ignore"):
+        return np.asarray(reduce(views, axis=axes)).astype(x.dtype)  # type: ignore[operator]
+
+
+def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, padding: Any,
+                  base_dilation: Any, window_dilation: Any) -> Pull:
+    n = len(x.shape)
+    strides, padding, base, dilation = conv_defaults(n, strides, padding, base_dilation,
+                                                     window_dilation)
+    fill = identity(kind, x.dtype)
+    padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in padding),  # type: ignore[misc]
+                              hi=tuple(p[1] for p in padding),
+                              interior=tuple(b - 1 for b in base), value=fill)
+    shape = _window_infer(TensorType(x.dtype, x.shape), kind=kind, window=window, strides=strides,
+                          padding=padding, base_dilation=base, window_dilation=dilation).shape
+    fn = {"sum": "add", "prod": "mul"}.get(kind, kind)
+
+    def at(idx: Any) -> Any:
+        iters, full = [], []
+        for i, d, s, r in zip(idx, window, strides, dilation, strict=True):
+            if d == 1:
+                full.append(i * s)
+                continue
+            it = iterator(k.new("r"), d)
+            iters.append((it, d))
+            full.append(i * s + symbol_of(it) * r)
+        body = padded.at(tuple(full))
+        return Reduce(fn, Const(fill, x.dtype), tuple(iters), body, x.dtype) if iters else body
+    return Pull(x.dtype, shape, at)
+
+
+def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
+    from graphtool.ops import gradients
+    return gradients.reduce_window(g, y, x, **attrs)
+
+
+register(Op("reduce_window", _window_infer, _window_eval, _window_vjp, _window_lower,
+            traits=frozenset({"windowed"}),
+            doc="pooling: sum, prod, max or min over a sliding window on every axis; "
+                "padding counts as the neutral element"))

@@ -1,0 +1,254 @@
+"""The table of scalar functions that both IRs share: graph elementwise ops and loop expressions.
+
+A row gives the name, numpy's function, C's text, the result type, the operand kinds, and the
+derivative. In C text `{0}` is the first operand and `{t}` the suffix of its type (`f32`); a row
+with a precedence is an operator, printed with as few parentheses as C allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+# derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
+Derivative = Callable[..., tuple[Any, ...]]
+
+FLOAT, INT, BOOL = "float", "int", "bool"
+NUMERIC = (FLOAT, INT)
+ANY = (FLOAT, INT, BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One scalar function. `result` "same" is the operands' type; `flops` is a nominal cost."""
+
+    name: str
+    numpy: Callable[..., Array]
+    c: str
+    arity: int = 1
+    result: Literal["same", "bool"] = "same"
+    kinds: tuple[str, ...] = (FLOAT,)
+    prec: int = 0
+    commutative: bool = False
+    flops: int = 1
+    derivative: Derivative | None = None
+
+
+def _truncating_div(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        quotient = np.floor_divide(a, safe)
+        quotient = quotient + ((quotient < 0) & (quotient * safe != a)).astype(quotient.dtype)
+        return np.where(b == 0, np.zeros_like(quotient), quotient)
+    return np.divide(a, b)
+
+
+def _rem(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        return np.where(b == 0, np.zeros_like(a), np.fmod(a, safe))
+    return np.fmod(a, b)
+
+
+def _mod(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        return np.where(b == 0, np.zeros_like(a), np.mod(a, safe))
+    return np.mod(a, b)
+
+
+def _pow(a: Array, b: Array) -> Array:
+    if not np.issubdtype(np.result_type(a), np.integer):
+        return np.power(a, b)
+    negative = b < 0
+    power = np.power(a, np.where(negative, np.zeros_like(b), b))
+    inverse = np.where(a == 1, a, np.where(a == -1, np.where(b % 2 == 0, -a, a), np.zeros_like(a)))
+    return np.where(negative, inverse, power).astype(np.result_type(a))
+
+
+def _shift(a: Array, b: Array, left: bool) -> Array:
+    bits = a.dtype.itemsize * 8
+    count = np.clip(b, 0, bits - 1).astype(a.dtype)
+    moved = np.left_shift(a, count) if left else np.right_shift(a, count)
+    beyond = np.zeros_like(a) if left or a.dtype.kind == "u" else np.where(a < 0, -1, 0)
+    return np.where((b >= bits) | (b < 0), beyond, moved).astype(a.dtype)
+
+
+def _elementwise(f: Callable[[float], float]) -> Callable[..., Array]:
+    """A numpy function from a scalar one, for those that numpy lacks."""
+    vector = np.vectorize(f, otypes=[np.float64])
+    return lambda x: vector(x).astype(np.result_type(x)) if np.size(x) else np.asarray(x)
+
+
+def _sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        e = np.exp(-np.abs(x))
+        return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(np.result_type(x))
+
+
+def _lgamma(x: float) -> float:
+    if math.isinf(x):
+        return math.inf
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+def _digamma(x: float) -> float:
+    """Asymptotic series above 10, reached by recurrence; reflection below 0 (DLMF 5.11.2, 5.5)."""
+    if math.isnan(x) or x == -math.inf:
+        return math.nan
+    if x == math.inf:
+        return math.inf
+    if x <= 0:
+        if x == math.floor(x):
+            return math.copysign(math.inf, -math.copysign(1.0, x)) if x == 0 else math.nan
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * x)
+    shift = 0.0
+    while x < 10:
+        shift -= 1 / x
+        x += 1
+    r = 1 / (x * x)
+    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+    return shift + math.log(x) - 0.5 / x - series
+
+
+def _erf_inv(x: float) -> float:
+    """Inverse error function: Winitzki's approximation, then Newton steps to full precision."""
+    if math.isnan(x) or abs(x) > 1:
+        return math.nan
+    if abs(x) == 1:
+        return math.copysign(math.inf, x)
+    if x == 0:
+        return x
+    a, log = 0.147, math.log1p(-x * x)
+    b = 2 / (math.pi * a) + log / 2
+    y = math.copysign(math.sqrt(math.sqrt(b * b - log / a) - b), x)
+    for _ in range(4):
+        error = math.erf(y) - x if abs(x) < 0.9 else math.copysign(
+            (1 - abs(x)) - math.erfc(abs(y)), x)
+        y -= error / (2 / math.sqrt(math.pi) * math.exp(-y * y))
+    return y
+
+
+def _fn(name: str, f: Callable[..., Array], d: Derivative | None, *, flops: int = 10,
+        arity: int = 1, kinds: tuple[str, ...] = (FLOAT,), commutative: bool = False,
+        **more: Any) -> Scalar:
+    """A row whose C text is a call of `gt_NAME_TYPE`."""
+    operands = ", ".join("{%d}" % i for i in range(arity))
+    return Scalar(name, f, f"gt_{name}_{{t}}({operands})", arity, kinds=kinds, flops=flops,
+                  commutative=commutative, derivative=d, **more)
+
+
+def _masked(o: Any, mask: Any, x: Any, otherwise: Any) -> Any:
+    """x where mask, else a harmless value: masks *before* an op so that NaN cannot leak back."""
+    return o.select(mask, x, otherwise)
+
+
+def _pow_derivative(o: Any, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    # d(aᵇ)/da = b·aᵇ⁻¹, 0 at b = 0;  d(aᵇ)/db = aᵇ·log a, 0 where a <= 0
+    da = o.select(o.eq(b, 0), 0.0, o.pow(a, o.sub(b, 1)) * b) * g if not isinstance(b, (int, float)) \
+        else (g * 0.0 if b == 0 else g * (o.pow(a, b - 1) * b))
+    if isinstance(b, (int, float)):
+        return da, None
+    if isinstance(a, (int, float)):
+        return None, g * y * (math.log(a) if a > 0 else 0.0)
+    positive = o.gt(a, 0)
+    return da, g * y * o.select(positive, o.log(_masked(o, positive, a, 1.0)), 0.0)
+
+
+def _share_tie(o: Any, g: Any, y: Any, a: Any, b: Any, wins: Any) -> tuple[Any, Any]:
+    # a tie splits evenly, as torch does
+    half = o.select(o.eq(a, b), o.mul(g, 0.5), o.mul(g, 0.0))
+    return o.select(wins(a, b), g, half), o.select(wins(b, a), g, half)
+
+
+def _atan2_derivative(o: Any, g: Any, _y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    square = a * a + b * b
+    safe = o.select(o.eq(square, 0), 1.0, square)
+    return g * b / safe, o.neg(g * a / safe)
+
+
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+TABLE: tuple[Scalar, ...] = (
+    # ---- arithmetic -------------------------------------------------------------------------
+    Scalar("add", np.add, "{0} + {1}", 2, kinds=NUMERIC, prec=12, commutative=True,
+           derivative=lambda o, g, y, a, b: (g, g)),
+    Scalar("sub", np.subtract, "{0} - {1}", 2, kinds=NUMERIC, prec=12,
+           derivative=lambda o, g, y, a, b: (g, o.neg(g))),
+    Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
+           derivative=lambda o, g, y, a, b: (g * b, g * a)),
+    Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
+           derivative=lambda o, g, y, a, b: (g / b, o.neg(g * y / b))),
+    _fn("rem", _rem, lambda o, g, y, a, b: (g, o.neg(g * o.trunc(a / b))), arity=2, kinds=NUMERIC),
+    _fn("mod", _mod, lambda o, g, y, a, b: (g, o.neg(g * o.floor(a / b))), arity=2, kinds=NUMERIC),
+    _fn("pow", _pow, _pow_derivative, arity=2, kinds=NUMERIC, flops=20),
+    _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
+        kinds=ANY, commutative=True, flops=1),
+    _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
+        kinds=ANY, commutative=True, flops=1),
+    _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20),
+    Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14,
+           derivative=lambda o, g, y, x: (o.neg(g),)),
+    _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1),
+    _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1),
+    # ---- rounding ---------------------------------------------------------------------------
+    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1),
+    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1),
+    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1),
+    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1),
+    # ---- exponentials and powers ------------------------------------------------------------
+    _fn("exp", np.exp, lambda o, g, y, x: (g * y,)),
+    _fn("expm1", np.expm1, lambda o, g, y, x: (g * (y + 1.0),)),
+    _fn("log", np.log, lambda o, g, y, x: (g / x,)),
+    _fn("log1p", np.log1p, lambda o, g, y, x: (g / (x + 1.0),)),
+    _fn("sqrt", np.sqrt, lambda o, g, y, x: (
+        o.select(o.eq(y, 0), 0.0, g * 0.5 / o.select(o.eq(y, 0), 1.0, y)),), flops=4),
+    _fn("rsqrt", lambda x: 1 / np.sqrt(x), lambda o, g, y, x: (g * -0.5 * y * y * y,), flops=5),
+    _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),)),
+    # ---- trigonometry -----------------------------------------------------------------------
+    _fn("sin", np.sin, lambda o, g, y, x: (g * o.cos(x),)),
+    _fn("cos", np.cos, lambda o, g, y, x: (o.neg(g * o.sin(x)),)),
+    _fn("tan", np.tan, lambda o, g, y, x: (g * (y * y + 1.0),), flops=15),
+    _fn("asin", np.arcsin, lambda o, g, y, x: (g * o.rsqrt(1.0 - x * x),), flops=15),
+    _fn("acos", np.arccos, lambda o, g, y, x: (o.neg(g * o.rsqrt(1.0 - x * x)),), flops=15),
+    _fn("atan", np.arctan, lambda o, g, y, x: (g / (x * x + 1.0),), flops=15),
+    _fn("sinh", np.sinh, lambda o, g, y, x: (g * o.cosh(x),), flops=15),
+    _fn("cosh", np.cosh, lambda o, g, y, x: (g * o.sinh(x),), flops=15),
+    _fn("tanh", np.tanh, lambda o, g, y, x: (g * (1.0 - y * y),)),
+    _fn("asinh", np.arcsinh, lambda o, g, y, x: (g * o.rsqrt(x * x + 1.0),), flops=15),
+    _fn("acosh", np.arccosh, lambda o, g, y, x: (g * o.rsqrt(x * x - 1.0),), flops=15),
+    _fn("atanh", np.arctanh, lambda o, g, y, x: (g / (1.0 - x * x),), flops=15),
+    # ---- special functions ------------------------------------------------------------------
+    _fn("erf", _elementwise(math.erf),
+        lambda o, g, y, x: (g * _TWO_OVER_ROOT_PI * o.exp(o.neg(x * x)),), flops=15),
+    _fn("erf_inv", _elementwise(_erf_inv),
+        lambda o, g, y, x: (g * (1 / _TWO_OVER_ROOT_PI) * o.exp(y * y),), flops=40),
+    _fn("lgamma", _elementwise(_lgamma), lambda o, g, y, x: (g * o.digamma(x),), flops=40),
+    _fn("digamma", _elementwise(_digamma), None, flops=60),
+    # ---- comparison -------------------------------------------------------------------------
+    *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=ANY, prec=prec,
+             commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))
+      for name, f, sign, prec in (
+          ("eq", np.equal, "==", 9), ("ne", np.not_equal, "!=", 9), ("lt", np.less, "<", 10),
+          ("le", np.less_equal, "<=", 10), ("gt", np.greater, ">", 10),
+          ("ge", np.greater_equal, ">=", 10))),
+    Scalar("is_nan", np.isnan, "gt_is_nan_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    Scalar("is_inf", np.isinf, "gt_is_inf_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    Scalar("is_finite", np.isfinite, "gt_is_finite_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    # ---- bits and logic (on bool: logical) --------------------------------------------------
+    Scalar("and", np.bitwise_and, "{0} & {1}", 2, kinds=(INT, BOOL), prec=8, commutative=True),
+    Scalar("or", np.bitwise_or, "{0} | {1}", 2, kinds=(INT, BOOL), prec=6, commutative=True),
+    Scalar("xor", np.bitwise_xor, "{0} ^ {1}", 2, kinds=(INT, BOOL), prec=7, commutative=True),
+    Scalar("not", np.invert, "~{0}", kinds=(INT, BOOL), prec=14),
+    _fn("shift_left", lambda a, b: _shift(a, b, True), None, arity=2, kinds=(INT,), flops=1),
+    _fn("shift_right", lambda a, b: _shift(a, b, False), None, arity=2, kinds=(INT,), flops=1),
+)
+BY_NAME = {row.name: row for row in TABLE}

@@ -1,0 +1,494 @@
+"""Exact integer polynomials over named symbols, used for dimensions and for loop indices alike.
+
+A `Poly` is canonical: equal polynomials are equal objects by structure, and one without symbols
+is always a plain `int`. Symbols carry their bounds, so floor-division, modulo, min and max
+simplify as they are built. A comparison that the bounds do not decide raises; it never guesses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Union
+
+from graphtool.errors import InputError
+
+Bounds = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A named integer in [lo, hi]; `None` is unbounded. `extent` says symbol < extent, exactly."""
+
+    name: str
+    lo: int | None = 0
+    hi: int | None = None
+    extent: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An irreducible `a // b`, `a % b`, `min(a, b)` or `max(a, b)`."""
+
+    fn: Literal["//", "%", "min", "max"]
+    a: Dim
+    b: Dim
+
+
+Atom = Symbol | Call
+Monomial = tuple[tuple[Atom, int], ...]
+
+
+class Poly:
+    """Σ coefficient · Π atomᵖᵒʷᵉʳ, sorted; build with `symbol` and arithmetic, never directly."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Poly) and self._hash == other._hash
+                                 and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Poly)):
+            return NotImplemented
+        total = dict(self.terms)
+        for mono, coeff in _terms(other):
+            total[mono] = total.get(mono, 0) + coeff
+        return _poly(total)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            return _poly({m: c * other for m, c in self.terms}) if other else 0
+        if not isinstance(other, Poly):
+            return NotImplemented
+        total: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in other.terms:
+                mono = _times(m1, m2)
+                total[mono] = total.get(mono, 0) + c1 * c2
+        return _poly(total)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + other * -1
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return other + self * -1
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return mod(self, other)
+
+    def __rmod__(self, other: int) -> Dim:
+        return mod(other, self)
+
+    def __lt__(self, other: Dim) -> bool:
+        return decide(self, "<", other)
+
+    def __le__(self, other: Dim) -> bool:
+        return decide(self, "<=", other)
+
+    def __gt__(self, other: Dim) -> bool:
+        return decide(other, "<", self)
+
+    def __ge__(self, other: Dim) -> bool:
+        return decide(other, "<=", self)
+
+    def __bool__(self) -> bool:
+        return not decide(self, "==", 0)
+
+    def __repr__(self) -> str:
+        return text(self)
+
+
+Dim = Union[int, Poly]
+
+
+def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None) -> Dim:
+    """The polynomial that is one symbol; a plain int where the bounds leave one value only."""
+    if lo is not None and lo == hi:
+        return lo
+    return Poly(((((Symbol(name, lo, hi, extent), 1),), 1),))
+
+
+# ---- construction ------------------------------------------------------------------------------
+
+def _terms(d: Dim) -> Iterable[tuple[Monomial, int]]:
+    return d.terms if isinstance(d, Poly) else ((((), d),) if d else ())
+
+
+@lru_cache(maxsize=1 << 16)
+def _atom_key(a: Atom) -> tuple[int, str]:
+    return (0, a.name) if isinstance(a, Symbol) else (1, f"{a.fn} {text(a.a)} {text(a.b)}")
+
+
+def _mono_key(mono: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
+    return (-sum(p for _, p in mono), tuple((_atom_key(a), -p) for a, p in mono))
+
+
+def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, p in b:
+        powers[atom] = powers.get(atom, 0) + p
+    return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
+
+
+def _poly(total: Mapping[Monomial, int]) -> Dim:
+    terms = [(m, c) for m, c in total.items() if c]
+    if not terms:
+        return 0
+    if len(terms) == 1:
+        return terms[0][1] if not terms[0][0] else Poly((terms[0],))
+    terms.sort(key=lambda t: _mono_key(t[0]))
+    return Poly(tuple(terms))
+
+
+def _call(fn: Literal["//", "%", "min", "max"], a: Dim, b: Dim) -> Dim:
+    return Poly(((((Call(fn, a, b), 1),), 1),))
+
+
+def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | None:
+    """The exact quotient of one term by `by`, where `by` is an int or a single term."""
+    if isinstance(by, int):
+        return (mono, coeff // by) if coeff % by == 0 else None
+    if len(by.terms) != 1:
+        return None
+    (bmono, bcoeff), = by.terms
+    powers = dict(mono)
+    for atom, p in bmono:
+        if powers.get(atom, 0) < p:
+            return None
+        powers[atom] -= p
+    if coeff % bcoeff:
+        return None
+    return tuple((a, p) for a, p in powers.items() if p), coeff // bcoeff
+
+
+def exact_quotient(a: Dim, b: Dim) -> Dim | None:
+    """a / b if that is a polynomial for certain, else None."""
+    if a == b:
+        return 1
+    total: dict[Monomial, int] = {}
+    for mono, coeff in _terms(a):
+        q = _divide_term(mono, coeff, b)
+        if q is None:
+            return None
+        total[q[0]] = q[1]
+    return _poly(total)
+
+
+def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """a = b·quotient + rest, with every term in the quotient that divides exactly."""
+    if a == b:
+        return 1, 0
+    quotient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for mono, coeff in _terms(a):
+        q = _divide_term(mono, coeff, b)
+        if q is not None:
+            quotient[q[0]] = quotient.get(q[0], 0) + q[1]
+        elif not mono and isinstance(b, int):
+            quotient[()] = quotient.get((), 0) + coeff // b
+            rest[()] = coeff % b
+        else:
+            rest[mono] = coeff
+    return _poly(quotient), _poly(rest)
+
+
+def _below(rest: Dim, b: Dim) -> bool:
+    """Whether 0 <= rest < b is certain."""
+    if rest == 0:
+        return True
+    lo, hi = bounds(rest)
+    if lo is None or lo < 0:
+        return False
+    least = bounds(b)[0]
+    if hi is not None and least is not None and hi < least:
+        return True
+    if isinstance(rest, Poly) and rest.terms[0][1] == 1 and len(rest.terms) == 1:
+        (atom, power), *more = rest.terms[0][0]
+        if power == 1 and not more:
+            if isinstance(atom, Symbol) and atom.extent is not None:
+                return atom.extent == b
+            if isinstance(atom, Call) and atom.fn == "%":
+                return atom.b == b
+    return _nested_below(rest, b)
+
+
+def _nested_below(rest: Dim, b: Dim) -> bool:
+    """i·n + j < m·n where i < m and j < n: the row-major index of a smaller box."""
+    if not isinstance(rest, Poly) or not isinstance(b, Poly) or len(rest.terms) < 2:
+        return False
+    for mono, coeff in rest.terms:
+        for atom, power in mono:
+            if power != 1 or not isinstance(atom, Symbol) or atom.extent is None:
+                continue
+            stride = _divide_term(mono, coeff, symbol_of(atom))
+            if stride is None:
+                continue
+            n = _poly({stride[0]: stride[1]})
+            if exact_quotient(b, n) == atom.extent and _below(rest - _poly({mono: coeff}), n):
+                return True
+    return False
+
+
+def symbol_of(atom: Symbol) -> Dim:
+    return Poly(((((atom, 1),), 1),))
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """⌊a / b⌋ for b > 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    quotient, rest = _split(a, b)
+    if _below(rest, b):
+        return quotient
+    if isinstance(rest, Poly) and isinstance(b, int):
+        g = math.gcd(b, *(c for _, c in rest.terms))
+        if g > 1:
+            return quotient + floordiv(_exact(rest, g), b // g)
+        g = math.gcd(b, *(c for m, c in rest.terms if m))
+        if g > 1:  # (g·p + c) // (g·q) = (p + c//g) // q
+            parts = {m: (c // g) for m, c in rest.terms}
+            return quotient + floordiv(_poly(parts), b // g)
+        atom = _single_call(rest, "//")
+        if atom is not None and isinstance(atom.b, int):  # (x // m) // n = x // (m·n)
+            return quotient + floordiv(atom.a, atom.b * b)
+    return quotient + _call("//", rest, b)
+
+
+def mod(a: Dim, b: Dim) -> Dim:
+    """a − b·⌊a / b⌋ for b > 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    if b == 1:
+        return 0
+    _, rest = _split(a, b)
+    if _below(rest, b):
+        return rest
+    if isinstance(rest, Poly) and isinstance(b, int):
+        g = math.gcd(b, *(c for _, c in rest.terms))
+        if g > 1:
+            return mod(_exact(rest, g), b // g) * g
+        atom = _single_call(rest, "%")
+        if atom is not None and isinstance(atom.b, int) and atom.b % b == 0:
+            return mod(atom.a, b)
+    return _call("%", rest, b)
+
+
+def _exact(p: Poly, g: int) -> Dim:
+    return _poly({m: c // g for m, c in p.terms})
+
+
+def _single_call(d: Poly, fn: str) -> Call | None:
+    if len(d.terms) == 1 and d.terms[0][1] == 1 and len(d.terms[0][0]) == 1:
+        atom, power = d.terms[0][0][0]
+        if power == 1 and isinstance(atom, Call) and atom.fn == fn:
+            return atom
+    return None
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    return -floordiv(-a, b) if isinstance(a, int) else floordiv(a + b - 1, b)
+
+
+def minimum(a: Dim, b: Dim) -> Dim:
+    return _extreme("min", a, b)
+
+
+def maximum(a: Dim, b: Dim) -> Dim:
+    return _extreme("max", a, b)
+
+
+def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
+    lo, hi = bounds(a - b)
+    if hi is not None and hi <= 0:
+        return a if fn == "min" else b
+    if lo is not None and lo >= 0:
+        return b if fn == "min" else a
+    first, second = sorted((a, b), key=text)
+    return _call(fn, first, second)
+
+
+# ---- questions ---------------------------------------------------------------------------------
+
+def bounds(d: Dim) -> Bounds:
+    """An interval that surely holds d; `None` where a side is unbounded."""
+    return (d, d) if isinstance(d, int) else _bounds(d)
+
+
+@lru_cache(maxsize=1 << 16)
+def _bounds(p: Poly) -> Bounds:
+    lo: int | None = 0
+    hi: int | None = 0
+    for mono, coeff in p.terms:
+        tlo, thi = _mono_bounds(mono)
+        if coeff < 0:
+            tlo, thi = thi, tlo
+        lo = None if lo is None or tlo is None else lo + coeff * tlo
+        hi = None if hi is None or thi is None else hi + coeff * thi
+    return lo, hi
+
+
+def _mono_bounds(mono: Monomial) -> Bounds:
+    lo: int | None = 1
+    hi: int | None = 1
+    for atom, power in mono:
+        alo, ahi = _atom_bounds(atom)
+        for _ in range(power):
+            lo, hi = _product((lo, hi), (alo, ahi))
+    return lo, hi
+
+
+def _product(x: Bounds, y: Bounds) -> Bounds:
+    if None not in x and None not in y:
+        corners = [a * b for a in x for b in y if a is not None and b is not None]
+        return min(corners), max(corners)
+    (xl, xh), (yl, yh) = x, y
+    if xl is not None and yl is not None and xl >= 0 and yl >= 0:
+        return xl * yl, (None if xh is None or yh is None else xh * yh)
+    return None, None
+
+
+def _atom_bounds(atom: Atom) -> Bounds:
+    if isinstance(atom, Symbol):
+        return atom.lo, atom.hi
+    (alo, ahi), (blo, bhi) = bounds(atom.a), bounds(atom.b)
+    match atom.fn:
+        case "%":
+            return 0, (None if bhi is None else bhi - 1)
+        case "//":
+            lo = None if alo is None or blo is None or blo < 1 else (
+                alo // blo if alo < 0 else (0 if bhi is None else alo // bhi))
+            hi = None if ahi is None or blo is None or blo < 1 else (
+                ahi // blo if ahi >= 0 else (-1 if bhi is None else ahi // bhi))
+            return lo, hi
+        case "min":
+            hi = min((h for h in (ahi, bhi) if h is not None), default=None)
+            return (None if alo is None or blo is None else min(alo, blo)), hi
+        case "max":
+            lo = max((x for x in (alo, blo) if x is not None), default=None)
+            return lo, (None if ahi is None or bhi is None else max(ahi, bhi))
+
+
+def known(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool | None:
+    """Whether the relation holds for all values of the symbols (True), none (False), or some."""
+    lo, hi = bounds(a - b)
+    if relation == "==":
+        if lo == hi == 0:
+            return True
+        return False if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
+    edge = 0 if relation == "<" else 1
+    if hi is not None and hi < edge:
+        return True
+    return False if lo is not None and lo >= edge else None
+
+
+def decide(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool:
+    """`known`, but raises InputError GT0310 where the bounds do not decide."""
+    answer = known(a, relation, b)
+    if answer is None:
+        raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
+                         hint="give the dimension tighter bounds, or bind it with `specialize`")
+    return answer
+
+
+def symbols(d: Dim) -> tuple[Symbol, ...]:
+    """The symbols in d, by name."""
+    found: dict[str, Symbol] = {}
+
+    def walk(d: Dim) -> None:
+        for mono, _ in _terms(d):
+            for atom, _ in mono:
+                if isinstance(atom, Symbol):
+                    found[atom.name] = atom
+                else:
+                    walk(atom.a)
+                    walk(atom.b)
+    walk(d)
+    return tuple(found[name] for name in sorted(found))
+
+
+_FN: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "//": floordiv, "%": mod, "min": minimum, "max": maximum}
+
+
+def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
+    """d with symbols replaced by name; simplifies again on the way."""
+    if isinstance(d, int):
+        return d
+    total: Dim = 0
+    for mono, coeff in d.terms:
+        product: Dim = coeff
+        for atom, power in mono:
+            if isinstance(atom, Symbol):
+                value = env.get(atom.name, None)
+                base = symbol_of(atom) if value is None else value
+            else:
+                base = _FN[atom.fn](substitute(atom.a, env), substitute(atom.b, env))
+            for _ in range(power):
+                product = product * base
+        total = total + product
+    return total
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for d in dims:
+        total = total * d
+    return total
+
+
+# ---- text --------------------------------------------------------------------------------------
+
+def text(d: Dim) -> str:
+    """`4*B + (T//2) - 1`; `dim_parser.parse` reads it back."""
+    if isinstance(d, int):
+        return str(d)
+    out = ""
+    for i, (mono, coeff) in enumerate(d.terms):
+        factors = [_atom_text(a) for a, p in mono for _ in range(p)]
+        if abs(coeff) != 1 or not factors:
+            factors.insert(0, str(abs(coeff)))
+        sign = ("-" if coeff < 0 else "") if i == 0 else (" - " if coeff < 0 else " + ")
+        out += sign + "*".join(factors)
+    return out
+
+
+def _atom_text(a: Atom) -> str:
+    if isinstance(a, Symbol):
+        return a.name
+    if a.fn in ("min", "max"):
+        return f"{a.fn}({text(a.a)}, {text(a.b)})"
+    return f"({_operand(a.a)}{a.fn}{_operand(a.b)})"
+
+
+def _operand(d: Dim) -> str:
+    plain = isinstance(d, int) and d >= 0
+    plain = plain or (isinstance(d, Poly) and len(d.terms) == 1 and d.terms[0][1] == 1
+                      and len(d.terms[0][0]) == 1 and d.terms[0][0][0][1] == 1)
+    return text(d) if plain else f"({text(d)})"

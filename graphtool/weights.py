@@ -1,0 +1,121 @@
+"""Constant arrays by content: a `Weight` names its bytes by sha256 and reads them when asked.
+
+The side file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from graphtool.dtypes import DType, dtype, of_numpy
+from graphtool.errors import InputError
+
+Array = np.ndarray[Any, Any]
+ALIGN = 64
+_MAX_HEADER = 100 << 20
+# safetensors' own names; the types it lacks are stored as bytes of their own width
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
+          "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
+          "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A constant array. Equality is by digest, type and shape; `source` holds or maps the data."""
+
+    digest: str
+    dtype: DType
+    shape: tuple[int, ...]
+    source: Array = field(compare=False, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return self.source.nbytes
+
+
+def weight(array: Array) -> Weight:
+    """The Weight of an array (made contiguous and read-only)."""
+    data = np.ascontiguousarray(array).reshape(np.shape(array))
+    if data.dtype.byteorder == ">":
+        data = data.astype(data.dtype.newbyteorder("<"))
+    row = of_numpy(data.dtype)
+    view = data.view()
+    view.flags.writeable = False
+    seed = f"{row.short}{list(data.shape)}".encode()
+    digest = hashlib.sha256(seed)
+    digest.update(memoryview(data.reshape(-1).view(np.uint8)) if data.size else b"")
+    return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), view)
+
+
+def save(weights: Iterable[Weight], file: BinaryIO) -> None:
+    """Write the weights, each digest once, sorted by digest, as a safetensors file."""
+    unique = {w.digest: w for w in weights}
+    header: dict[str, Any] = {"__metadata__": {"format": "graphtool/weights"}}
+    offset = 0
+    for digest in sorted(unique):
+        w = unique[digest]
+        header[digest] = {"dtype": _NAMES.get(w.dtype.name, "U8"), "shape": list(w.shape),
+                          "data_offsets": [offset, offset + w.nbytes]}
+        if w.dtype.name not in _NAMES:
+            header["__metadata__"][digest] = w.dtype.name
+        offset += -(-w.nbytes // ALIGN) * ALIGN
+        if offset > header[digest]["data_offsets"][1]:  # the format wants no holes
+            header[f"pad:{digest}"] = {
+                "dtype": "U8", "shape": [offset - header[digest]["data_offsets"][1]],
+                "data_offsets": [header[digest]["data_offsets"][1], offset]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % ALIGN)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for digest in sorted(unique):
+        data = unique[digest].source
+        file.write(memoryview(data.reshape(-1).view(np.uint8)) if data.size else b"")
+        file.write(b"\0" * (-data.nbytes % ALIGN))
+
+
+def load(path: Path) -> Mapping[str, Weight]:
+    """Map a weights file; the arrays are views of the mapping, checked against the file's size.
+
+    Raises InputError GT0320 for a truncated or foreign file.
+    """
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise InputError("GT0320", f"cannot read the weights file: {error}",
+                         where=str(path)) from error
+    try:
+        return _parse(memoryview(mapped))
+    except (ValueError, KeyError, TypeError, struct.error, AttributeError) as error:
+        raise InputError("GT0320", f"not a weights file of graphtool, or cut short: {error}",
+                         where=str(path)) from error
+
+
+def _parse(data: memoryview) -> dict[str, Weight]:
+    (length,) = struct.unpack_from("<Q", data)
+    if length > min(_MAX_HEADER, len(data) - 8):
+        raise ValueError("header beyond the end")
+    header = json.loads(bytes(data[8:8 + length]))
+    exotic = header.pop("__metadata__", {})
+    names = {short: name for name, short in _NAMES.items()}
+    out = {}
+    for digest, entry in header.items():
+        if not digest.startswith("sha256:"):
+            continue
+        row = dtype(exotic.get(digest) or names[entry["dtype"]])
+        start, end = entry["data_offsets"]
+        shape = tuple(int(d) for d in entry["shape"])
+        count = int(np.prod(shape, dtype=np.int64)) if shape else 1
+        if not 0 <= start <= end <= len(data) - 8 - length or end - start != count * row.bytes:
+            raise ValueError(f"{digest[:16]}… lies outside the file")
+        raw = np.frombuffer(data, np.uint8, end - start, 8 + length + start)
+        out[digest] = Weight(digest, row, shape, raw.view(row.numpy).reshape(shape))
+    return out
