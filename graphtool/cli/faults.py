@@ -1,0 +1,109 @@
+"""What becomes of an exception: a clear message on stderr and one of the documented exit codes.
+
+0 fine · 1 the honest negative answer · 2 usage · 3 bad input · 4 unsupported · 5 the C compiler
+failed · 70 internal, with a reproducer directory · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from graphtool.errors import GraphtoolError
+
+PACKAGES = ("graphtool", "numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
+            "safetensors", "ml_dtypes")
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line `argv`; returns the exit code, prints every fault, raises nothing."""
+    try:
+        from graphtool.cli.app import app
+        result = app(list(argv), prog_name="graphtool", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        _quiet_stdout()
+        return 0
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except GraphtoolError as error:
+        return _say(str(error) + _reproducer(argv, error), error.exit_code)
+    except RecursionError as error:
+        return _internal(argv, error, "nested too deeply")
+    except MemoryError as error:
+        return _internal(argv, error, "out of memory")
+    except Exception as error:
+        return _other(argv, error)
+
+
+def _other(argv: Sequence[str], error: Exception) -> int:
+    """A usage error of the parser, or what nobody foresaw."""
+    if type(error).__name__ == "Abort":
+        return _say("interrupted", 130)
+    if hasattr(error, "format_message"):  # the parser's own errors, whichever click it carries
+        return _say(usage_text(error), 2)
+    if type(error).__name__ == "Exit":
+        return int(getattr(error, "exit_code", 0))
+    return _internal(argv, error, f"{type(error).__name__}: {error}")
+
+
+def usage_text(error: Any) -> str:
+    """A parser error in the manner of all others."""
+    verb = getattr(getattr(error, "ctx", None), "command_path", "graphtool")
+    message = str(error.format_message()).rstrip(".")
+    return f"error[GT3001]: {message}\n  help: `{verb} --help` shows what it takes"
+
+
+def _internal(argv: Sequence[str], error: BaseException, message: str) -> int:
+    line = message.strip().splitlines()[0] if message.strip() else type(error).__name__
+    return _say(f"error[GT7999]: internal error: {line}" + write_reproducer(argv, error), 70)
+
+
+def _reproducer(argv: Sequence[str], error: GraphtoolError) -> str:
+    return write_reproducer(argv, error) if error.exit_code == 70 else ""
+
+
+def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
+    """Write what a bug report needs to a new directory; returns the line that names it."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="graphtool-crash-"))
+        (folder / "argv.json").write_text(json.dumps(list(argv), ensure_ascii=False) + "\n")
+        (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
+        (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+    except OSError as fault:
+        return f"\n  help: no reproducer could be written: {fault}"
+    return f"\n  help: please report it with the directory {folder}"
+
+
+def versions() -> dict[str, str]:
+    """Python's, the system's and the packages' versions, read without importing them."""
+    found = {"python": platform.python_version(), "system": platform.platform()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _say(text: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+    return code
+
+
+def _quiet_stdout() -> None:
+    """The reader has gone: leave without the interpreter's complaint at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,69 @@
+"""What people and pipes see: rows, tables, JSON. Colour and rules only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Rows = Sequence[Sequence[Any]]
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Lines of the result, on stdout."""
+    for text in texts:
+        sys.stdout.write(text + "\n")
+
+
+def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
+    """A report: its JSON, or its lines."""
+    if as_json:
+        import msgspec
+        text = msgspec.json.format(msgspec.json.encode(struct), indent=1)
+        lines([text.decode()])
+    else:
+        lines(rows)
+
+
+def table(headers: Sequence[str], rows: Rows) -> None:
+    """A table: drawn by rich on a terminal, plain aligned rows in a pipe."""
+    if not sys.stdout.isatty():
+        lines(columns(rows, headers))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for i, head in enumerate(headers):
+        drawn.add_column(head, justify="right" if _numeric(rows, i) else "left")
+    for row in rows:
+        drawn.add_row(*(Text(str(cell)) for cell in row))
+    Console().print(drawn)
+
+
+def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
+    """Aligned text, two spaces between columns; numbers to the right."""
+    cells = [[str(c) for c in row] for row in rows]
+    whole = [list(headers), *cells] if headers else cells
+    if not whole:
+        return []
+    widths = [max(len(row[i]) for row in whole) for i in range(len(whole[0]))]
+    right = [_numeric(rows, i) for i in range(len(widths))]
+    return ["  ".join(c.rjust(w) if r else c.ljust(w)
+                      for c, w, r in zip(row, widths, right, strict=True)).rstrip()
+            for row in whole]
+
+
+def _numeric(rows: Rows, column: int) -> bool:
+    return all(isinstance(row[column], (int, float)) or _looks_numeric(str(row[column]))
+               for row in rows) and bool(rows)
+
+
+def _looks_numeric(text: str) -> bool:
+    head = text.strip().lstrip("+-")[:1]
+    return text == "" or head.isdigit()

@@ -1,0 +1,281 @@
+"""Which node of one graph is which node of another, without ever trusting a name.
+
+Anchors are inputs by position and constants by content. Then (1) equal cones from the inputs,
+(2) equal cones towards the outputs, (3) best-first agreement with neighbours already paired.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
+
+Port = tuple[int, int]  # (item, which of its results)
+Arg = Port | str  # a literal stands as its text
+_FANOUT = 64  # readers of one value that phase 3 compares pairwise
+
+
+@dataclass(eq=False)
+class Item:
+    """A node, a graph input, a region's input, or the graph's outputs, flattened."""
+
+    op: str
+    attrs: dict[str, str]
+    args: tuple[Arg, ...]
+    types: tuple[TensorType, ...]
+    name: str
+    where: str = ""
+    content: str = ""  # a constant's digest, an input's position
+    users: list[tuple[int, int]] = field(default_factory=list)  # (item, operand position)
+
+    @property
+    def label(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        return self.op, tuple(self.attrs.items())
+
+
+def flatten(graph: Graph) -> list[Item]:
+    """The graph as items, regions in line; the last item reads the graph's outputs."""
+    items: list[Item] = []
+    env: dict[Value, Port] = {}
+    names = value_names(graph)
+    for i, v in enumerate(graph.inputs):
+        env[v] = (len(items), 0)
+        items.append(Item("input", {}, (), (v.type,), names[v], content=f"input {i}"))
+    _flatten_nodes(graph, items, env, names, "")
+    outputs = tuple(env[v] for v in graph.outputs)
+    items.append(Item("return", {}, outputs, (), "return"))
+    for at, item in enumerate(items):
+        for position, arg in enumerate(item.args):
+            if isinstance(arg, tuple):
+                items[arg[0]].users.append((at, position))
+    return items
+
+
+def _flatten_nodes(graph: Graph, items: list[Item], env: dict[Value, Port],
+                   names: dict[Value, str], prefix: str) -> None:
+    for node in graph.nodes:
+        args = tuple(_arg(x, env) for x in node.inputs)
+        name = prefix + names[node.outputs[0]] if node.outputs else prefix + node.op.name
+        for key, region in node.attrs.items():
+            if isinstance(region, Graph):
+                args += _flatten_region(key, region, args, items, f"{name}.{key}/")
+        for i, v in enumerate(node.outputs):
+            env[v] = (len(items), i)
+        items.append(_item(node, args, name))
+
+
+def _flatten_region(key: str, region: Graph, args: tuple[Arg, ...], items: list[Item],
+                    prefix: str) -> tuple[Port, ...]:
+    inner: dict[Value, Port] = {}
+    names = value_names(region)
+    for i, v in enumerate(region.inputs):
+        inner[v] = (len(items), 0)
+        items.append(Item("region", {"input": f"{key} {i}"}, args, (v.type,), prefix + names[v]))
+    _flatten_nodes(region, items, inner, names, prefix)
+    return tuple(inner[v] for v in region.outputs)
+
+
+def _arg(x: Operand, env: dict[Value, Port]) -> Arg:
+    return env[x] if isinstance(x, Value) else literal_text(x)
+
+
+def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
+    types = tuple(v.type for v in node.outputs)
+    if node.op.name == "constant":
+        kind = {"param": "true"} if node.attrs["param"] else {}
+        return Item("constant", kind, args, types, name, node.where, node.attrs["data"].digest)
+    attrs = {k: attr_text(v) for k, v in shown_attrs(node).items() if not isinstance(v, Graph)}
+    return Item(node.op.name, attrs, args, types, name, node.where)
+
+
+# ---- the three phases --------------------------------------------------------------------------
+
+def align(a: Sequence[Item], b: Sequence[Item]) -> dict[int, int]:
+    """Pairs of indices, each item at most once."""
+    ids: dict[object, int] = {}
+    pairs = _Pairs(a, b, _cones(a, ids), _cones(b, ids))
+    pairs.take(len(a) - 1, len(b) - 1)  # the outputs are each other's counterpart
+    for key in (_both, _below, _above):
+        _match_unique(pairs, key)
+    _spread(pairs)
+    _match_symmetric(pairs)
+    _match_leftovers(pairs)
+    return pairs.forward
+
+
+Cone = tuple[int, int]  # what an item depends on, what depends on it
+
+
+def _both(cone: Cone) -> object:
+    return cone
+
+
+def _below(cone: Cone) -> object:
+    return cone[0]
+
+
+def _above(cone: Cone) -> object:
+    return cone[1]
+
+
+def _cones(items: Sequence[Item], ids: dict[object, int]) -> list[Cone]:
+    below, above = _cones_from_inputs(items, ids), _cones_to_outputs(items, ids)
+    return list(zip(below, above, strict=True))
+
+
+def _cones_from_inputs(items: Sequence[Item], ids: dict[object, int]) -> list[int]:
+    """A number for each item that stands for it and all that it depends on."""
+    out: list[int] = []
+    for item in items:
+        args = tuple((out[x[0]], x[1]) if isinstance(x, tuple) else x for x in item.args)
+        out.append(ids.setdefault(("from", item.label, item.content, args), len(ids)))
+    return out
+
+
+def _cones_to_outputs(items: Sequence[Item], ids: dict[object, int]) -> list[int]:
+    """A number for each item that stands for it and all that depends on it; contents left out."""
+    out = [0] * len(items)
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        users = tuple(sorted((out[u], position, _result(items[u].args[position]))
+                             for u, position in item.users))
+        literals = tuple(x for x in item.args if isinstance(x, str))
+        kind = "input" if item.op == "input" else "node"
+        out[at] = ids.setdefault(("to", kind, item.label, literals, users), len(ids))
+    return out
+
+
+def _result(arg: Arg) -> int:
+    return arg[1] if isinstance(arg, tuple) else 0
+
+
+class _Pairs:
+    """The pairs so far, both ways, and those whose neighbours are still to visit."""
+
+    def __init__(self, a: Sequence[Item], b: Sequence[Item],
+                 cones_a: Sequence[Cone], cones_b: Sequence[Cone]) -> None:
+        self.a, self.b, self.cones_a, self.cones_b = a, b, cones_a, cones_b
+        self.forward: dict[int, int] = {}
+        self.backward: dict[int, int] = {}
+        self.fresh: list[tuple[int, int]] = []
+
+    def take(self, i: int, j: int) -> None:
+        self.forward[i], self.backward[j] = j, i
+        self.fresh.append((i, j))
+
+    def free(self, i: int, j: int) -> bool:
+        return i not in self.forward and j not in self.backward
+
+    def classes(self, key: Callable[[Cone], object]) -> list[tuple[list[int], list[int]]]:
+        """The free items of both sides that have one key, in order."""
+        where: dict[object, tuple[list[int], list[int]]] = {}
+        for i, cone in enumerate(self.cones_a):
+            if i not in self.forward:
+                where.setdefault(key(cone), ([], []))[0].append(i)
+        for j, cone in enumerate(self.cones_b):
+            if j not in self.backward:
+                where.setdefault(key(cone), ([], []))[1].append(j)
+        return list(where.values())
+
+
+def _match_unique(pairs: _Pairs, key: Callable[[Cone], object]) -> None:
+    """Pair the items that are alone with their key on each side."""
+    for ours, theirs in pairs.classes(key):
+        if len(ours) == len(theirs) == 1:
+            pairs.take(ours[0], theirs[0])
+
+
+def _match_symmetric(pairs: _Pairs) -> None:
+    """Items that nothing tells apart: pair the first of a class, then what follows from that."""
+    for ours, theirs in pairs.classes(_both):
+        for i, j in zip(ours, theirs, strict=False):
+            if pairs.free(i, j):
+                pairs.take(i, j)
+                _spread(pairs)
+
+
+def _spread(pairs: _Pairs) -> None:
+    """Pair the neighbours of pairs, those that agree most first."""
+    heap: list[tuple[int, int, int]] = []
+
+    def push_around(i: int, j: int) -> None:
+        for x, y in _neighbours(pairs, i, j):
+            score = _agreement(pairs, x, y)
+            if score:
+                heapq.heappush(heap, (-score, x, y))
+
+    for pair in pairs.fresh:
+        push_around(*pair)
+    pairs.fresh.clear()
+    while heap:
+        score, i, j = heapq.heappop(heap)
+        if not pairs.free(i, j):
+            continue
+        now = _agreement(pairs, i, j)
+        if now != -score:
+            heapq.heappush(heap, (-now, i, j))
+            continue
+        pairs.take(i, j)
+        pairs.fresh.clear()
+        push_around(i, j)
+
+
+def _neighbours(pairs: _Pairs, i: int, j: int) -> Iterator[tuple[int, int]]:
+    """Unpaired operands at the same position, and unpaired readers at the same position."""
+    a, b = pairs.a, pairs.b
+    for x, y in zip(a[i].args, b[j].args, strict=False):
+        if isinstance(x, tuple) and isinstance(y, tuple) and pairs.free(x[0], y[0]) \
+                and a[x[0]].op == b[y[0]].op:
+            yield x[0], y[0]
+    ours = [u for u in a[i].users if u[0] not in pairs.forward][:_FANOUT]
+    theirs = [u for u in b[j].users if u[0] not in pairs.backward][:_FANOUT]
+    for x_item, x_position in ours:
+        for y_item, y_position in theirs:
+            if x_position == y_position and a[x_item].op == b[y_item].op:
+                yield x_item, y_item
+
+
+def _agreement(pairs: _Pairs, i: int, j: int) -> int:
+    """Twice the neighbours that are each other's counterparts, plus equal attributes and types."""
+    a, b = pairs.a[i], pairs.b[j]
+    score = 0
+    for x, y in zip(a.args, b.args, strict=False):
+        if isinstance(x, tuple) and isinstance(y, tuple):
+            score += 4 * (pairs.forward.get(x[0]) == y[0] and x[1] == y[1])
+        else:
+            score += x == y
+    theirs = {(u, position) for u, position in b.users}
+    score += sum(4 for u, position in a.users
+                 if (pairs.forward.get(u), position) in theirs)
+    if score == 0:
+        return 0
+    (below_a, above_a), (below_b, above_b) = pairs.cones_a[i], pairs.cones_b[j]
+    return score + (a.attrs == b.attrs) + (a.types == b.types) + 2 * (
+        (below_a == below_b) + (above_a == above_b))
+
+
+def _match_leftovers(pairs: _Pairs) -> None:
+    """One op in another's place: all operands and all readers of both are counterparts."""
+    def place(items: Sequence[Item], at: int, to: Callable[[int], object]) -> object | None:
+        item = items[at]
+        args = tuple((to(x[0]), x[1]) for x in item.args if isinstance(x, tuple))
+        users = tuple(sorted((str(to(u)), position) for u, position in item.users))
+        unknown = any(p[0] is None for p in args) or any(u[0] == "None" for u in users)
+        return None if unknown or not users or not args else (args, users)
+
+    def theirs(j: int) -> object:
+        return j if j in pairs.backward else None
+
+    places: dict[object, int] = {}
+    for i in range(len(pairs.a)):
+        if i not in pairs.forward and (key := place(pairs.a, i, pairs.forward.get)) is not None:
+            places[key] = i
+    for j in range(len(pairs.b)):
+        if j not in pairs.backward:
+            key = place(pairs.b, j, theirs)
+            found = places.pop(key, None) if key is not None else None
+            if found is not None:
+                pairs.take(found, j)

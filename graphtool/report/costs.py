@@ -1,0 +1,162 @@
+"""What a node costs: floating-point operations and bytes moved, as functions of its shapes.
+
+Nominal numbers for comparing graphs, in the dims' own symbols; they measure nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.trace import trace
+from graphtool.scalars import BY_NAME
+from graphtool.symbolic import Dim, product
+
+Cost = Callable[[Node], Dim]
+
+
+def elements(t: TensorType) -> Dim:
+    return product(t.shape)
+
+
+def nbytes(t: TensorType) -> Dim:
+    """Bytes of a tensor in memory."""
+    return elements(t) * t.dtype.bytes
+
+
+def _out(node: Node) -> TensorType:
+    return node.outputs[0].type
+
+
+def _operand(node: Node, i: int) -> TensorType:
+    x = node.inputs[i]
+    return x.type if isinstance(x, Value) else _out(node)
+
+
+# ---- floating-point operations -----------------------------------------------------------------
+
+def _matmul(node: Node) -> Dim:
+    """2·M·N·K for each matrix of the batch"""
+    a = _operand(node, 0)
+    return 2 * elements(_out(node)) * a.shape[-2 if node.attrs["transpose_a"] else -1]
+
+
+def _conv(node: Node) -> Dim:
+    """2 · outputs · channels in a group · window; zeros between dilated inputs are not counted"""
+    w = _operand(node, 1)
+    dilated: Dim = 1
+    for by in node.attrs["lhs_dilation"] or ():
+        dilated = dilated * by
+    return 2 * elements(_out(node)) * product(w.shape[1:]) // dilated
+
+
+def _window(node: Node) -> Dim:
+    return elements(_out(node)) * product(node.attrs["window"])
+
+
+def _per_input(node: Node) -> Dim:
+    return elements(_operand(node, 0))
+
+
+def _per_output(node: Node) -> Dim:
+    return elements(_out(node))
+
+
+def _nothing(_: Node) -> Dim:
+    return 0
+
+
+_FLOPS: dict[str, Cost] = {
+    "matmul": _matmul,
+    "conv": _conv,
+    "reduce_window": _window,
+    "cumulative": _per_input,
+    "arg_reduce": _per_input,
+    "sort": _per_input,
+    "select": _per_output,
+    "clamp": lambda n: 2 * elements(_out(n)),
+    "cast": _per_output,
+    "bitcast": _nothing,
+}
+
+
+def flops(node: Node) -> Dim:
+    """Operations of one node; a composite costs what its decomposition does."""
+    name, op = node.op.name, node.op
+    if name in _FLOPS:
+        return _FLOPS[name](node)
+    if name in BY_NAME:
+        return BY_NAME[name].flops * elements(_out(node))
+    if inner := list(regions(node)):
+        return sum((total(flops, g) for g in inner), 0)
+    if "reduction" in op.traits:
+        return _per_input(node)
+    if op.category in ("shape", "data", "memory"):
+        return 0
+    if op.decompose is not None:
+        return _decomposed(op, _types(node), _frozen(node))
+    return _per_output(node)
+
+
+def _types(node: Node) -> tuple[Any, ...]:
+    return tuple(x.type if isinstance(x, Value) else x for x in node.inputs)
+
+
+def _frozen(node: Node) -> tuple[tuple[str, Any], ...]:
+    return tuple(node.attrs.items())
+
+
+@lru_cache(maxsize=4096)
+def _decomposed(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> Dim:
+    """The cost of a composite on operands of these types, by tracing it once."""
+    tensors = [t for t in types if isinstance(t, TensorType)]
+
+    def run(*args: Any) -> Any:
+        rest = iter(args)
+        operands = [next(rest) if isinstance(t, TensorType) else t for t in types]
+        return op.decompose(*operands, **dict(attrs))  # type: ignore[misc]
+    try:
+        return total(flops, trace(run, tensors))
+    except GraphtoolError:  # sizes it cannot decide on: one operation an element, at the least
+        return sum((elements(t) for t in tensors[:1]), 0)
+
+
+# ---- bytes moved -------------------------------------------------------------------------------
+
+_ALIAS = frozenset({"reshape", "constant", "bitcast"})
+_PART = frozenset({"slice", "gather", "dynamic_slice"})  # reads what it writes, not all of x
+
+
+def bytes_moved(node: Node) -> Dim:
+    """Bytes read and written when the node runs alone, each operand once."""
+    name = node.op.name
+    if name in _ALIAS:
+        return 0
+    written = sum((nbytes(v.type) for v in node.outputs), 0)
+    read = [x.type for x in dict.fromkeys(node.inputs) if isinstance(x, Value)]
+    if name in _PART:
+        return 2 * written + sum((nbytes(t) for t in read[1:]), 0)
+    return written + sum((nbytes(t) for t in read), 0)
+
+
+# ---- sums --------------------------------------------------------------------------------------
+
+def regions(node: Node) -> Iterator[Graph]:
+    """The closed graphs among a node's attributes."""
+    for a in node.attrs.values():
+        if isinstance(a, Graph):
+            yield a
+
+
+def total(cost: Cost, graph: Graph) -> Dim:
+    """The sum over the nodes; a region counts once, however often it runs."""
+    return sum((cost(n) for n in graph.nodes), 0)
+
+
+def known_ops() -> frozenset[str]:
+    """Ops that have a cost of their own here; a test holds it against the registry."""
+    return frozenset(_FLOPS) & frozenset(OPS)

@@ -1,0 +1,195 @@
+"""What differs between two graphs, in as few lines as there are changes.
+
+Names and order never count, fusion groups are left out, regions are flattened. Consequences are
+not differences: a node whose operand was replaced, or whose type follows from its operands, is
+not reported again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+import msgspec
+
+from graphtool.ir.graph import Module
+from graphtool.report import costs, memory
+from graphtool.report.align import Arg, Item, Port, align, flatten
+from graphtool.report.stats import Size, all_nodes, size
+from graphtool.symbolic import Dim
+
+Kind = Literal["added", "removed", "changed", "moved", "retyped"]
+SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "moved": ">",
+                          "retyped": "t"}
+
+
+class Change(msgspec.Struct):
+    """One difference. `name` is the node's name after, or before where it was removed."""
+
+    kind: Kind
+    name: str
+    op: str
+    detail: str
+    where: str = ""
+
+
+class Delta(msgspec.Struct):
+    """A number before and after."""
+
+    name: str
+    before: Size
+    after: Size
+
+
+class Diff(msgspec.Struct):
+    """All of the report; schemas/diff.schema.json is made from it."""
+
+    equal: bool
+    nodes: tuple[int, int]
+    changes: list[Change]
+    retyped_after: int  # nodes whose type changed because their operands' did
+    ops: list[Delta]
+    totals: list[Delta]
+
+
+def diff(a: Module, b: Module) -> Diff:
+    """Compare two modules by structure."""
+    left, right = flatten(a.graph), flatten(b.graph)
+    finder = _Finder(left, right, align(left, right))
+    changes = finder.changes()
+    ops = _op_deltas(left, right)
+    totals = _totals(a, b) if changes else []
+    return Diff(not changes, (_count(left), _count(right)), changes, finder.follow, ops, totals)
+
+
+def _count(items: list[Item]) -> int:
+    return sum(item.op not in ("input", "region", "return", "constant") for item in items)
+
+
+class _Finder:
+    def __init__(self, a: list[Item], b: list[Item], pairs: dict[int, int]) -> None:
+        self.a, self.b, self.pairs = a, b, pairs
+        self.back = {j: i for i, j in pairs.items()}
+        self.follow = 0
+
+    def changes(self) -> list[Change]:
+        """Removed ones first, then by the place in the second graph."""
+        out = [Change("removed", x.name, x.op, _signature(x), x.where)
+               for i, x in enumerate(self.a) if i not in self.pairs]
+        for j, y in enumerate(self.b):
+            if j not in self.back:
+                out.append(Change("added", y.name, y.op, _signature(y), y.where))
+            else:
+                out += self.pair(self.a[self.back[j]], y)
+        return out
+
+    def pair(self, x: Item, y: Item) -> list[Change]:
+        """The differences of two counterparts, the attributes' in one line."""
+        parts = [] if x.op == y.op else [f"{x.op} → {y.op}"]
+        parts += [f"{k} {x.attrs.get(k, 'default')} → {y.attrs.get(k, 'default')}"
+                  for k in dict.fromkeys((*x.attrs, *y.attrs)) if x.attrs.get(k) != y.attrs.get(k)]
+        parts += self.literals(x, y)
+        if x.content != y.content:
+            parts.append(self.content(x, y))
+        if parts:
+            return [Change("changed", y.name, y.op, ", ".join(parts), y.where)]
+        if moved := self.moved(x, y):
+            return [Change("moved", y.name, y.op, moved, y.where)]
+        return self.retyped(x, y)
+
+    def content(self, x: Item, y: Item) -> str:
+        if x.op == "input":
+            return f"{x.content} → {y.content}"
+        types = "" if x.types == y.types else f", {_types(x)} → {_types(y)}"
+        return f"data {x.content[:15]} → {y.content[:15]}{types}"
+
+    def literals(self, x: Item, y: Item) -> list[str]:
+        """Operands that are numbers, or are there on one side only."""
+        out = []
+        for i in range(max(len(x.args), len(y.args))):
+            p = x.args[i] if i < len(x.args) else "nothing"
+            q = y.args[i] if i < len(y.args) else "nothing"
+            if p != q and (isinstance(p, str) or isinstance(q, str)):
+                out.append(f"operand {i} {self.name(self.a, p)} → {self.name(self.b, q)}")
+        return out
+
+    def moved(self, x: Item, y: Item) -> str:
+        """Operands that exist on both sides and yet are others than before."""
+        out = []
+        for i, (p, q) in enumerate(zip(x.args, y.args, strict=True)):
+            if not isinstance(p, tuple) or not isinstance(q, tuple):
+                continue
+            same = self.pairs.get(p[0]) == q[0] and p[1] == q[1]
+            if not same and p[0] in self.pairs and q[0] in self.back \
+                    and not self.through(p, q):
+                out.append(f"operand {i} {self.name(self.a, p)} → {self.name(self.b, q)}")
+        return ", ".join(out)
+
+    def through(self, p: Port, q: Port) -> bool:
+        """Whether q is reached from p (or p from q) through added or removed nodes alone."""
+        return (_reaches(self.b, q, (self.pairs[p[0]], p[1]), self.back)
+                or _reaches(self.a, p, (self.back[q[0]], q[1]), self.pairs))
+
+    def retyped(self, x: Item, y: Item) -> list[Change]:
+        if x.types == y.types:
+            return []
+        if any(self.differs(arg) for arg in y.args) or y.op == "region":
+            self.follow += 1
+            return []
+        return [Change("retyped", y.name, y.op, f"{_types(x)} → {_types(y)}", y.where)]
+
+    def differs(self, arg: Arg) -> bool:
+        """Whether an operand's type is another than its counterpart's, or it is new."""
+        if isinstance(arg, str):
+            return False
+        before = self.back.get(arg[0])
+        return before is None or self.a[before].types != self.b[arg[0]].types
+
+    def name(self, items: list[Item], arg: Arg) -> str:
+        return arg if isinstance(arg, str) else items[arg[0]].name
+
+
+def _reaches(items: list[Item], start: Arg, goal: Arg, paired: dict[int, int]) -> bool:
+    """Whether `goal` is an operand of unpaired nodes above `start`; `start` itself may be paired
+    only when it is the goal."""
+    stack: list[Arg] = [start]
+    seen: set[int] = set()
+    while stack:
+        here = stack.pop()
+        if here == goal:
+            return True
+        if isinstance(here, str) or here[0] in seen or here[0] in paired:
+            continue
+        seen.add(here[0])
+        stack += items[here[0]].args
+    return False
+
+
+def _signature(item: Item) -> str:
+    attrs = ", ".join(f"{k}={v}" for k, v in item.attrs.items())
+    return f"{_types(item)}" + (f" ({attrs})" if attrs else "")
+
+
+def _types(item: Item) -> str:
+    return ", ".join(map(str, item.types))
+
+
+def _op_deltas(a: list[Item], b: list[Item]) -> list[Delta]:
+    ours, theirs = Counter(x.op for x in a), Counter(y.op for y in b)
+    return [Delta(op, ours[op], theirs[op]) for op in sorted({*ours, *theirs})
+            if ours[op] != theirs[op]]
+
+
+def _totals(a: Module, b: Module) -> list[Delta]:
+    def measure(m: Module) -> list[tuple[str, Dim]]:
+        nodes = list(all_nodes(m.graph))
+        own = [n for n in nodes if not any(costs.regions(n))]
+        return [("FLOPs", sum(map(costs.flops, own), 0)),
+                ("bytes moved", sum(map(costs.bytes_moved, nodes), 0)),
+                ("weight bytes", sum(n.attrs["data"].nbytes for n in nodes
+                                     if n.op.name == "constant")),
+                ("peak memory", memory.peak(m.graph).bytes)]
+    return [Delta(name, size(x), size(y))
+            for (name, x), (_, y) in zip(measure(a), measure(b), strict=True)]
+
+

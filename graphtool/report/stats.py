@@ -1,0 +1,152 @@
+"""`show --stats`: what a graph consists of, what it costs, which of its dims are open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.text import value_names
+from graphtool.report import costs, memory, structure
+from graphtool.symbolic import Dim, text
+
+Size = int | str
+"""A number, or a polynomial over the open dims as text."""
+
+
+class OpRow(msgspec.Struct):
+    op: str
+    category: str
+    count: int
+    flops: Size
+    bytes: Size
+
+
+class DimRow(msgspec.Struct):
+    name: str
+    min: int | None
+    max: int | None
+
+
+class ResidualRow(msgspec.Struct):
+    add: str
+    skip: str
+    length: int
+
+
+class FusionRow(msgspec.Struct):
+    pattern: str
+    count: int
+
+
+class Stats(msgspec.Struct):
+    """All of the report; schemas/stats.schema.json is made from it."""
+
+    nodes: int
+    ops: list[OpRow]
+    categories: dict[str, int]
+    params: int
+    param_bytes: int
+    constants: int
+    constant_bytes: int
+    flops: Size
+    bytes: Size
+    peak: Size
+    peak_at: str
+    dims: list[DimRow]
+    residuals: list[ResidualRow]
+    fused: bool
+    fusions: list[FusionRow]
+
+
+def size(d: Dim) -> Size:
+    return d if isinstance(d, int) else text(d)
+
+
+def stats(module: Module) -> Stats:
+    """The report of a module; nodes inside regions count, each once."""
+    graph = module.graph
+    nodes = [n for n in all_nodes(graph) if n.op.name != "constant"]
+    names = value_names(graph)
+    top = memory.peak(graph)
+    groups = [g.members for g in graph.groups] or structure.chains(graph)
+    weights = [n for n in all_nodes(graph) if n.op.name == "constant"]
+    params = [n.attrs["data"] for n in weights if n.attrs["param"]]
+    constants = [n.attrs["data"] for n in weights if not n.attrs["param"]]
+    return Stats(
+        nodes=len(nodes), ops=_op_rows(nodes), categories=_categories(nodes),
+        params=sum(w.source.size for w in params), param_bytes=sum(w.nbytes for w in params),
+        constants=sum(w.source.size for w in constants),
+        constant_bytes=sum(w.nbytes for w in constants),
+        flops=size(sum(map(_own_flops, nodes), 0)),
+        bytes=size(sum(map(costs.bytes_moved, nodes), 0)),
+        peak=size(top.bytes), peak_at=names[top.node.outputs[0]] if top.node else "",
+        dims=[DimRow(s.name, s.lo, s.hi) for s in module.symbols.values()],
+        residuals=[ResidualRow(names[r.add.outputs[0]], names[r.skip], r.length)
+                   for r in structure.residuals(graph)],
+        fused=bool(graph.groups),
+        fusions=[FusionRow(p, n) for p, n in structure.patterns(groups)])
+
+
+def all_nodes(graph: Graph) -> Iterable[Node]:
+    """The nodes with those of their regions."""
+    for node in graph.nodes:
+        yield node
+        for inner in costs.regions(node):
+            yield from all_nodes(inner)
+
+
+def _op_rows(nodes: list[Node]) -> list[OpRow]:
+    by_op: dict[str, list[Node]] = {}
+    for n in nodes:
+        by_op.setdefault(n.op.name, []).append(n)
+    rows = [OpRow(op, group[0].op.category, len(group), size(sum(map(_own_flops, group), 0)),
+                  size(sum(map(costs.bytes_moved, group), 0))) for op, group in by_op.items()]
+    return sorted(rows, key=lambda r: (-r.count, r.op))
+
+
+def _own_flops(node: Node) -> Dim:
+    return 0 if any(costs.regions(node)) else costs.flops(node)
+
+
+def _categories(nodes: list[Node]) -> dict[str, int]:
+    out = dict.fromkeys(("compute", "data", "shape", "control", "memory"), 0)
+    for n in nodes:
+        out[n.op.category] = out.get(n.op.category, 0) + 1
+    return out
+
+
+# ---- text --------------------------------------------------------------------------------------
+
+def stats_lines(s: Stats) -> list[str]:
+    """The report as lines, the table of ops last."""
+    kinds = ", ".join(f"{n} {name}" for name, n in s.categories.items() if n)
+    dims = ", ".join(f"{d.name} in {d.min if d.min is not None else '-∞'}.."
+                     f"{d.max if d.max is not None else '∞'}" for d in s.dims)
+    out = [f"nodes        {s.nodes} ({kinds or 'none'})",
+           f"parameters   {s.params:,} ({human(s.param_bytes, 'B')})",
+           f"constants    {s.constants:,} ({human(s.constant_bytes, 'B')})",
+           f"FLOPs        {human(s.flops)}",
+           f"bytes moved  {human(s.bytes, 'B')}",
+           f"peak memory  {human(s.peak, 'B')}" + (f" at {s.peak_at}" if s.peak_at else ""),
+           f"dims         {dims or 'all static'}",
+           f"residuals    {len(s.residuals)}"]
+    out += [f"  {r.add} joins {r.skip} over {r.length} nodes" for r in s.residuals]
+    out.append(f"{'fused' if s.fused else 'could be fused'}: "
+               f"{sum(f.count for f in s.fusions)} groups")
+    out += [f"  {f.count} × {f.pattern}" for f in s.fusions]
+    return out
+
+
+def human(x: Size, unit: str = "") -> str:
+    """1,234,567 as 1.23 M; open dims stay as they are."""
+    if isinstance(x, str):
+        return f"{x} {unit}".rstrip()
+    step, prefixes = (1024.0, ("", "Ki", "Mi", "Gi", "Ti")) if unit == "B" else (
+        1000.0, ("", "k", "M", "G", "T"))
+    value, at = float(x), 0
+    while abs(value) >= step and at < len(prefixes) - 1:
+        value, at = value / step, at + 1
+    number = f"{x}" if at == 0 else f"{value:.2f}"
+    return f"{number} {prefixes[at]}{unit}".rstrip()

@@ -1,0 +1,99 @@
+"""What stands out in a graph's shape: residual connections, and chains that one kernel can do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
+
+_ANCHORS = frozenset({"contraction", "reduction", "windowed"})
+_MIN_SKIP = 2  # nodes beside the skip; x + f(x) with a single f is an activation, not a residual
+
+
+@dataclass(frozen=True)
+class Residual:
+    """`add` joins `skip` with a branch of `length` nodes that starts from it."""
+
+    add: Node
+    skip: Value
+    length: int
+
+
+def residuals(graph: Graph) -> list[Residual]:
+    """The additions whose one operand also feeds the computation of the other."""
+    made, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
+    found = []
+    for node in graph.nodes:
+        match node.op.name, node.inputs:
+            case "add", (Value() as a, Value() as b) if a.type == b.type:
+                for skip, branch in ((a, b), (b, a)):
+                    length = _between(skip, branch, made, order)
+                    if length >= _MIN_SKIP:
+                        found.append(Residual(node, skip, length))
+                        break
+    return found
+
+
+def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
+    """How many nodes that depend on `skip` lead to `end`; 0 where none do."""
+    start = order[made[skip]] if skip in made else -1
+    depends: dict[Value, bool] = {skip: True}
+    count: set[Node] = set()
+    stack: list[tuple[Value, bool]] = [(end, False)]
+    while stack:
+        v, visited = stack.pop()
+        node = made.get(v)
+        if not visited and (v in depends or node is None or order[node] <= start):
+            depends.setdefault(v, False)
+            continue
+        assert node is not None
+        operands = [x for x in node.inputs if isinstance(x, Value)]
+        if not visited:
+            stack.append((v, True))
+            stack += [(x, False) for x in operands if x not in depends]
+            continue
+        depends[v] = any(depends.get(x, False) for x in operands)
+        if depends[v]:
+            count.add(node)
+    return len(count) if depends.get(end) else 0
+
+
+def chains(graph: Graph) -> list[tuple[Node, ...]]:
+    """What could be fused: a contraction, reduction or window and the elementwise nodes behind it.
+
+    Each next node is the only reader of the one before, and has its shape.
+    """
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                readers.setdefault(x, []).append(node)
+    uses = use_counts(graph)
+    out = []
+    for node in graph.nodes:
+        if not node.op.traits & _ANCHORS or len(node.outputs) != 1:
+            continue
+        chain = [node]
+        while True:
+            v = chain[-1].outputs[0]
+            after = readers.get(v, [])
+            if uses.get(v) != 1 or not after or not _follows(after[0], v):
+                break
+            chain.append(after[0])
+        if len(chain) > 1:
+            out.append(tuple(chain))
+    return out
+
+
+def _follows(node: Node, v: Value) -> bool:
+    elementwise = "elementwise" in node.op.traits or (
+        "composite" in node.op.traits and node.op.category == "compute"
+        and len([x for x in node.inputs if isinstance(x, Value)]) == 1)
+    return elementwise and len(node.outputs) == 1 and node.outputs[0].type.shape == v.type.shape
+
+
+def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
+    """`conv → relu` and how often, the most frequent first."""
+    counted = Counter(" → ".join(n.op.name for n in g if n.op.name != "constant") for g in groups)
+    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))
