@@ -1,0 +1,159 @@
+/* Direct 2-d convolution, channels last, a template: every output pixel's channels are handed to an
+   epilogue. Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_MR, GT_NV   the register tile: up to MR pixels of a row (a literal), NV vectors of channels;
+                  NR = NV·GT_LANES
+   GT_BATCH GT_OH GT_OW  images, output rows, output columns
+   GT_GROUPS GT_C GT_O   groups, and input and output channels of one group
+   GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size, strides, dilations
+   GT_X           const float *, the input, its zero halo included
+   GT_XN GT_XH GT_XW     strides of the input in floats: image, row, pixel; channels are adjacent
+   GT_W           const float *, the weights [groups][ceil(O/NR)][KH][KW·C][NR], zero padded, 64-byte
+                  aligned
+   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
+                  int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from the
+                  absolute channel o on; acc is vector-aligned, count is the literal NR but in a
+                  last, partial panel
+
+   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
+   Shares need no barrier among themselves. A 1×1 convolution of stride 1 is better called gemm. */
+#include "tile.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_PARAMS
+#define GT_PARAMS
+#define GT_ARGS
+#endif
+#define GT_NR (GT_NV * GT_LANES)
+#define GT_DEPTH ((int64_t)(GT_KH) * (GT_KW) * (GT_C))
+
+/* `pixels` neighbours of one output row, one panel of channels. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, int64_t ow,
+                                       int64_t group, int64_t panel, const float *w,
+                                       const char *ahead, int64_t step GT_PARAMS)
+{
+    gt_vf acc[GT_MR * GT_NV];
+    float tile[GT_MR * GT_NR] GT_ALIGNED;
+    const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
+                     + group * (GT_C);
+    /* where a kernel row covers adjacent floats, its columns and channels are one loop */
+    const int merged = (GT_DW) == 1 && (GT_GROUPS) == 1 && (GT_XW) == (GT_C);
+    const int64_t runs = merged ? 1 : (GT_KW), run = merged ? (GT_KW) * (GT_C) : (GT_C);
+    gt_tile_zero(acc, pixels, GT_NV);
+    for (int64_t r = 0; r < (GT_KH); r++)
+        for (int64_t s = 0; s < runs; s++) {
+            gt_tile_fma(acc, pixels, GT_NV, x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW),
+                        (GT_SW) * (GT_XW), w, run, ahead, step, 0);
+            w += run * GT_NR;
+            ahead += run * step;
+        }
+    gt_tile_store(acc, pixels, GT_NV, tile);
+    const int64_t o = panel * GT_NR, count = gt_min(GT_NR, (GT_O) - o), channel = group * (GT_O) + o;
+    if (count == GT_NR)
+        for (int i = 0; i < pixels; i++)
+            GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, GT_NR GT_ARGS);
+    else
+        for (int i = 0; i < pixels; i++)
+            GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, count GT_ARGS);
+}
+
+#define GT_INSTANCE(pixels)                                                                       \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##pixels)(                                             \
+        int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const float *w,          \
+        const char *ahead, int64_t step GT_PARAMS)                                                \
+    {                                                                                             \
+        GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);         \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+GT_INLINE void GT_JOIN(GT_NAME, _pixels)(int64_t pixels, int64_t n, int64_t oh, int64_t ow,
+                                         int64_t group, int64_t panel, const float *w,
+                                         const char *ahead, int64_t step GT_PARAMS)
+{
+    switch (pixels) {
+#define GT_INSTANCE(pixels)                                                                       \
+    case pixels:                                                                                  \
+        GT_JOIN(GT_NAME, _tile##pixels)(n, oh, ow, group, panel, w, ahead, step GT_ARGS);         \
+        break;
+        GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* A row of pixels falls into balanced blocks: `longer` blocks of shorter + 1, then the others.
+       A unit of work is one block times one panel, in the order chunk of rows, panel, row, block:
+       a chunk is one row if all weights stay in L2, else as many rows as stay there themselves.
+       The threads cut that sequence evenly. */
+    const int64_t rows = (int64_t)(GT_BATCH) * (GT_OH), blocks = gt_ceil_div(GT_OW, GT_MR);
+    const int64_t panels = gt_ceil_div(GT_O, GT_NR), all = panels * (GT_GROUPS);
+    const int64_t units = rows * all * blocks, end = gt_part(units, t + 1, threads);
+    int64_t u = gt_part(units, t, threads);
+    if (u >= end) return;
+    const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
+    const int64_t size = GT_DEPTH * GT_NR;
+    const int64_t resident =
+        all * size * 4 <= 400 * 1024
+            ? 1
+            : gt_max(1, 640 * 1024 / 4 / ((int64_t)(GT_SH) * (GT_C) * (GT_SW) * (GT_OW)));
+    const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
+
+    int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
+    int64_t rest = u - first * all * blocks;
+    int64_t p = rest / (width * blocks), tile = rest % (width * blocks);
+    /* together the tiles of a panel prefetch all of the next one */
+    int64_t step = gt_ceil_div(GT_NR * 4, width * blocks);
+    for (; u < end; u++) {
+        const int64_t row = first + tile / blocks, block = tile % blocks;
+        const int64_t ow = block * shorter + gt_min(block, longer);
+        const int64_t n = row / (GT_OH), oh = row % (GT_OH), group = p / panels, panel = p % panels;
+        const float *w = GT_W + p * size;
+        const char *ahead = (const char *)(GT_W + (p + 1 < all ? p + 1 : 0) * size)
+                            + tile * GT_DEPTH * step;
+        if (block < longer)
+            GT_JOIN(GT_NAME, _pixels)(shorter + 1, n, oh, ow, group, panel, w, ahead, step GT_ARGS);
+        else
+            GT_JOIN(GT_NAME, _pixels)(shorter, n, oh, ow, group, panel, w, ahead, step GT_ARGS);
+
+        if (++tile < width * blocks) continue;
+        tile = 0;
+        if (++p < all) continue;
+        p = 0;
+        first += width;
+        width = gt_max(1, gt_min(chunk, rows - first));
+        step = gt_ceil_div(GT_NR * 4, width * blocks);
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_MR
+#undef GT_NV
+#undef GT_NR
+#undef GT_DEPTH
+#undef GT_BATCH
+#undef GT_OH
+#undef GT_OW
+#undef GT_GROUPS
+#undef GT_C
+#undef GT_O
+#undef GT_KH
+#undef GT_KW
+#undef GT_SH
+#undef GT_SW
+#undef GT_DH
+#undef GT_DW
+#undef GT_X
+#undef GT_XN
+#undef GT_XH
+#undef GT_XW
+#undef GT_W
+#undef GT_PARAMS
+#undef GT_ARGS
+#undef GT_EPILOGUE

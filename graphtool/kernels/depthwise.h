@@ -1,0 +1,167 @@
+/* Depthwise 2-d convolution (one filter a channel), channels last, a template. Define the macros,
+   include this file, repeat; it undefines them at its end.
+
+   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_BH, GT_BW   the register block: BH rows of up to BW pixels (literals); BH·BW + KW + 1
+                  registers are in use, 2×7 suits 32 of them and 3×3, 1×7 larger kernels and strides
+   GT_CB          vectors of channels that one sweep over the image takes: 1 for large maps, 2 small
+   GT_BATCH GT_OH GT_OW GT_C            images, output rows, output columns, channels
+   GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size (KW a constant), strides, dilations
+   GT_X           const float *, the input, its zero halo included
+   GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
+   GT_W           const float *, the weights [KH][KW][C]
+   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
+                  int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
+                  on; acc is vector-aligned, count the literal GT_LANES but for the last channels
+
+   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
+   Shares need no barrier among themselves. */
+#include "tile.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_PARAMS
+#define GT_PARAMS
+#define GT_ARGS
+#endif
+
+/* height × width pixels, one vector of channels from c on. The first `done` lanes were finished by
+   the vector before: the last vector overlaps it where C is not a multiple of GT_LANES. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64_t n, int64_t oh,
+                                        int64_t ow, int64_t c, int64_t done GT_PARAMS)
+{
+    const int narrow = (GT_C) < GT_LANES;
+    const int columns = (width - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1;
+    const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
+    gt_vf acc[GT_BH * GT_BW];
+    gt_tile_zero(acc, height * width, 1);
+    for (int r = 0; r < (GT_KH); r++) {
+        gt_vf w[GT_KW];
+        GT_UNROLL for (int s = 0; s < (GT_KW); s++)
+        {
+            const float *p = GT_W + ((int64_t)r * (GT_KW) + s) * (GT_C) + c;
+            w[s] = narrow ? gt_load_first(p, GT_C) : gt_load(p);
+        }
+        GT_UNROLL for (int h = 0; h < height; h++)
+        {
+            /* an input pixel is loaded once, and serves every output of the row it touches */
+            GT_UNROLL for (int j = 0; j < columns; j++)
+            {
+                const float *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
+                                 + (int64_t)j * (GT_XW);
+                const gt_vf v = narrow ? gt_load_first(p, GT_C) : gt_load(p);
+                GT_UNROLL for (int i = 0; i < width; i++)
+                {
+                    const int offset = j - i * (GT_SW), s = offset / (GT_DW);
+                    if (offset >= 0 && offset % (GT_DW) == 0 && s < (GT_KW))
+                        acc[h * width + i] += v * w[s];
+                }
+            }
+        }
+    }
+    float tile[GT_BH * GT_BW * GT_LANES] GT_ALIGNED;
+    gt_tile_store(acc, height * width, 1, tile);
+    const int64_t count = narrow ? (GT_C) : GT_LANES - done;
+    for (int h = 0; h < height; h++)
+        for (int i = 0; i < width; i++) {
+            float *out = tile + (h * width + i) * GT_LANES;
+            if (done) memmove(out, out + done, (size_t)count * sizeof(float));
+            GT_EPILOGUE(out, n, oh + h, ow + i, c + done, count GT_ARGS);
+        }
+}
+
+/* The vectors of one channel block over one block of pixels. */
+#define GT_INSTANCE(width)                                                                        \
+    GT_INLINE void GT_JOIN(GT_NAME, _sweep##width)(const int height, int64_t n, int64_t oh,       \
+                                                   int64_t ow, int64_t first,                     \
+                                                   int64_t last GT_PARAMS)                        \
+    {                                                                                             \
+        for (int64_t c = first; c < last; c += GT_LANES)                                          \
+            if (c + GT_LANES <= (GT_C) || (GT_C) < GT_LANES)                                      \
+                GT_JOIN(GT_NAME, _block)(height, width, n, oh, ow, c, 0 GT_ARGS);                 \
+            else                                                                                  \
+                GT_JOIN(GT_NAME, _block)(height, width, n, oh, ow, (GT_C)-GT_LANES,               \
+                                         c + GT_LANES - (GT_C)GT_ARGS);                           \
+    }                                                                                             \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _high##width)(int64_t n, int64_t oh, int64_t ow,            \
+                                                    int64_t first, int64_t last GT_PARAMS)        \
+    {                                                                                             \
+        GT_JOIN(GT_NAME, _sweep##width)(GT_BH, n, oh, ow, first, last GT_ARGS);                   \
+    }                                                                                             \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _low##width)(int64_t n, int64_t oh, int64_t ow,             \
+                                                   int64_t first, int64_t last GT_PARAMS)         \
+    {                                                                                             \
+        GT_JOIN(GT_NAME, _sweep##width)(1, n, oh, ow, first, last GT_ARGS);                       \
+    }
+GT_UPTO(GT_BW, GT_INSTANCE)
+#undef GT_INSTANCE
+
+GT_INLINE void GT_JOIN(GT_NAME, _pixels)(int64_t width, int64_t high, int64_t n, int64_t oh,
+                                         int64_t ow, int64_t first, int64_t last GT_PARAMS)
+{
+    switch (width) {
+#define GT_INSTANCE(width)                                                                        \
+    case width:                                                                                   \
+        if (high)                                                                                 \
+            GT_JOIN(GT_NAME, _high##width)(n, oh, ow, first, last GT_ARGS);                       \
+        else                                                                                      \
+            GT_JOIN(GT_NAME, _low##width)(n, oh, ow, first, last GT_ARGS);                        \
+        break;
+        GT_UPTO(GT_BW, GT_INSTANCE)
+#undef GT_INSTANCE
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* A unit of work is BH rows of one channel block, in the order image, channel block, rows: so
+       the input rows that neighbouring units share are still in cache. */
+    const int64_t bands = gt_ceil_div(GT_OH, GT_BH), blocks = gt_ceil_div(GT_OW, GT_BW);
+    const int64_t slices = gt_ceil_div(GT_C, GT_LANES * (GT_CB));
+    const int64_t units = (GT_BATCH) * slices * bands, end = gt_part(units, t + 1, threads);
+    if (units == 0 || blocks == 0) return;
+    const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
+
+    for (int64_t u = gt_part(units, t, threads); u < end; u++) {
+        const int64_t n = u / (bands * slices), slice = u / bands % slices, band = u % bands;
+        const int64_t first = slice * GT_LANES * (GT_CB);
+        const int64_t last = gt_min(GT_C, first + GT_LANES * (GT_CB));
+        const int64_t top = band * GT_BH, height = gt_min(GT_BH, (GT_OH)-top);
+        /* the last band, if it is not full, goes row by row */
+        for (int64_t oh = top; oh < top + height; oh += height == GT_BH ? GT_BH : 1) {
+            int64_t ow = 0;
+            for (; ow < longer * (shorter + 1); ow += shorter + 1)
+                GT_JOIN(GT_NAME, _pixels)
+                (shorter + 1, height == GT_BH, n, oh, ow, first, last GT_ARGS);
+            for (; ow < (GT_OW); ow += shorter)
+                GT_JOIN(GT_NAME, _pixels)
+                (shorter, height == GT_BH, n, oh, ow, first, last GT_ARGS);
+        }
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_BH
+#undef GT_BW
+#undef GT_CB
+#undef GT_BATCH
+#undef GT_OH
+#undef GT_OW
+#undef GT_C
+#undef GT_KH
+#undef GT_KW
+#undef GT_SH
+#undef GT_SW
+#undef GT_DH
+#undef GT_DW
+#undef GT_X
+#undef GT_XN
+#undef GT_XH
+#undef GT_XW
+#undef GT_W
+#undef GT_PARAMS
+#undef GT_ARGS
+#undef GT_EPILOGUE

@@ -1,0 +1,131 @@
+/* Matrix product with a packed right-hand side, a template: C[b] = A[b]·B[b], handed row by row to
+   an epilogue. Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
+   GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
+   GT_LDA        row stride of A in floats; the elements of a row are adjacent
+   GT_BATCH      how many independent products (default 1)
+   GT_A(b)       const float *, A of product b
+   GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
+                 aligned
+   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
+                 int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
+                 is vector-aligned, count is the literal NR but in a last, partial panel
+
+   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
+   Shares need no barrier among themselves. With MR <= 4 the product is bound by reading B, and the
+   panel itself is streamed: make it wide, NV = 8 for one row. */
+#include "tile.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_BATCH
+#define GT_BATCH 1
+#endif
+#ifndef GT_PARAMS
+#define GT_PARAMS
+#define GT_ARGS
+#endif
+#define GT_NR (GT_NV * GT_LANES)
+
+/* Rows m to m + rows of one panel. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int64_t panel,
+                                       const char *ahead, int64_t step GT_PARAMS)
+{
+    gt_vf acc[GT_MR * GT_NV];
+    float tile[GT_MR * GT_NR] GT_ALIGNED;
+    const int64_t n = panel * GT_NR, count = gt_min(GT_NR, (GT_N) - n);
+    gt_tile_zero(acc, rows, GT_NV);
+    gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
+                step, GT_MR <= 4 ? 8 : 0);
+    gt_tile_store(acc, rows, GT_NV, tile);
+    if (count == GT_NR)
+        for (int i = 0; i < rows; i++)
+            GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, GT_NR GT_ARGS);
+    else
+        for (int i = 0; i < rows; i++)
+            GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, count GT_ARGS);
+}
+
+#define GT_INSTANCE(rows)                                                                         \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(int64_t b, int64_t m, int64_t panel,           \
+                                                   const char *ahead, int64_t step GT_PARAMS)     \
+    {                                                                                             \
+        GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, ahead, step GT_ARGS);                          \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+GT_INLINE void GT_JOIN(GT_NAME, _rows)(int64_t rows, int64_t b, int64_t m, int64_t panel,
+                                       const char *ahead, int64_t step GT_PARAMS)
+{
+    switch (rows) {
+#define GT_INSTANCE(rows)                                                                         \
+    case rows: GT_JOIN(GT_NAME, _tile##rows)(b, m, panel, ahead, step GT_ARGS); break;
+        GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* Rows fall into balanced blocks: `longer` blocks of shorter + 1 rows, then those of shorter.
+       A unit of work is one block times one panel, in the order batch, chunk, panel, block; a chunk
+       is as many blocks as leave their rows of A in L2. The threads cut that sequence evenly. */
+    const int64_t panels = gt_ceil_div(GT_N, GT_NR), blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
+    int64_t u = gt_part(units, t, threads);
+    if (u >= end) return;
+    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
+    const int64_t resident = gt_max(1, 640 * 1024 / 4 / GT_MR / gt_max(1, GT_K));
+    const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
+
+    int64_t b = u / (panels * blocks), rest = u % (panels * blocks);
+    int64_t first = rest / (panels * chunk) * chunk, width = gt_min(chunk, blocks - first);
+    rest -= first * panels;
+    int64_t panel = rest / width, block = first + rest % width;
+    /* together the blocks of a panel prefetch all of the next one */
+    int64_t step = gt_ceil_div(GT_NR * 4, width);
+    for (; u < end; u++) {
+        const int64_t m = block * shorter + gt_min(block, longer);
+        const int64_t next = panel + 1 < panels ? panel + 1 : 0;
+        const char *ahead = (const char *)(GT_B(b) + next * GT_NR * (GT_K))
+                            + (block - first) * (GT_K) * step;
+        if (block < longer)
+            GT_JOIN(GT_NAME, _rows)(shorter + 1, b, m, panel, ahead, step GT_ARGS);
+        else
+            GT_JOIN(GT_NAME, _rows)(shorter, b, m, panel, ahead, step GT_ARGS);
+
+        if (++block < first + width) continue;
+        block = first;
+        if (++panel < panels) continue;
+        panel = 0;
+        first += width;
+        if (first == blocks) {
+            first = 0;
+            b++;
+        }
+        block = first;
+        width = gt_min(chunk, blocks - first);
+        step = gt_ceil_div(GT_NR * 4, width);
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_MR
+#undef GT_NV
+#undef GT_NR
+#undef GT_M
+#undef GT_N
+#undef GT_K
+#undef GT_LDA
+#undef GT_BATCH
+#undef GT_A
+#undef GT_B
+#undef GT_PARAMS
+#undef GT_ARGS
+#undef GT_EPILOGUE

@@ -1,0 +1,61 @@
+/* What emitted loop nests use beside vmath.h: loop pragmas, index division, bit casts. */
+#ifndef GT_NEST_H
+#define GT_NEST_H
+
+#include "prelude.h"
+#include "vmath.h"
+
+/* The loop pragmas are OpenMP's; a compiler without it vectorises what it can by itself. */
+#if defined(_OPENMP) || defined(GT_OPENMP_SIMD)
+#define GT_PRAGMA(x) _Pragma(#x)
+#define GT_SIMD GT_PRAGMA(omp simd)
+#define GT_SIMD_REDUCE(op, acc) GT_PRAGMA(omp simd reduction(op : acc))
+/* Reductions in which NaN wins, as in the elementwise max and min. */
+#pragma omp declare reduction(gt_max_f32:float : omp_out = gt_max_f32(omp_out, omp_in)) \
+    initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(gt_min_f32:float : omp_out = gt_min_f32(omp_out, omp_in)) \
+    initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(gt_max_f64:double : omp_out = gt_max_f64(omp_out, omp_in)) \
+    initializer(omp_priv = omp_orig)
+#pragma omp declare reduction(gt_min_f64:double : omp_out = gt_min_f64(omp_out, omp_in)) \
+    initializer(omp_priv = omp_orig)
+#else
+#define GT_SIMD
+#define GT_SIMD_REDUCE(op, acc)
+#endif
+
+#if defined(__clang__)
+/* Where clang does not follow a simd pragma the loop is slower, not wrong. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
+/* Floor division and modulo for a divisor > 0 and any dividend. */
+GT_INLINE int64_t gt_floordiv(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+GT_INLINE int64_t gt_floormod(int64_t a, int64_t b) { return a % b + (a % b < 0 ? b : 0); }
+
+#define GT_BITCAST(from_name, from, to_name, to)                     \
+    GT_INLINE to gt_bitcast_##from_name##_##to_name(from x)          \
+    {                                                                \
+        to y;                                                        \
+        memcpy(&y, &x, sizeof y);                                    \
+        return y;                                                    \
+    }
+GT_BITCAST(f32, float, i32, int32_t)
+GT_BITCAST(f32, float, u32, uint32_t)
+GT_BITCAST(i32, int32_t, f32, float)
+GT_BITCAST(u32, uint32_t, f32, float)
+GT_BITCAST(f64, double, i64, int64_t)
+GT_BITCAST(f64, double, u64, uint64_t)
+GT_BITCAST(i64, int64_t, f64, double)
+GT_BITCAST(u64, uint64_t, f64, double)
+GT_BITCAST(i32, int32_t, u32, uint32_t)
+GT_BITCAST(u32, uint32_t, i32, int32_t)
+GT_BITCAST(i64, int64_t, u64, uint64_t)
+GT_BITCAST(u64, uint64_t, i64, int64_t)
+GT_BITCAST(i16, int16_t, u16, uint16_t)
+GT_BITCAST(u16, uint16_t, i16, int16_t)
+GT_BITCAST(i8, int8_t, u8, uint8_t)
+GT_BITCAST(u8, uint8_t, i8, int8_t)
+#undef GT_BITCAST
+
+#endif

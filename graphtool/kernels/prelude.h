@@ -1,0 +1,131 @@
+/* What every kernel shares: the vector type of the target, its loads and stores, the partition of
+   work over threads, and the conversions of half-precision floats. Needs no CPU-specific header. */
+#ifndef GT_PRELUDE_H
+#define GT_PRELUDE_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Lanes of a vector of floats. Define it beforehand to override; 1 is plain scalar C. */
+#ifndef GT_LANES
+#if defined __AVX512F__
+#define GT_LANES 16
+#elif defined __AVX__ && defined __FMA__
+#define GT_LANES 8
+#elif defined __SSE2__ || defined __ARM_NEON
+#define GT_LANES 4
+#else
+#define GT_LANES 1
+#endif
+#endif
+
+#define GT_INLINE static inline __attribute__((always_inline, unused))
+#define GT_NOINLINE static __attribute__((noinline, unused))
+#define GT_ALIGNED __attribute__((aligned(64)))
+
+/* For loops of a small literal trip count, so that arrays of accumulators become registers. */
+#ifdef __clang__
+#define GT_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define GT_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+#define GT_JOIN_(a, b) a##b
+#define GT_JOIN(a, b) GT_JOIN_(a, b)
+
+#if GT_LANES == 1
+typedef float gt_vf;
+typedef float gt_vfu;
+typedef int32_t gt_vi;
+#else
+typedef float gt_vf __attribute__((vector_size(GT_LANES * 4), may_alias));
+typedef float gt_vfu __attribute__((vector_size(GT_LANES * 4), may_alias, aligned(4)));
+typedef int32_t gt_vi __attribute__((vector_size(GT_LANES * 4), may_alias));
+#endif
+
+/* x in every lane. Spelled out: `(gt_vf){0} + x` would cost an addition. */
+GT_INLINE gt_vf gt_splat(float x)
+{
+#if GT_LANES == 1
+    return x;
+#elif GT_LANES == 4
+    return (gt_vf){x, x, x, x};
+#elif GT_LANES == 8
+    return (gt_vf){x, x, x, x, x, x, x, x};
+#elif GT_LANES == 16
+    return (gt_vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#else
+#error "GT_LANES must be 1, 4, 8 or 16"
+#endif
+}
+
+GT_INLINE gt_vf gt_load(const float *p) { return *(const gt_vfu *)p; }
+GT_INLINE void gt_store(float *p, gt_vf v) { *(gt_vfu *)p = v; }
+
+/* The first `count` < GT_LANES floats at p and zeros after them; reads nothing beyond. */
+GT_INLINE gt_vf gt_load_first(const float *p, int64_t count)
+{
+    gt_vf v = gt_splat(0.0f);
+    memcpy(&v, p, (size_t)count * sizeof(float));
+    return v;
+}
+
+GT_INLINE int64_t gt_min(int64_t a, int64_t b) { return a < b ? a : b; }
+GT_INLINE int64_t gt_max(int64_t a, int64_t b) { return a > b ? a : b; }
+GT_INLINE int64_t gt_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Where part t of T starts when n units are shared out: part t is [gt_part(t), gt_part(t + 1)). */
+GT_INLINE int64_t gt_part(int64_t n, int64_t t, int64_t T) { return n * t / T; }
+
+GT_INLINE float gt_float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+GT_INLINE uint32_t gt_bits_of_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Half precision is kept in a uint16_t. The conversions are branch-free, so loops vectorise. */
+
+GT_INLINE float gt_f16_to_f32(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = (uint32_t)(h & 0x7fff) << 13;
+    /* the exponents' biases differ by 112; a product also normalises subnormal halves */
+    const float scaled = gt_float_of_bits(magnitude) * 0x1p112f;
+    const uint32_t special = magnitude >= 0x0f800000 ? 0x7f800000 : 0; /* Inf and NaN */
+    return gt_float_of_bits(gt_bits_of_float(scaled) | special | sign);
+}
+
+/* Rounds to nearest even; overflow gives Inf, NaN stays NaN. */
+GT_INLINE uint16_t gt_f32_to_f16(float x)
+{
+    const uint32_t bits = gt_bits_of_float(x), sign = bits >> 16 & 0x8000, a = bits & 0x7fffffff;
+    /* normal: rebias the exponent, round the 13 dropped bits by carrying into those kept */
+    const uint32_t normal = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
+    /* subnormal: adding 0.5 lets the FPU round at the half's last bit, 2^-24 */
+    const uint32_t small = gt_bits_of_float(gt_float_of_bits(a) + 0.5f) - 0x3f000000;
+    uint32_t h = a < 0x38800000 ? small : normal;
+    h = a >= 0x477ff000 ? 0x7c00 : h;
+    h = a > 0x7f800000 ? 0x7e00 : h;
+    return (uint16_t)(h | sign);
+}
+
+GT_INLINE float gt_bf16_to_f32(uint16_t h) { return gt_float_of_bits((uint32_t)h << 16); }
+
+/* Rounds to nearest even; NaN stays NaN (made quiet, lest rounding turn it into Inf). */
+GT_INLINE uint16_t gt_f32_to_bf16(float x)
+{
+    const uint32_t bits = gt_bits_of_float(x);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+}
+
+#endif

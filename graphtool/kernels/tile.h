@@ -1,0 +1,63 @@
+/* The register tile that gemm.h, conv.h and winograd.h share: mr rows of A, read in place, times a
+   packed panel of B that is nv <= 16 vectors wide. Row counts are literals after inlining. */
+#ifndef GT_TILE_H
+#define GT_TILE_H
+
+#include "prelude.h"
+
+/* X(1) X(2) ... X(n): one instance for every count of rows up to a literal n <= 16. */
+#define GT_UPTO_1(X) X(1)
+#define GT_UPTO_2(X) GT_UPTO_1(X) X(2)
+#define GT_UPTO_3(X) GT_UPTO_2(X) X(3)
+#define GT_UPTO_4(X) GT_UPTO_3(X) X(4)
+#define GT_UPTO_5(X) GT_UPTO_4(X) X(5)
+#define GT_UPTO_6(X) GT_UPTO_5(X) X(6)
+#define GT_UPTO_7(X) GT_UPTO_6(X) X(7)
+#define GT_UPTO_8(X) GT_UPTO_7(X) X(8)
+#define GT_UPTO_9(X) GT_UPTO_8(X) X(9)
+#define GT_UPTO_10(X) GT_UPTO_9(X) X(10)
+#define GT_UPTO_11(X) GT_UPTO_10(X) X(11)
+#define GT_UPTO_12(X) GT_UPTO_11(X) X(12)
+#define GT_UPTO_13(X) GT_UPTO_12(X) X(13)
+#define GT_UPTO_14(X) GT_UPTO_13(X) X(14)
+#define GT_UPTO_15(X) GT_UPTO_14(X) X(15)
+#define GT_UPTO_16(X) GT_UPTO_15(X) X(16)
+#define GT_UPTO(n, X) GT_JOIN(GT_UPTO_, n)(X)
+
+GT_INLINE void gt_tile_zero(gt_vf *acc, const int rows, const int nv)
+{
+    GT_UNROLL for (int i = 0; i < rows * nv; i++) acc[i] = gt_splat(0.0f);
+}
+
+/* acc[rows][nv] += A[rows][depth] · B[depth][nv vectors], B aligned.
+   Each k-step prefetches one line at `ahead`, which moves on by `step` bytes: a walk through the
+   panel that comes next. With stream > 0 it prefetches this panel, `stream` steps ahead, instead:
+   for products with so few rows that reading B is all the work. */
+GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float *a, int64_t lda,
+                           const float *b, int64_t depth, const char *ahead, int64_t step,
+                           const int stream)
+{
+    for (int64_t k = 0; k < depth; k++, b += nv * GT_LANES) {
+        gt_vf panel[16];
+        GT_UNROLL for (int j = 0; j < nv; j++) {
+            panel[j] = ((const gt_vf *)b)[j];
+            if (stream) __builtin_prefetch(b + (stream * nv + j) * GT_LANES, 0, 3);
+        }
+        if (!stream) {
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += step;
+        }
+        GT_UNROLL for (int i = 0; i < rows; i++) {
+            const gt_vf x = gt_splat(a[i * lda + k]);
+            GT_UNROLL for (int j = 0; j < nv; j++) acc[i * nv + j] += x * panel[j];
+        }
+    }
+}
+
+/* The tile's rows into an array of rows of nv vectors, 64-byte aligned. */
+GT_INLINE void gt_tile_store(const gt_vf *acc, const int rows, const int nv, float *out)
+{
+    GT_UNROLL for (int i = 0; i < rows * nv; i++) ((gt_vf *)out)[i] = acc[i];
+}
+
+#endif
