@@ -5,13 +5,13 @@ One loop serves all: `replay` evaluates, rebuilds, differentiates and lowers, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import DType
+from graphtool.dtypes import DType, of_numpy
 from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS, Op, complete_attrs
@@ -27,6 +27,7 @@ class Operators:
 
     __slots__ = ()
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # numpy leaves `array * tracer` to us
 
     def __add__(self, other: Any) -> Any:
         return OPS["add"](self, other)
@@ -99,13 +100,37 @@ def like(x: Any, op: Op, **attrs: Any) -> Any:
     return x.builder.emit(op, (), attrs) if isinstance(x, Tracer) else call(op, (), attrs)
 
 
-def evaluate(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
-    if op.eval is not None:
-        return op.eval(*operands, **attrs)
-    if op.decompose is None:
-        raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
-    return op.decompose(*operands, **attrs)
+    with np.errstate(all="ignore"):
+        if op.eval is not None:
+            out = op.eval(*operands, **attrs)
+            return tuple(map(np.asarray, out)) if isinstance(out, tuple) else np.asarray(out)
+        if op.decompose is None:
+            raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
+        return apply_traced(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]
+
+
+def apply_traced(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """Trace `fn` over the arrays' types and run what it records: numpy's own promotion of
+    operators (bfloat16 to float32, rank 0 to Python-like scalars) then plays no part."""
+    builder = Builder()
+    arrays = {builder.input(TensorType(of_numpy(x.dtype), x.shape), "x"): x
+              for x in operands if isinstance(x, np.ndarray)}
+    tracers = iter(arrays)
+    out = fn(*[next(tracers) if isinstance(x, np.ndarray) else x for x in operands])
+    outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
+    graph = Graph(tuple(t.value for t in arrays), tuple(builder.nodes),
+                  tuple(_as_value(builder, builder.operand(o)) for o in outs))
+
+    def apply(node: Node, *xs: Any) -> Sequence[Any]:
+        result = evaluate(node.op, xs, node.attrs)
+        return result if isinstance(result, tuple) else (result,)
+
+    values = iter(replay(graph, list(arrays.values()), apply, done=lambda v: None))
+    if isinstance(out, tuple):
+        return tuple(None if o is None else next(values) for o in out)
+    return next(values)
 
 
 class Builder:

@@ -1,4 +1,7 @@
-"""The op set. Importing this package fills the registry; its names are the ops, callable."""
+"""The op set. Importing this package fills the registry; its names are the ops, callable.
+
+No module here may bear an op's name, or it would hide the op.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,22 @@ from typing import Any
 
 from graphtool.ir.op import OPS
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
+    activation,
     composite,
     elementwise,
     index,
     linalg,
+    loss,
+    normalise,
+    order,
+    pool,
     random,
     recurrent,
     reduce,
+    resample,
     shape,
-    sort,
     target,
+    transformer,
     window,
 )
 

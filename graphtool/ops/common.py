@@ -12,9 +12,10 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import Op, register
+from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.trace import Builder, like
 from graphtool.loops.pull import Pull, const
-from graphtool.symbolic import Dim, known, text
+from graphtool.symbolic import Dim, known, product, text
 
 Array = np.ndarray[Any, Any]
 
@@ -85,28 +86,49 @@ def as_pull(x: Any, dtype: DType) -> Pull:
 
 
 def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute",
-              **facets: Any) -> Any:
+              types: Callable[..., Any] | None = None, **facets: Any) -> Any:
     """Declare a composite: one function over other ops, which is its meaning and decomposition.
 
-    Its infer runs the function on abstract tensors, so the signature is the schema and no shape
-    rule is written twice. `facets` are further fields of Op (eval, vjp, traits, infer, …).
+    The function's signature is the schema. Its infer runs the function on abstract tensors, so no
+    shape rule is written twice, unless `types(*types, **attrs)` states the result for an op that
+    large graphs have many of. `facets` are further fields of Op (eval, vjp, traits, …).
     """
     if fn is None:
-        return lambda f: composite(f, category=category, **facets)
-    facets.setdefault("infer", _infer_by_tracing(fn))
+        return lambda f: composite(f, category=category, types=types, **facets)
+    facets["infer"] = _with_schema(fn, types or _infer_by_tracing(fn))
     traits = frozenset(facets.pop("traits", ())) | {"composite"}
     return register(Op(fn.__name__, decompose=fn, category=category, traits=traits,
                        doc=inspect.getdoc(fn) or "", **facets))
 
 
-def _infer_by_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def infer(*types: Any, **attrs: Any) -> Any:
-        from graphtool.ir.trace import Builder
-        builder = Builder()
-        args = [builder.input(t, "x") if isinstance(t, TensorType) else t for t in types]
-        out = fn(*args, **attrs)
-        return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
+def _with_schema(fn: Callable[..., Any], types: Callable[..., Any]) -> Callable[..., Any]:
+    def infer(*operands: Any, **attrs: Any) -> Any:
+        return types(*operands, **attrs)
     infer.__signature__ = inspect.signature(fn)  # type: ignore[attr-defined]
     infer.__annotations__ = fn.__annotations__
     infer.__wrapped__ = fn  # type: ignore[attr-defined]
     return infer
+
+
+def _infer_by_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def infer(*types: Any, **attrs: Any) -> Any:
+        builder = Builder()
+        args = [builder.input(t, "x") if isinstance(t, TensorType) else t for t in types]
+        out = fn(*args, **attrs)
+        return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
+    return infer
+
+
+def like_first(x: Any, *_: Any, **__: Any) -> TensorType:
+    """The result type of most activations: that of the first operand, which must be float."""
+    need(isinstance(x, TensorType), "the first operand must be a tensor")
+    need(x.dtype.is_float, f"is not defined on {x.dtype.short}")
+    return x  # type: ignore[no-any-return]
+
+
+def count(x: Any, axes: tuple[int, ...]) -> Any:
+    """How many elements the axes of a traced x span: a literal, or a scalar where symbolic."""
+    n = product(x.shape[a] for a in axes)
+    if isinstance(n, int):
+        return float(n) if x.dtype.is_float else n
+    return like(x, OPS["dim"], of=n, dtype=x.dtype)

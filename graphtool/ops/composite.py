@@ -1,21 +1,69 @@
-"""Composites kept whole as nodes until `decompose`, because speed or numerics would be lost."""
+"""Small composites that belong to no family: means, linear, embedding, dropout."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ops.common import composite
+from graphtool.ir.graph import TensorType
+from graphtool.ops.common import check_axis, composite, count, need
+from graphtool.ops.reduce import kept_dims
+
+
+def _reduced(x: TensorType, *, axes: tuple[int, ...], **_: Any) -> TensorType:
+    return TensorType(x.dtype, kept_dims(x.shape, axes))
+
+
+def _mean_vjp(g: Any, _y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return (o.broadcast(g / count(x, axes), shape=x.shape),)
+
+
+@composite(types=_reduced, vjp=_mean_vjp)
+def reduce_mean(x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Σ x / n over axes, kept as 1; integers truncate."""
+    return o.reduce_sum(x, axes=axes) / count(x, axes)
+
+
+@composite(types=_reduced)
+def reduce_var(x: Any, *, axes: tuple[int, ...], correction: int = 0) -> Any:
+    """Σ (x − mean)² / (n − correction) over axes, in two passes."""
+    centred = x - o.reduce_mean(x, axes=axes)
+    return o.reduce_sum(centred * centred, axes=axes) / (count(x, axes) - float(correction))
+
+
+def _linear_types(x: TensorType, w: TensorType, bias: TensorType | None = None) -> TensorType:
+    need(x.rank >= 1 and w.rank == 2, f"x {x} and w {w}: w must be [out, in]")
+    need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
+    need(x.shape[-1] == w.shape[1], f"inner dimensions differ: x {x}, w {w}")
+    need(bias is None or (bias.dtype is x.dtype and bias.shape == (w.shape[0],)),
+         f"the bias is {bias}, {TensorType(x.dtype, w.shape[:1])} expected")
+    return TensorType(x.dtype, (*x.shape[:-1], w.shape[0]))
+
+
+@composite(types=_linear_types)
+def linear(x: Any, w: Any, bias: Any = None) -> Any:
+    """x·wᵀ + bias with w [out, in]."""
+    rows = x if x.ndim >= 2 else o.reshape(x, shape=(1, *x.shape))
+    y = o.matmul(rows, w, transpose_b=True)
+    y = y if x.ndim >= 2 else o.reshape(y, shape=w.shape[:1])
+    return y if bias is None else y + bias
+
+
+def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:
+    need(ids.dtype.is_integer, "the ids must be integers")
+    need(table.rank >= 1, "the table needs an axis")
+    return TensorType(table.dtype, (*ids.shape, *table.shape[1:]))
+
+
+@composite(types=_embedding_types, category="data")
+def embedding(table: Any, ids: Any) -> Any:
+    """Rows of the table: y[i…] = table[ids[i…]]; ids are not negative."""
+    return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))
 
 
 @composite
-def softmax(x: Any, *, axis: int) -> Any:
-    """exp(x − max) / Σ exp(x − max) along an axis."""
-    e = o.exp(x - o.reduce_max(x, axes=(axis,)))
-    return e / o.reduce_sum(e, axes=(axis,))
-
-
-@composite
-def relu(x: Any) -> Any:
-    """max(x, 0) as a select, so that its gradient at 0 is 0 and NaN stays NaN."""
-    return o.select(o.gt(x, 0), x, o.select(o.is_nan(x), x, x * 0.0))
+def stack(*xs: Any, axis: int) -> Any:
+    """The operands side by side along a new axis."""
+    axis = check_axis(axis, xs[0].ndim + 1)
+    wide = [o.reshape(x, shape=(*x.shape[:axis], 1, *x.shape[axis:])) for x in xs]
+    return o.concat(*wide, axis=axis)

@@ -38,7 +38,7 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
     return int(info.min if kind == "max" else info.max)
 
 
-def _kept(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
+def kept_dims(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
     axes = tuple(check_axis(a, len(shape)) for a in axes)
     if len(set(axes)) != len(axes):
         raise fail(f"axes {axes} repeat")
@@ -46,7 +46,7 @@ def _kept(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
-    return TensorType(x.dtype, _kept(x.shape, axes))
+    return TensorType(x.dtype, kept_dims(x.shape, axes))
 
 
 def _declare(kind: Kind) -> None:
@@ -79,7 +79,7 @@ def _declare(kind: Kind) -> None:
 
 def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -> Pull:
     """The pull that runs `fn` over the axes of x."""
-    shape = _kept(x.shape, axes)
+    shape = kept_dims(x.shape, axes)
     over = [a % len(x.shape) for a in axes if x.shape[a % len(x.shape)] != 1]
     if not over:
         return Pull(x.dtype, shape, x.at)
@@ -101,7 +101,7 @@ for _kind in ("sum", "prod", "max", "min", "and", "or"):
 
 def _arg_infer(x: TensorType, *, kind: str, axis: int, last: bool = False) -> TensorType:
     need(kind in ("max", "min"), "kind must be max or min")
-    return TensorType(dtypes.int64, _kept(x.shape, (axis,)))
+    return TensorType(dtypes.int64, kept_dims(x.shape, (axis,)))
 
 
 def _arg_eval(x: Array, *, kind: str, axis: int, last: bool) -> Array:

@@ -43,6 +43,25 @@ register(Op("iota", _iota_infer, _iota_eval, None,
                 dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
             category="data", doc="0, 1, 2, … along an axis"))
 
+# ---- dim and detach ----------------------------------------------------------------------------
+
+
+def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
+    return TensorType(dtype, ())
+
+
+register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.numpy), None,
+            lambda _, *, of, dtype: Pull(dtype, (), lambda idx: cast(index(of), dtype)),
+            category="shape", doc="the value of a dimension, symbolic ones included, as a scalar"))
+
+
+def _detach_infer(x: TensorType) -> TensorType:
+    return x
+
+
+register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
+            decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
+
 # ---- reshape -----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,163 @@
+"""Activations: elementwise composites in forms that neither overflow nor lose NaN.
+
+Where a gradient's value at a kink or edge is a convention (relu′(0) = 0), the vjp here states it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.ir.graph import TensorType
+from graphtool.ops.common import broadcast_shapes, composite, like_first, need
+
+_ROOT_HALF = 0.7071067811865476  # √½
+_ROOT_TWO_OVER_PI = 0.7978845608028654
+_INV_ROOT_TWO_PI = 0.3989422804014327
+
+
+def _numeric(x: TensorType) -> TensorType:
+    need(x.dtype.is_float or x.dtype.is_integer, f"is not defined on {x.dtype.short}")
+    return x
+
+
+@composite(types=_numeric, vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
+def relu(x: Any) -> Any:
+    """max(x, 0) as a select, so that its gradient at 0 is 0 and NaN stays NaN."""
+    return o.select(o.le(x, 0), 0, x)
+
+
+def _gelu_vjp(g: Any, _y: Any, x: Any, *, approximate: str) -> tuple[Any, ...]:
+    if approximate == "tanh":
+        inner = x * (x * x * (0.044715 * _ROOT_TWO_OVER_PI) + _ROOT_TWO_OVER_PI)
+        t = o.tanh(inner)
+        slope = x * x * (3 * 0.044715 * _ROOT_TWO_OVER_PI) + _ROOT_TWO_OVER_PI
+        return (g * ((t + 1.0) * 0.5 + x * 0.5 * (1.0 - t * t) * slope),)
+    cdf = (o.erf(x * _ROOT_HALF) + 1.0) * 0.5
+    return (g * (cdf + x * o.exp(x * x * -0.5) * _INV_ROOT_TWO_PI),)
+
+
+def _gelu_types(x: TensorType, *, approximate: str) -> TensorType:
+    need(approximate in ("none", "tanh"), f"approximate must be none or tanh, not {approximate!r}")
+    return like_first(x)
+
+
+@composite(types=_gelu_types, vjp=_gelu_vjp)
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    """x·Φ(x), by erf or by its tanh approximation (Hendrycks and Gimpel 2016)."""
+    if approximate == "tanh":
+        inner = x * (x * x * (0.044715 * _ROOT_TWO_OVER_PI) + _ROOT_TWO_OVER_PI)
+        return x * 0.5 * (o.tanh(inner) + 1.0)
+    return x * 0.5 * (o.erf(x * _ROOT_HALF) + 1.0)
+
+
+def _silu_vjp(g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    s = o.sigmoid(x)
+    return (g * (s + y * (1.0 - s)),)
+
+
+@composite(types=like_first, vjp=_silu_vjp)
+def silu(x: Any) -> Any:
+    """x·sigmoid(x), also called swish."""
+    return x * o.sigmoid(x)
+
+
+@composite(types=like_first)
+def mish(x: Any) -> Any:
+    """x·tanh(log(1 + eˣ))."""
+    return x * o.tanh(o.softplus(x))
+
+
+def _softplus_vjp(g: Any, _y: Any, x: Any, *, beta: float, threshold: float) -> tuple[Any, ...]:
+    scaled = x * beta
+    return (o.select(o.gt(scaled, threshold), g, g * o.sigmoid(scaled)),)
+
+
+@composite(types=like_first, vjp=_softplus_vjp)
+def softplus(x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + e^(β·x)) / β, and x itself where β·x > threshold; never overflows."""
+    scaled = x * beta
+    soft = o.max(scaled, 0) + o.log1p(o.exp(-o.abs(scaled)))
+    return o.select(o.gt(scaled, threshold), x, soft / beta)
+
+
+def _elu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
+    return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0)) * alpha),)
+
+
+@composite(types=like_first, vjp=_elu_vjp)
+def elu(x: Any, *, alpha: float = 1.0) -> Any:
+    """x where positive, else α·(eˣ − 1); the exponential never sees a positive x."""
+    return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0)) * alpha)
+
+
+@composite(types=like_first)
+def selu(x: Any, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Any:
+    """γ·elu(x, α) (Klambauer et al. 2017)."""
+    return o.elu(x, alpha=alpha) * gamma
+
+
+def _celu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
+    return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0) / alpha)),)
+
+
+@composite(types=like_first, vjp=_celu_vjp)
+def celu(x: Any, *, alpha: float = 1.0) -> Any:
+    """x where positive, else α·(e^(x/α) − 1)."""
+    return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0) / alpha) * alpha)
+
+
+@composite(types=like_first)
+def leaky_relu(x: Any, *, slope: float = 0.01) -> Any:
+    """x where positive, else slope·x."""
+    return o.select(o.gt(x, 0), x, x * slope)
+
+
+def _prelu_types(x: TensorType, slope: TensorType) -> TensorType:
+    need(x.dtype is slope.dtype, f"element types differ: {x.dtype.short} and {slope.dtype.short}")
+    return TensorType(_numeric(x).dtype, broadcast_shapes(x.shape, slope.shape))
+
+
+@composite(types=_prelu_types)
+def prelu(x: Any, slope: Any) -> Any:
+    """x where positive, else slope·x; the slope broadcasts as NumPy does."""
+    return o.select(o.gt(x, 0), x, x * slope)
+
+
+def _hard_sigmoid_vjp(g: Any, y: Any, _x: Any, *, alpha: float, beta: float) -> tuple[Any, ...]:
+    return (o.select(o.and_(o.gt(y, 0), o.lt(y, 1)), g * alpha, 0.0),)
+
+
+@composite(types=like_first, vjp=_hard_sigmoid_vjp)
+def hard_sigmoid(x: Any, *, alpha: float = 1 / 6, beta: float = 0.5) -> Any:
+    """min(max(α·x + β, 0), 1); the gradient is 0 at both bounds."""
+    return o.clamp(x * alpha + beta, 0, 1)
+
+
+def _hard_swish_vjp(g: Any, _y: Any, x: Any) -> tuple[Any, ...]:
+    inside = o.select(o.ge(x, 3), g, g * (x / 3.0 + 0.5))
+    return (o.select(o.le(x, -3), 0.0, inside),)
+
+
+@composite(types=like_first, vjp=_hard_swish_vjp)
+def hard_swish(x: Any) -> Any:
+    """x·min(max(x/6 + ½, 0), 1); the gradient is 0 at −3 and 1 at 3."""
+    return x * o.clamp(x * (1 / 6) + 0.5, 0, 1)
+
+
+@composite(types=like_first)
+def softsign(x: Any) -> Any:
+    """x / (1 + |x|)."""
+    return x / (o.abs(x) + 1.0)
+
+
+@composite(types=like_first, vjp=lambda g, y, x: (g * o.sigmoid(-x),))
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), stable on both sides."""
+    return o.min(x, 0) - o.log1p(o.exp(-o.abs(x)))
+
+
+@composite(types=like_first)
+def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
+    """x where x > α, else 0; NaN gives 0."""
+    return o.select(o.gt(x, alpha), x, 0.0)

@@ -1,0 +1,196 @@
+"""The softmax family and the normalisations, shifted and in two passes, so that nothing overflows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.ir.graph import TensorType
+from graphtool.ops.common import (
+    broadcast_shapes,
+    check_axis,
+    composite,
+    like_first,
+    need,
+)
+from graphtool.ops.reduce import kept_dims
+
+# ---- softmax -----------------------------------------------------------------------------------
+
+
+def _along_axis(x: TensorType, *, axis: int) -> TensorType:
+    check_axis(axis, x.rank)
+    return like_first(x)
+
+
+def _softmax_vjp(g: Any, y: Any, _x: Any, *, axis: int) -> tuple[Any, ...]:
+    gy = g * y
+    return (gy - y * o.reduce_sum(gy, axes=(axis,)),)
+
+
+@composite(types=_along_axis, vjp=_softmax_vjp)
+def softmax(x: Any, *, axis: int) -> Any:
+    """exp(x − max) / Σ exp(x − max) along an axis."""
+    e = o.exp(x - o.reduce_max(x, axes=(axis,)))
+    return e / o.reduce_sum(e, axes=(axis,))
+
+
+def _log_softmax_vjp(g: Any, y: Any, _x: Any, *, axis: int) -> tuple[Any, ...]:
+    return (g - o.exp(y) * o.reduce_sum(g, axes=(axis,)),)
+
+
+@composite(types=_along_axis, vjp=_log_softmax_vjp)
+def log_softmax(x: Any, *, axis: int) -> Any:
+    """x − max − log Σ exp(x − max) along an axis."""
+    shifted = x - o.reduce_max(x, axes=(axis,))
+    return shifted - o.log(o.reduce_sum(o.exp(shifted), axes=(axis,)))
+
+
+def _logsumexp_types(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+    return TensorType(like_first(x).dtype, kept_dims(x.shape, axes))
+
+
+def _finite_or_zero(x: Any) -> Any:
+    return o.select(o.is_inf(x), 0.0, x)
+
+
+def _logsumexp_vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    return (g * o.exp(x - _finite_or_zero(y)),)
+
+
+@composite(types=_logsumexp_types, vjp=_logsumexp_vjp)
+def logsumexp(x: Any, *, axes: tuple[int, ...]) -> Any:
+    """log Σ exp(x) over axes, kept as 1; shifted by the maximum, infinities included."""
+    top = _finite_or_zero(o.reduce_max(x, axes=axes))
+    return o.log(o.reduce_sum(o.exp(x - top), axes=axes)) + top
+
+
+# ---- normalisation -----------------------------------------------------------------------------
+
+
+def _affine(y: Any, scale: Any, bias: Any, axis: int | None = None) -> Any:
+    """y·scale + bias, either of which may be left out; with an axis they are vectors along it."""
+    def placed(v: Any) -> Any:
+        if axis is None or y.ndim - 1 - axis == 0:
+            return v
+        return o.reshape(v, shape=(v.shape[0], *(1,) * (y.ndim - 1 - axis)))
+    y = y if scale is None else y * placed(scale)
+    return y if bias is None else y + placed(bias)
+
+
+def _normalised(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+    centred = x - o.reduce_mean(x, axes=axes)
+    return centred * o.rsqrt(o.reduce_mean(centred * centred, axes=axes) + epsilon)
+
+
+def _axes_norm_types(x: TensorType, *affine: TensorType | None, axes: tuple[int, ...],
+                     epsilon: float) -> TensorType:
+    kept_dims(x.shape, axes)
+    for v in affine:
+        need(v is None or (v.dtype is x.dtype and broadcast_shapes(v.shape, x.shape) == x.shape),
+             f"scale or bias {v} does not broadcast to {x}")
+    return like_first(x)
+
+
+@composite(types=_axes_norm_types)
+def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axes: tuple[int, ...],
+               epsilon: float = 1e-5) -> Any:
+    """(x − mean) / √(var + ε)·scale + bias over axes; scale and bias broadcast to x."""
+    return _affine(_normalised(x, axes, epsilon), scale, bias)
+
+
+@composite(types=_axes_norm_types)
+def rms_norm(x: Any, scale: Any = None, *, axes: tuple[int, ...], epsilon: float = 1e-5) -> Any:
+    """x / √(mean(x²) + ε)·scale over axes."""
+    return _affine(x * o.rsqrt(o.reduce_mean(x * x, axes=axes) + epsilon), scale, None)
+
+
+def _channel_types(x: TensorType, *vectors: TensorType | None, axis: int = 1,
+                   **_: Any) -> TensorType:
+    axis = check_axis(axis, x.rank)
+    want = TensorType(x.dtype, (x.shape[axis],))
+    for v in vectors:
+        need(v is None or v == want, f"a vector of the channels is {v}, {want} expected")
+    return like_first(x)
+
+
+def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
+                 epsilon: float) -> TensorType:
+    need(x.rank >= 2, f"x {x} needs a batch and a channel axis")
+    need(groups >= 1 and x.shape[1] % groups == 0, f"the channels of {x} in {groups} groups")
+    return _channel_types(x, *vectors)
+
+
+@composite(types=_group_types)
+def group_norm(x: Any, scale: Any = None, bias: Any = None, *, groups: int,
+               epsilon: float = 1e-5) -> Any:
+    """x [N, C, …] normalised over each of `groups` runs of channels and all of space."""
+    grouped = o.reshape(x, shape=(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+    y = _normalised(grouped, tuple(range(2, grouped.ndim)), epsilon)
+    return _affine(o.reshape(y, shape=x.shape), scale, bias, 1)
+
+
+@composite(types=_channel_types)
+def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5) -> Any:
+    """x [N, C, …] normalised over space, each channel of each sample by itself."""
+    return _affine(_normalised(x, tuple(range(2, x.ndim)), epsilon), scale, bias, 1)
+
+
+@composite(types=_channel_types)
+def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
+               axis: int = 1) -> Any:
+    """Inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
+    axis = axis % x.ndim
+    factor = o.rsqrt(var + epsilon)
+    factor = factor if scale is None else factor * scale
+    centred = _affine(x, None, -mean, axis)
+    return _affine(centred, factor, bias, axis)
+
+
+def _batch_types(x: TensorType, *vectors: TensorType | None, epsilon: float,
+                 axis: int = 1) -> tuple[TensorType, TensorType, TensorType]:
+    y = _channel_types(x, *vectors, axis=axis)
+    vector = TensorType(x.dtype, (x.shape[axis],))
+    return y, vector, vector
+
+
+@composite(types=_batch_types)
+def batch_norm_training(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5,
+                        axis: int = 1) -> Any:
+    """Training: normalised over all axes but one → (y, mean, biased variance of the batch)."""
+    axis = axis % x.ndim
+    axes = tuple(a for a in range(x.ndim) if a != axis)
+    mean = o.reduce_mean(x, axes=axes)
+    centred = x - mean
+    var = o.reduce_mean(centred * centred, axes=axes)
+    y = _affine(centred * o.rsqrt(var + epsilon), scale, bias, axis)
+    flat = (x.shape[axis],)
+    return y, o.reshape(mean, shape=flat), o.reshape(var, shape=flat)
+
+
+@composite(types=lambda x, **_: like_first(x))
+def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
+    """x / (bias + α/size·Σ x²)^β over `size` neighbouring channels (axis 1), ⌊(size−1)/2⌋ before."""
+    window = (1, size, *(1,) * (x.ndim - 2))
+    lo = (size - 1) // 2
+    padding = ((0, 0), (lo, size - 1 - lo), *((0, 0),) * (x.ndim - 2))
+    total = o.reduce_window(x * x, kind="sum", window=window, padding=padding)
+    return x * o.pow(total * (alpha / size) + bias, -beta)
+
+
+@composite(types=lambda x, *, axes, order, epsilon: TensorType(x.dtype, kept_dims(x.shape, axes)))
+def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 0.0) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p = 1, 2, ∞, −∞ or any other."""
+    if order == 2.0:
+        return o.sqrt(o.reduce_sum(x * x, axes=axes) + epsilon)
+    size = o.abs(x)
+    match order:
+        case 1.0:
+            return o.reduce_sum(size, axes=axes)
+        case _ if order == float("inf"):
+            return o.reduce_max(size, axes=axes)
+        case _ if order == float("-inf"):
+            return o.reduce_min(size, axes=axes)
+    return o.pow(o.reduce_sum(o.pow(size, order), axes=axes), 1 / order)
+
+

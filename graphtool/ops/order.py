@@ -1,0 +1,101 @@
+"""Sorting and the k greatest: values and their indices (int64). Ties keep their order.
+
+NaN counts as greater than every number, as in torch: last ascending, first descending.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.ops.common import Array, check_axis, need
+from graphtool.symbolic import Dim, known, text
+
+
+def _sort_infer(x: TensorType, *, axis: int,
+                descending: bool = False) -> tuple[TensorType, TensorType]:
+    check_axis(axis, x.rank)
+    return x, TensorType(dtypes.int64, x.shape)
+
+
+def _order(x: Array, axis: int, descending: bool) -> Array:
+    """The stable order. Descending is the ascending one of the reversed array, read backwards."""
+    if x.dtype.kind == "V":  # element types of our own sort through a wider one
+        x = x.astype(np.float32 if dtypes.of_numpy(x.dtype).is_float else np.int32)
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    found = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.flip(x.shape[axis] - 1 - found, axis)
+
+
+def _sort_eval(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
+    if x.ndim == 0:
+        return x, np.zeros((), np.int64)
+    order = _order(x, axis, descending)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+def _spread_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
+    """The gradient put back where the indices say it was taken from."""
+    if x.ndim == 0:
+        return g
+    axis %= x.ndim
+    perm = (*(a for a in range(x.ndim) if a != axis), axis)
+    back = tuple(perm.index(a) for a in range(x.ndim))
+    last_g, last_i = OPS["transpose"](g, perm=perm), OPS["transpose"](indices, perm=perm)
+    zeros = OPS["broadcast"](OPS["reshape"](
+        x.builder.constant(np.zeros((), x.dtype.numpy)), shape=(1,) * x.ndim),
+        shape=tuple(x.shape[p] for p in perm))
+    # gather and scatter want the index tuple last, and the gathered axis gone
+    put = OPS["scatter"](zeros, OPS["reshape"](last_i, shape=(*last_i.shape, 1)), last_g,
+                         axes=(x.ndim - 1,), batch=x.ndim - 1, kind="add")
+    return OPS["transpose"](put, perm=back)
+
+
+def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[Any, ...]:
+    return (None if g[0] is None else _spread_back(g[0], x, y[1], axis),)
+
+
+register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, traits=frozenset({"statements"}),
+            doc="values and indices along an axis, stable"))
+
+
+def _top_k_infer(x: TensorType, *, k: Dim, axis: int,
+                 largest: bool = True) -> tuple[TensorType, TensorType]:
+    axis = check_axis(axis, x.rank)
+    need(x.rank > 0 or k == 1, "k must be 1 for a scalar")
+    need(not x.rank or known(k, "<=", x.shape[axis]) is not False,
+         f"k = {text(k)} exceeds axis {axis} of {x}")
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1:]) if x.rank else ()
+    return TensorType(x.dtype, shape), TensorType(dtypes.int64, shape)
+
+
+def _top_k_decompose(x: Any, *, k: Dim, axis: int, largest: bool) -> tuple[Any, Any]:
+    values, indices = OPS["sort"](x, axis=axis, descending=largest)
+    if x.ndim == 0:
+        return values, indices
+    limit = list(x.shape)
+    limit[axis] = k
+    cut = {"start": (0,) * x.ndim, "limit": tuple(limit), "strides": (1,) * x.ndim}
+    return OPS["slice"](values, **cut), OPS["slice"](indices, **cut)
+
+
+def _top_k_eval(x: Array, *, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
+    if x.ndim == 0:
+        return x, np.zeros((), np.int64)
+    order = np.take(_order(x, axis, largest), range(k), axis)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> tuple[Any, ...]:
+    return (None if g[0] is None else _spread_back(g[0], x, y[1], axis),)
+
+
+register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
+            traits=frozenset({"statements"}),
+            doc="the k greatest (or least) along an axis in order, with their indices; of equal "
+                "ones the first"))

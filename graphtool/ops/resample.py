@@ -1,0 +1,178 @@
+"""Resizing: each axis in turn, as gathers by constant indices times constant weights.
+
+The result's element o along an axis is Σₖ weight[o, k]·x[index[o, k]]. Sizes of resized axes are
+static, except that nearest by a whole factor is a broadcast. Coordinates are ONNX's, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.ir.graph import TensorType
+from graphtool.ops.common import Array, composite, fail, need
+from graphtool.symbolic import Dim, exact_quotient, text
+
+_DENSE = 8  # taps from which one matrix product beats a sum of gathers
+_MODES = ("nearest", "linear", "cubic")
+
+# (o, in, out, scale = out / in, roi start, roi end) → position in the input
+_COORDINATES: dict[str, Callable[..., Any]] = {
+    "half_pixel": lambda x, n, m, s, a, b: (x + 0.5) / s - 0.5,
+    "half_pixel_symmetric": lambda x, n, m, s, a, b: (
+        n / 2 * (1 - m / (s * n)) + (x + 0.5) / s - 0.5),
+    "pytorch_half_pixel": lambda x, n, m, s, a, b: (x + 0.5) / s - 0.5 if m > 1 else x * 0.0,
+    "align_corners": lambda x, n, m, s, a, b: x * (n - 1) / (m - 1) if m > 1 else x * 0.0,
+    "asymmetric": lambda x, n, m, s, a, b: x / s,
+    "tf_half_pixel_for_nn": lambda x, n, m, s, a, b: (x + 0.5) / s,
+    "tf_crop_and_resize": lambda x, n, m, s, a, b: (
+        a * (n - 1) + x * (b - a) * (n - 1) / (m - 1) if m > 1 else 0.5 * (a + b) * (n - 1) + x * 0),
+}
+_ROUNDING: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def _resize_types(x: TensorType, *, sizes: tuple[Dim, ...], mode: str, coordinates: str,
+                  rounding: str, scales: Any, roi: Any, cubic: float, exclude_outside: bool,
+                  antialias: bool, extrapolation: float) -> TensorType:
+    need(len(sizes) == x.rank, f"{x.rank} sizes expected, got {len(sizes)}")
+    for name, value, table in (("mode", mode, _MODES), ("coordinates", coordinates, _COORDINATES),
+                               ("rounding", rounding, _ROUNDING)):
+        need(value in table, f"{name} must be one of {', '.join(table)}, not {value!r}")
+    need(scales is None or len(scales) == x.rank, "one scale per axis")
+    need(roi is None or len(roi) == 2 * x.rank, "a start and an end per axis in roi")
+    need(x.dtype.is_float or mode == "nearest", f"mode {mode} is not defined on {x.dtype.short}")
+    return TensorType(x.dtype, sizes)
+
+
+@composite(types=_resize_types)
+def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
+           coordinates: str = "half_pixel", rounding: str = "round_prefer_floor",
+           scales: tuple[float, ...] | None = None, roi: tuple[float, ...] | None = None,
+           cubic: float = -0.75, exclude_outside: bool = False, antialias: bool = False,
+           extrapolation: float = 0.0) -> Any:
+    """x resampled to `sizes` (all axes), by nearest, linear or cubic interpolation.
+
+    `scales` replace size ratios in the coordinates; `roi` (starts, then ends) serves
+    tf_crop_and_resize; torch's nearest is asymmetric with floor, its bicubic has cubic = −0.75.
+    """
+    outside: list[Any] = []
+    for axis, size in enumerate(sizes):
+        scale = None if scales is None else scales[axis]
+        crop = (0.0, 1.0) if roi is None else (roi[axis], roi[x.ndim + axis])
+        cropped = coordinates == "tf_crop_and_resize" and crop != (0.0, 1.0)
+        if x.shape[axis] == size and scale in (None, 1.0) and not cropped:
+            continue
+        factor = exact_quotient(size, x.shape[axis])
+        if not isinstance(size, int) or not isinstance(x.shape[axis], int):
+            need(mode == "nearest" and isinstance(factor, int) and scale in (None, factor)
+                 and not cropped, f"cannot resize {text(x.shape[axis])} to {text(size)} ({mode}): "
+                                  "the sizes must be static")
+        if mode == "nearest" and isinstance(factor, int) and _repeats(coordinates, rounding):
+            x = _repeat(x, axis, factor)
+            continue
+        if not isinstance(size, int):
+            raise fail(f"nearest with {coordinates} and {rounding} needs static sizes")
+        at = _positions(x.shape[axis], size, coordinates, scale, crop)
+        if coordinates == "tf_crop_and_resize":
+            outside.append(_along((at < 0) | (at > x.shape[axis] - 1), axis, x.ndim))
+        x = _resample(x, axis, *_taps(at, x.shape[axis], size, scale, mode, rounding, cubic,
+                                      exclude_outside, antialias))
+    for lost in outside:
+        x = o.select(lost, extrapolation, x)
+    return x
+
+
+def _repeats(coordinates: str, rounding: str) -> bool:
+    """Whether nearest by a whole factor just repeats elements."""
+    if coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
+        return rounding.startswith("round")
+    return coordinates in ("asymmetric", "tf_half_pixel_for_nn") and rounding == "floor"
+
+
+def _repeat(x: Any, axis: int, times: int) -> Any:
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
+    wide = o.broadcast(o.reshape(x, shape=(*before, n, 1, *after)),
+                       shape=(*before, n, times, *after))
+    return o.reshape(wide, shape=(*before, n * times, *after))
+
+
+def _along(line: Array, axis: int, rank: int) -> Array:
+    return line.reshape(-1, *(1,) * (rank - 1 - axis))
+
+
+def _positions(n: int, m: int, coordinates: str, scale: float | None,
+               crop: tuple[float, float]) -> Array:
+    """Where each of the m results lies among the n inputs."""
+    line = np.arange(m, dtype=np.float64)
+    if scale is None and n and m and coordinates in ("half_pixel", "asymmetric"):
+        half = 0.5 if coordinates == "half_pixel" else 0.0
+        return (line + half) * n / m - half  # one rounding less than by the ratio
+    return np.asarray(_COORDINATES[coordinates](line, n, m, scale or m / max(n, 1), *crop))
+
+
+def _taps(at: Array, n: int, m: int, scale: float | None, mode: str, rounding: str,
+          cubic: float, exclude_outside: bool, antialias: bool) -> tuple[Array, Array | None]:
+    """Indices [m, K], and weights [m, K] unless one tap is simply taken."""
+    if mode == "nearest":
+        index = _ROUNDING[rounding](at)
+        return np.clip(index, 0, max(n - 1, 0)).astype(np.int64)[:, None], None
+    stretch = max(1.0, 1 / (scale or m / n)) if antialias else 1.0
+    reach = 1 if mode == "linear" else 2
+    half = int(np.ceil(reach * stretch)) if stretch > 1 else reach
+    index = np.floor(at)[:, None] + np.arange(1 - half, half + 1)
+    distance = np.abs(at[:, None] - index) / stretch
+    weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, cubic)
+    if exclude_outside or stretch > 1:
+        weights = np.where((index < 0) | (index > n - 1), 0, weights)
+    if exclude_outside or antialias:
+        weights = weights / weights.sum(1, keepdims=True)
+    return np.clip(index, 0, n - 1).astype(np.int64), weights
+
+
+def _cubic(t: Array, a: float) -> Array:
+    """Keys' kernel (1981): two cubics, on [0, 1] and (1, 2)."""
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+
+
+def _resample(x: Any, axis: int, index: Array, weights: Array | None) -> Any:
+    """The weighted sum of gathers along an axis, or a matrix product where the taps are many."""
+    perm = (axis, *(a for a in range(x.ndim) if a != axis))
+    back = tuple(perm.index(a) for a in range(x.ndim))
+
+    def taken(column: Array) -> Any:
+        rows = o.gather(x, column[:, None], axes=(axis,))
+        return rows if axis == 0 else o.transpose(rows, perm=back)
+    if weights is None:
+        return taken(index[:, 0])
+    kind = x.dtype.numpy
+    if index.shape[1] > _DENSE:
+        return _dense(x, axis, index, weights)
+    total = None
+    for k in range(index.shape[1]):
+        part = taken(index[:, k]) * _along(weights[:, k], axis, x.ndim).astype(kind)
+        total = part if total is None else total + part
+    return total
+
+
+def _dense(x: Any, axis: int, index: Array, weights: Array) -> Any:
+    n = x.shape[axis]
+    matrix = np.zeros((len(index), n))
+    np.add.at(matrix, (np.arange(len(index))[:, None], index), weights)
+    to_last = (*(a for a in range(x.ndim) if a != axis), axis)
+    last = x if axis == x.ndim - 1 else o.transpose(x, perm=to_last)
+    rows = last if x.ndim > 1 else o.reshape(last, shape=(1, n))
+    y = o.matmul(rows, matrix.astype(x.dtype.numpy), transpose_b=True)
+    if x.ndim == 1:
+        return o.reshape(y, shape=(len(index),))
+    return y if axis == x.ndim - 1 else o.transpose(
+        y, perm=tuple(to_last.index(a) for a in range(x.ndim)))
