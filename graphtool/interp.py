@@ -1,0 +1,298 @@
+"""The reference evaluator: a module run in numpy, at any stage before lowering. Speed is no goal.
+
+`run` binds the symbolic sizes to the shapes that come in, then replays the graph and drops each
+value after its last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import GraphtoolError, InputError, InternalError
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.op import Op
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import evaluate, replay
+from graphtool.symbolic import Dim, Poly, Symbol, exact_quotient, substitute, symbols, text
+
+Array = np.ndarray[Any, Any]
+_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What evaluation depends on besides the operands: sizes bound so far, and a wider float."""
+
+    sizes: dict[str, Dim] = field(default_factory=dict)
+    dtype: DType | None = None
+
+    def widened(self, d: DType) -> DType:
+        return self.dtype if self.dtype and d.is_float else d
+
+
+def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = None,
+        on_value: Callable[[str, Array], None] | None = None) -> dict[str, Array]:
+    """The outputs under their names, in order; `on_value` sees each computed value by its name.
+
+    `dtype` evaluates in another float type: inputs, constants and attributes are converted.
+    Raises InputError GT051x for inputs that do not fit, GT050x where an operation fails on them.
+    """
+    graph = module.graph
+    setting = Setting({}, dtype)
+    arrays = bind_inputs(module, inputs, setting)
+    names = value_names(graph) if on_value else {}
+
+    def apply(node: Node, *xs: Any) -> list[Array]:
+        results = evaluate_node(node, xs, setting)
+        if on_value and node.op.name != "constant":
+            for v, r in zip(node.outputs, results, strict=True):
+                on_value(names[v], r)
+        return results
+
+    with np.errstate(all="ignore"):
+        outputs = replay(graph, arrays, apply, done=lambda _: None)
+    return dict(zip(module.output_names, outputs, strict=True))
+
+
+def evaluate_graph(graph: Graph, args: Sequence[Array], setting: Setting) -> list[Array]:
+    """A closed graph on arrays; what the body of a `cond`, `while_` or `scan` comes to."""
+    inner = Setting(dict(setting.sizes), setting.dtype)
+    return replay(graph, args, lambda node, *xs: evaluate_node(node, xs, inner),
+                  done=lambda _: None)
+
+
+def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list[Array]:
+    """The node's results, checked against its types; symbols it defines are bound on the way."""
+    try:
+        results = evaluate_op(node.op, operands, node.attrs, setting,
+                              [x.type.dtype if isinstance(x, Value) else None
+                               for x in node.inputs])
+        _check_results(node, results, setting)
+    except GraphtoolError as error:
+        error.where = error.where or _place(node)
+        raise
+    except _FAULTS as error:
+        raise InputError("GT0503", f"{node.op.name} cannot be evaluated: {error}",
+                         where=_place(node)) from error
+    return results
+
+
+def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
+                setting: Setting | None = None,
+                declared: Sequence[DType | None] = ()) -> list[Array]:
+    """`op.eval` with sizes put into the attributes; a region arrives there as a function."""
+    setting = setting or Setting()
+    bound = {k: _bind(v, setting) for k, v in attrs.items()}
+    if op.name == "bitcast" and setting.dtype:  # bits mean something in the declared type only
+        bound = dict(attrs)
+        operands = [x.astype(d.numpy) if d else x
+                    for x, d in zip(operands, declared, strict=True)]
+    out = evaluate(op, operands, bound)
+    results = [np.asarray(r) for r in (out if isinstance(out, (tuple, list)) else (out,))]
+    return [_widen(r, setting) for r in results] if setting.dtype else results
+
+
+def _bind(x: Any, setting: Setting) -> Any:
+    match x:
+        case tuple():
+            return tuple(_bind(i, setting) for i in x)
+        case Poly():
+            d = substitute(x, setting.sizes)
+            if isinstance(d, Poly):
+                free = ", ".join(s.name for s in symbols(d))
+                raise InputError("GT0504", f"the size {text(x)} is unknown: {free} is not bound")
+            return d
+        case DType():
+            return setting.widened(x)
+        case Graph():
+            return lambda *args: evaluate_graph(x, args, setting)
+        case _:
+            return x
+
+
+def _widen(x: Array, setting: Setting) -> Array:
+    row = dtypes.of_numpy(x.dtype)
+    wanted = setting.widened(row)
+    return x if wanted is row else x.astype(wanted.numpy)
+
+
+def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
+    for v, r in zip(node.outputs, results, strict=True):
+        wanted = setting.widened(v.type.dtype)
+        if len(r.shape) == v.type.rank:
+            for d, n in zip(v.type.shape, r.shape, strict=True):
+                name = _bare(d)
+                if name and name.name not in setting.sizes:  # a size this node defines
+                    setting.sizes[name.name] = n
+        shape = tuple(substitute(d, setting.sizes) for d in v.type.shape)
+        if shape != r.shape or wanted.numpy != r.dtype:
+            raise InternalError("GT7501", f"{node.op.name} evaluated to {r.dtype}{list(r.shape)}, "
+                                          f"declared is {v.type}", where=_place(node))
+
+
+def _bare(d: Dim) -> Symbol | None:
+    """The symbol that d is, if it is nothing else."""
+    if isinstance(d, Poly):
+        found = symbols(d)
+        if len(found) == 1 and text(d) == found[0].name:
+            return found[0]
+    return None
+
+
+def _place(node: Node) -> str:
+    name = node.outputs[0].hint if node.outputs else node.op.name
+    return f"node {name}" + (f" at {node.where}" if node.where else "")
+
+
+# ---- inputs ------------------------------------------------------------------------------------
+
+def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -> list[Array]:
+    """The arrays in the order of the graph's inputs; fills `setting.sizes` from their shapes."""
+    names = value_names(module.graph)
+    wanted = {names[v]: v.type for v in module.graph.inputs}
+    listing = ", ".join(f"{n}: {t}" for n, t in wanted.items()) or "none"
+    if missing := [n for n in wanted if n not in inputs]:
+        raise InputError("GT0511", f"missing input {', '.join(missing)}",
+                         hint=f"the inputs are {listing}")
+    if extra := [n for n in inputs if n not in wanted]:
+        raise InputError("GT0512", f"there is no input {', '.join(extra)}",
+                         hint=f"the inputs are {listing}")
+    arrays = {n: _converted(n, np.asarray(inputs[n]), t, setting) for n, t in wanted.items()}
+    _bind_sizes(arrays, wanted, setting.sizes)
+    for name, t in wanted.items():
+        _check_shape(name, arrays[name].shape, t, setting.sizes)
+    for name, size in setting.sizes.items():
+        if row := module.symbols.get(name):
+            check_bounds(row, size)
+    return list(arrays.values())
+
+
+def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
+    have = dtypes.of_numpy(x.dtype)
+    if have is not t.dtype and have is not setting.widened(t.dtype):
+        raise InputError("GT0513", f"input {name} is {have.short}, {t.dtype.short} expected")
+    if len(x.shape) != t.rank:
+        raise _bad_shape(name, x.shape, t)
+    return x.astype(setting.widened(t.dtype).numpy, copy=False)
+
+
+def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
+                sizes: dict[str, Dim]) -> None:
+    """Read each symbol off a dimension that it determines: plain ones first, then a·s + b."""
+    pairs = [(d, n) for name, t in types.items()
+             for d, n in zip(t.shape, arrays[name].shape, strict=True) if isinstance(d, Poly)]
+    for d, n in sorted(pairs, key=lambda p: _bare(p[0]) is None):
+        free = [s for s in symbols(d) if s.name not in sizes]
+        if len(free) == 1:
+            solved = _solve(substitute(d, sizes), free[0].name, n)
+            if solved is not None:
+                sizes[free[0].name] = solved
+
+
+def _solve(d: Dim, name: str, n: int) -> int | None:
+    """The s with d(s) = n where d is a·s + b."""
+    at0, at1 = substitute(d, {name: 0}), substitute(d, {name: 1})
+    slope = at1 - at0
+    if not isinstance(slope, int) or slope == 0 or not isinstance(at0, int):
+        return None
+    solved = exact_quotient(n - at0, slope)
+    fits = isinstance(solved, int) and substitute(d, {name: solved}) == n
+    return solved if fits and isinstance(solved, int) else None
+
+
+def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
+                 sizes: Mapping[str, Dim]) -> None:
+    for d, n in zip(t.shape, shape, strict=True):
+        if substitute(d, sizes) != n:
+            raise _bad_shape(name, shape, t)
+
+
+def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
+    wanted = f"[{','.join(map(text, t.shape))}]"
+    return InputError("GT0514", f"input {name} has the shape {list(shape)}, {wanted} expected")
+
+
+def check_bounds(row: Symbol, size: Dim) -> None:
+    """Raises InputError GT0515 where a size lies outside its symbol's declared range."""
+    if (row.lo is not None and size < row.lo) or (row.hi is not None and size > row.hi):
+        most = "" if row.hi is None else f" and at most {row.hi}"
+        raise InputError("GT0515", f"{row.name} = {size}, at least {row.lo}{most} expected")
+
+
+# ---- made-up inputs ----------------------------------------------------------------------------
+
+_PASS_ON = {"cast", "reshape", "transpose", "slice", "concat", "broadcast", "reverse", "pad",
+            "select", "clamp", "max", "min"}
+_INDEXED: dict[str, tuple[int, Callable[[Node], Sequence[Dim]]]] = {  # operand, what it indexes
+    "gather": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
+    "scatter": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
+    "embedding": (1, lambda n: _type(n, 0).shape[:1]),
+    "cross_entropy": (1, lambda n: _type(n, 0).shape[1:2]),
+    "nll_loss": (1, lambda n: _type(n, 0).shape[1:2]),
+}
+
+
+def random_inputs(module: Module, seed: int = 0,
+                  sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+    """Inputs that the module can run on: indices in range, masks of 0 and 1, normal floats.
+
+    A symbol that `sizes` does not name becomes 3, or the nearest value that its bounds allow.
+    """
+    rng = np.random.default_rng(seed)
+    bound: dict[str, Dim] = {}
+    for name, row in module.symbols.items():
+        bound[name] = (sizes or {}).get(name, max(row.lo or 0, min(3, 3 if row.hi is None
+                                                                   else row.hi)))
+        check_bounds(row, bound[name])
+    limits = _index_limits(module.graph, bound)
+    names = value_names(module.graph)
+    out = {}
+    for v in module.graph.inputs:
+        shape = [n for d in v.type.shape if isinstance(n := substitute(d, bound), int)]
+        out[names[v]] = _random_array(rng, v, shape, limits.get(v))
+    return out
+
+
+def _random_array(rng: np.random.Generator, v: Value, shape: list[int], limit: int | None) -> Array:
+    d = v.type.dtype
+    if d.is_float:
+        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
+    if d.kind == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    if limit is None:
+        limit = 2 if "mask" in v.hint.lower() or d.bits < 8 else 4
+    return np.asarray(rng.integers(0, max(limit, 1), shape)).astype(d.numpy)
+
+
+def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
+    """For each value that ends up as an index, the least extent that it indexes."""
+    limits: dict[Value, int] = {}
+
+    def lower(v: object, limit: int) -> None:
+        if isinstance(v, Value):
+            limits[v] = min(limits.get(v, limit), limit)
+
+    for node in reversed(graph.nodes):
+        if node.op.name in _INDEXED:
+            at, extents = _INDEXED[node.op.name]
+            for d in extents(node):
+                n = substitute(d, sizes)
+                if isinstance(n, int):
+                    lower(node.inputs[at], n)
+        elif node.op.name in _PASS_ON and node.outputs[0] in limits:
+            for x in node.inputs[1:] if node.op.name == "select" else node.inputs:
+                lower(x, limits[node.outputs[0]])
+    return limits
+
+
+def _type(node: Node, operand: int) -> TensorType:
+    x = node.inputs[operand]
+    if not isinstance(x, Value):
+        raise InternalError("GT7502", f"{node.op.name} indexes a literal", where=_place(node))
+    return x.type
