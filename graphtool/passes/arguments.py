@@ -1,0 +1,117 @@
+"""Reads `fold{max_bytes=1MiB},dce` into calls: a pass's annotated keywords are its arguments."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from graphtool.errors import UsageError
+
+SUPPLIED = frozenset({"journal", "target"})  # parameters that the driver fills in, not the user
+_ITEM = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3,
+          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+
+
+@dataclass(frozen=True)
+class PassCall:
+    """One pass to run, with its arguments."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        inner = ",".join(f"{k}={_shown(v)}" for k, v in self.arguments.items())
+        return f"{self.name}{{{inner}}}" if inner else self.name
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, tuple):
+        return "+".join(map(str, x))
+    return str(x).lower() if isinstance(x, bool) else str(x)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One keyword parameter of a pass. With `any_name`, every name is taken (`specialize`)."""
+
+    name: str
+    annotation: Any
+    default: Any
+    any_name: bool = False
+
+
+def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
+    """What a pass can be given, by name."""
+    hints = get_type_hints(function)
+    return {p.name: Argument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
+            for p in inspect.signature(function).parameters.values()
+            if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.name not in SUPPLIED}
+
+
+def parse(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[PassCall]:
+    """The calls in a list of passes. Raises UsageError GT060x for what is not one of `functions`,
+
+    or not an argument of its pass; the message lists what there is.
+    """
+    calls, at = [], 0
+    while at < len(text):
+        item = _ITEM.match(text, at)
+        if item is None or (item[3] and item.end() == len(text)):
+            raise UsageError("GT0608", f"cannot read the list of passes at {text[at:]!r}",
+                             hint="write it like fold{max_bytes=1048576},dce")
+        given = [pair.partition("=")[::2] for pair in (item[2] or "").split(",") if pair.strip()]
+        calls.append(checked(item[1], {k.strip(): v.strip() for k, v in given}, functions))
+        at = item.end()
+    return calls
+
+
+def checked(name: str, given: Mapping[str, Any],
+            functions: Mapping[str, Callable[..., Any]]) -> PassCall:
+    """The call with its arguments read by their annotations; values that are no text stay."""
+    if name not in functions:
+        raise UsageError("GT0601", f"unknown pass {name!r}",
+                         hint=f"the passes are {', '.join(functions)}")
+    known = arguments(functions[name])
+    anything = next((a for a in known.values() if a.any_name), None)
+    values = {}
+    for key, value in given.items():
+        argument = known.get(key, anything)
+        if argument is None or (argument.any_name and not key):
+            raise UsageError("GT0602", f"the pass {name} has no argument {key!r}",
+                             hint=f"it has {', '.join(known) or 'none'}")
+        try:
+            values[key] = _read(value, argument.annotation) if isinstance(value, str) else value
+        except ValueError:
+            wanted = getattr(argument.annotation, "__name__", str(argument.annotation))
+            raise UsageError("GT0603", f"{name}: {key} cannot be {value!r}, {wanted} expected"
+                             ) from None
+    return PassCall(name, values)
+
+
+def _read(text: str, annotation: Any) -> Any:
+    """A value of the annotated type. Raises ValueError."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        if text == "none" and type(None) in inner:
+            return None
+        return _read(text, next(a for a in inner if a is not type(None)))
+    if origin is tuple:
+        return tuple(_read(part, inner[0]) for part in text.split("+") if part)
+    match annotation:
+        case _ if annotation is bool:
+            if text not in ("true", "false"):
+                raise ValueError(text)
+            return text == "true"
+        case _ if annotation is int:
+            number = re.fullmatch(r"(-?\d+)([a-z]*)", text.lower())
+            if number is None or number[2] not in _UNITS:
+                raise ValueError(text)
+            return int(number[1]) * _UNITS[number[2]]
+        case _ if annotation is float:
+            return float(text)
+    return text

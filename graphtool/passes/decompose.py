@@ -1,0 +1,51 @@
+"""Composites become the ops that define them, until none is left but those that stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.errors import UsageError
+from graphtool.ir.graph import Graph, Node, Operand, TensorType
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.trace import Builder, rebuild
+from graphtool.passes.dce import dce
+from graphtool.passes.rewrite import Emitter
+
+KERNEL = frozenset({"kernel", "statements"})  # traits of an op that lowering takes as it is
+
+
+def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
+    """The graph without composites. `keep` names those that stay; unless given, they are those
+
+    that lowering takes whole (the traits `kernel` and `statements`).
+    """
+    for name in keep or ():
+        if name not in OPS:
+            raise UsageError("GT0606", f"decompose: there is no op {name!r} to keep")
+    found = False
+
+    def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,
+               emitter: Emitter) -> Any:
+        if not _opens(op, keep) or op.decompose is None:
+            return None
+        return op.decompose(*map(emitter.wrap, inputs), **attrs)
+
+    def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
+        nonlocal found
+        if not _opens(node.op, keep) or node.op.decompose is None:
+            return None
+        found = True
+        emitter = Emitter(builder, expand)
+        out = node.op.decompose(*map(emitter.wrap, inputs), **node.attrs)
+        return out if isinstance(out, tuple) else (out,)
+
+    new = rebuild(graph, visit)
+    return decompose(dce(new), keep=keep) if found else graph
+
+
+def _opens(op: Op, keep: tuple[str, ...] | None) -> bool:
+    """Whether a composite is expanded."""
+    if "composite" not in op.traits:
+        return False
+    return KERNEL.isdisjoint(op.traits) if keep is None else op.name not in keep

@@ -1,0 +1,100 @@
+"""Constant folding: nodes whose operands are all constant are evaluated, within a byte budget.
+
+The evaluator does the work. Trainable parameters are not constants until `freeze` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+from graphtool.interp import evaluate_op
+from graphtool.ir.graph import Graph, Node, Operand, Value, use_counts
+from graphtool.ir.trace import Builder, rebuild
+from graphtool.passes.dce import dce
+from graphtool.symbolic import Poly
+from graphtool.weights import Weight
+
+_MAX_BYTES = 1 << 20
+
+
+def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
+    """The graph with constant parts computed. `max_bytes` is by how much one node may grow them:
+
+    the bytes of its results, less those of the constants that only it reads.
+    """
+    uses = use_counts(graph)
+    folded = False
+
+    def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
+        nonlocal folded
+        operands = _constants(node, inputs, builder)
+        if operands is None:
+            return None
+        freed = sum(builder.made[v].attrs["data"].nbytes
+                    for v, old in zip(inputs, node.inputs, strict=True)
+                    if isinstance(v, Value) and isinstance(old, Value) and uses[old] == 1)
+        grown = sum(_nbytes(v) for v in node.outputs) - freed
+        results = _evaluated(node, operands) if grown <= max_bytes else None
+        if results is None:
+            return None
+        folded = True
+        return [builder.constant(r, v.hint) for r, v in zip(results, node.outputs, strict=True)]
+
+    new = rebuild(graph, visit)
+    return dce(new) if folded else graph
+
+
+def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:
+    """The operands as arrays and literals, if every one is known and the sizes are too."""
+    if node.op.name == "constant" or not node.outputs or _open(node.attrs):
+        return None
+    if any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape):
+        return None
+    out: list[Any] = []
+    for x in inputs:
+        if isinstance(x, Value):
+            made = builder.made.get(x)
+            if made is None or made.op.name != "constant" or made.attrs["param"]:
+                return None
+            data: Weight = made.attrs["data"]
+            out.append(data.source)
+        else:
+            out.append(x)
+    return out
+
+
+def _open(x: Any) -> bool:
+    """Whether an attribute holds a size that is not known yet."""
+    match x:
+        case Poly():
+            return True
+        case tuple():
+            return any(map(_open, x))
+        case Mapping():
+            return any(map(_open, x.values()))
+        case Graph():
+            return any(_open(n.attrs) for n in x.nodes)
+    return False
+
+
+def _nbytes(v: Value) -> int:
+    count = 1
+    for d in v.type.shape:
+        count *= d if isinstance(d, int) else 0
+    return count * v.type.dtype.bytes
+
+
+def _evaluated(node: Node, operands: list[Any]) -> list[np.ndarray[Any, Any]] | None:
+    """The results, or None where the op fails on these operands: that is a matter for run time."""
+    try:
+        with np.errstate(all="ignore"):
+            results = evaluate_op(node.op, operands, node.attrs)
+    except (InputError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError):
+        return None
+    fit = all(r.shape == v.type.shape and r.dtype == v.type.dtype.numpy
+              for r, v in zip(results, node.outputs, strict=True))
+    return results if fit else None

@@ -1,0 +1,183 @@
+"""For inference only: parameters become constants, and what scales or shifts a layer joins them.
+
+Batch norm turns into a factor and a term; factors move into the weights of the convolution or
+matrix product before them, terms into its bias. The new weights are computed in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.ir.graph import Graph, Node, Operand
+from graphtool.ir.trace import Builder, rebuild
+from graphtool.passes.rewrite import (
+    Array,
+    Journal,
+    Rule,
+    apply_rules,
+    array_of,
+    is_number,
+    producer,
+    rule,
+)
+
+
+def freeze(graph: Graph, *, numerics: str = "reassociated",
+           journal: Journal | None = None) -> Graph:
+    """The graph with no trainable parameters. With `numerics=exact` that is all that changes."""
+    if any(n.op.name == "constant" and n.attrs["param"] for n in graph.nodes):
+        graph = rebuild(graph, _as_constant)
+    return apply_rules(graph, RULES, "exact" if numerics == "exact" else "reassociated", journal)
+
+
+def _as_constant(node: Node, _: tuple[Operand, ...], builder: Builder) -> Any:
+    if node.op.name != "constant" or not node.attrs["param"]:
+        return None
+    return (builder.constant(node.attrs["data"], node.outputs[0].hint),)
+
+
+# ---- constants ---------------------------------------------------------------------------------
+
+def _wide(x: Any) -> Array | None:
+    """A float constant or literal in float64."""
+    if is_number(x):
+        return np.asarray(float(x))
+    array = array_of(x)
+    return None if array is None or not x.dtype.is_float else array.astype(np.float64)
+
+
+def _along(c: Array | None, rank: int, axis: int, size: Any) -> Array | None:
+    """c as one number per index of an axis, if it varies along no other axis."""
+    if c is None or c.ndim > rank or not isinstance(size, int):
+        return None
+    shape = (1,) * (rank - c.ndim) + c.shape
+    if any(d != 1 for a, d in enumerate(shape) if a != axis) or shape[axis] not in (1, size):
+        return None
+    return np.broadcast_to(c.reshape(-1), (size,))
+
+
+def _like(x: Any, value: Array) -> Any:
+    """A constant of x's type, named after x if that is one too; None where it overflows."""
+    with np.errstate(all="ignore"):
+        narrow = value.astype(x.dtype.numpy)
+    if not np.isfinite(narrow.astype(np.float64)).all():
+        return None
+    node = producer(x)
+    named = node is not None and node.op.name == "constant"
+    return x.builder.constant(narrow, node.outputs[0].hint if node and named else "")
+
+
+def _scaled(w: Any, c: Array | None, axis: int) -> Any:
+    """The constant w with its slices along an axis multiplied by c; None if w is not constant."""
+    wide = _wide(w) if hasattr(w, "shape") else None
+    if wide is None or c is None:
+        return None
+    shape = [1] * wide.ndim
+    shape[axis] = -1
+    return _like(w, wide * c.reshape(shape))
+
+
+# ---- rules -------------------------------------------------------------------------------------
+
+@rule(lambda x: o.detach(x))
+def detach_nothing(x: Any) -> Any:  # nothing is differentiated any more
+    return x
+
+
+@rule(lambda x, s, b, m, v, e, a: o.batch_norm(x, s, b, m, v, epsilon=e, axis=a),
+      numerics="reassociated")
+def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any) -> Any:
+    """(x − m)/√(v + ε)·s + b = x·k + (b − m·k) with k = s/√(v + ε)"""
+    scale, bias = (np.asarray(d) if t is None else _wide(t) for t, d in ((s, 1.0), (b, 0.0)))
+    mean, var = _wide(m), _wide(v)
+    if scale is None or bias is None or mean is None or var is None or (var + e <= 0).any():
+        return None
+    factor = scale / np.sqrt(var + e)
+    shape = (-1, *(1,) * (x.ndim - 1 - a % x.ndim))
+    k, c = _like(m, factor.reshape(shape)), _like(m, (bias - mean * factor).reshape(shape))
+    return None if k is None or c is None else x * k + c
+
+
+@rule(lambda x, w, c, s, p, i, j, g, b, last, d: o.mul(o.conv(
+    x, w, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g, batch_groups=b,
+    channels_last=last, dtype=d), c), numerics="reassociated", once=True)
+def conv_factor(x: Any, w: Any, c: Any, s: Any, p: Any, i: Any, j: Any, g: Any, b: Any, last: Any,
+                d: Any) -> Any:
+    """conv(x, w)·c = conv(x, w·c) for one c per output channel"""
+    rank = x.ndim
+    factor = _along(_wide(c), rank, rank - 1 if last else 1, w.shape[0])
+    scaled = _scaled(w, factor, 0)
+    return None if scaled is None else o.conv(
+        x, scaled, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g,
+        batch_groups=b, channels_last=last, dtype=d)
+
+
+@rule(lambda x, w, c, s, t, d: o.mul(o.matmul(x, w, transpose_a=s, transpose_b=t, dtype=d), c),
+      numerics="reassociated", once=True)
+def matmul_factor(x: Any, w: Any, c: Any, s: Any, t: Any, d: Any) -> Any:
+    """(x·w)·c = x·(w·c) for one c per column"""
+    axis = w.ndim - (2 if t else 1)
+    rank = max(x.ndim, w.ndim)
+    scaled = _scaled(w, _along(_wide(c), rank, rank - 1, w.shape[axis]), axis)
+    return None if scaled is None else o.matmul(x, scaled, transpose_a=s, transpose_b=t, dtype=d)
+
+
+@rule(lambda x, w, b, c: o.mul(o.linear(x, w, b), c), numerics="reassociated", once=True)
+def linear_factor(x: Any, w: Any, b: Any, c: Any) -> Any:
+    """linear(x, w, b)·c = linear(x, w·c, b·c)"""
+    factor = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
+    scaled = _scaled(w, factor, 0)
+    shift = None if b is None else _scaled(b, factor, 0)
+    return None if scaled is None or (b is not None and shift is None) else o.linear(
+        x, scaled, shift)
+
+
+@rule(lambda x, w, b, c: o.add(o.linear(x, w, b), c), numerics="reassociated", once=True)
+def linear_term(x: Any, w: Any, b: Any, c: Any) -> Any:
+    """linear(x, w, b) + c = linear(x, w, b + c)"""
+    term = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
+    own = np.asarray(0.0) if b is None else _wide(b)
+    shift = None if term is None or own is None else _like(w if b is None else b, term + own)
+    return None if shift is None else o.linear(x, w, shift)
+
+
+@rule(lambda y, b, c: o.mul(o.add(y, b), c), numerics="reassociated", once=True)
+def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
+    """(y + b)·c = y·c + b·c after a layer, so that both can join it"""
+    node = producer(y)
+    term, factor = _wide(b), _wide(c)
+    if node is None or "contraction" not in node.op.traits or term is None or factor is None:
+        return None
+    both = _like(y, term * factor)
+    return None if both is None else y * c + both
+
+
+@rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)
+def sum_of_terms(x: Any, a: Any, b: Any) -> Any:
+    """(x + a) + b = x + (a + b)"""
+    return _joined(x, a, b, np.add, o.add)
+
+
+@rule(lambda x, a, b: o.mul(o.mul(x, a), b), numerics="reassociated", once=True)
+def product_of_factors(x: Any, a: Any, b: Any) -> Any:
+    """(x·a)·b = x·(a·b)"""
+    return _joined(x, a, b, np.multiply, o.mul)
+
+
+def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
+    left, right = _wide(a), _wide(b)
+    if left is None or right is None or not hasattr(x, "shape") or array_of(x) is not None:
+        return None
+    if np.broadcast_shapes(left.shape, right.shape) not in (left.shape, right.shape):
+        return None  # an outer sum would be larger than both
+    both = _like(x, fn(left, right))
+    return None if both is None else op(x, both)
+
+
+RULES: tuple[Rule, ...] = (
+    detach_nothing, batch_norm_affine, conv_factor, matmul_factor, linear_factor, linear_term,
+    factor_of_sum, sum_of_terms, product_of_factors,
+)
