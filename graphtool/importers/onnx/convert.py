@@ -1,0 +1,320 @@
+"""The driver: runs the nodes of a model through their handlers and collects what is refused.
+
+A value is a Tracer (in the graph), a Known (at hand at import), a tuple (a sequence), None (left
+out), or REFUSED. Nodes whose inputs are all known run on the arrays themselves.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import GraphtoolError, InputError, Unsupported
+from graphtool.importers.onnx import dimensions, functions, reader
+from graphtool.importers.onnx.inputs import Inputs
+from graphtool.importers.onnx.order import ordered, title
+from graphtool.importers.onnx.places import Places
+from graphtool.importers.onnx.registry import Handler, Refused, find
+from graphtool.importers.onnx.values import Known, settle_dims
+from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.trace import Builder, Tracer
+
+REFUSED = object()
+FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
+_DEPTH = 64
+_BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
+              MemoryError, AttributeError, RecursionError, StopIteration)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What names mean at one place: values, opsets, the name prefix, a function's attributes."""
+
+    env: ChainMap[str, Any]
+    opsets: Mapping[str, int]
+    prefix: str = ""
+    attrs: Mapping[str, Any] | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a handler may ask beyond its inputs and attributes."""
+
+    importer: Importer
+    frame: Frame
+    node: Any
+
+    @property
+    def builder(self) -> Builder:
+        return self.importer.builder
+
+    @property
+    def outputs(self) -> int:
+        return len(self.node.output)
+
+    @property
+    def opset(self) -> int:
+        return self.frame.opsets.get(self.node.domain, 1)
+
+    def wanted(self, i: int) -> bool:
+        """Whether the node's output i has a name."""
+        return i < len(self.node.output) and bool(self.node.output[i])
+
+    def subgraph(self, graph: Any, inputs: Sequence[Any], label: str = "") -> list[Any]:
+        """The outputs of a subgraph run here, in view of all names around it."""
+        return self.importer.subgraph(graph, inputs, self.frame, label or self.node.output[0])
+
+
+class Importer:
+    """One model on its way into one graph."""
+
+    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
+                 fixed: Mapping[str, Any]) -> None:
+        self.model, self.base_dir, self.fixed = model, base_dir, fixed
+        self.builder = Builder()
+        self.places = Places()
+        self.inputs = Inputs(dynamic)
+        self.functions = functions.table(model)
+        self.refusals: dict[tuple[str, str], list[str]] = {}
+
+    def refuse(self, name: str, reason: str, place: str) -> None:
+        self.refusals.setdefault((name, reason), []).append(place)
+
+    def unsupported(self) -> list[Unsupported]:
+        return [Unsupported(name, reason, tuple(places))
+                for (name, reason), places in self.refusals.items()]
+
+    # ---- graphs --------------------------------------------------------------------------------
+
+    def run(self) -> Module | None:
+        """The module, or None where something is refused."""
+        graph = self.model.graph
+        opsets = reader.opsets(self.model, graph.name)
+        frame = Frame(ChainMap(), opsets)
+        for name, reason, place in functions.missing(self.model, opsets):
+            self.refuse(name, reason, place)
+        given = self._initializers(graph, frame)
+        inputs = [v for v in graph.input if v.name not in given]
+        tracers = [self._input(v, frame) for v in inputs]
+        self.nodes(graph.node, frame)
+        results = [self._output(v.name, frame) for v in graph.output]
+        if self.refusals:
+            return None
+        outputs = tuple(self._value(x, v.name) for x, v in zip(results, graph.output, strict=True))
+        return Module(Graph(tuple(t.value for t in tracers if t is not None),
+                            tuple(self.builder.nodes), outputs),
+                      tuple(v.name for v in graph.output), self.inputs.symbols,
+                      self.places.table, (), self._meta())
+
+    def _meta(self) -> dict[str, Any]:
+        m = self.model
+        return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
+                "name": m.graph.name}
+
+    def _input(self, info: Any, frame: Frame) -> Tracer | None:
+        if info.name in frame.env:
+            raise InputError("GT1012", f"the input {info.name!r} is defined twice")
+        frame.env[info.name] = REFUSED
+        try:
+            type = self.inputs.type(info)
+        except Refused as refused:
+            self.refuse("input", str(refused), info.name)
+            return None
+        tracer = self.builder.input(type, info.name)
+        pinned = self.fixed.get(info.name)
+        frame.env[info.name] = tracer if pinned is None else Known(
+            np.asarray(pinned), self.builder, info.name)
+        return tracer
+
+    def _initializers(self, graph: Any, frame: Frame) -> set[str]:
+        """Define the graph's initializers; those that nothing reads are not even decoded."""
+        read = {name for n in graph.node for name in functions.all_reads(n)}
+        read |= {v.name for v in graph.output}
+        names = set()
+        for t in (*graph.initializer, *graph.sparse_initializer):
+            name = t.values.name if hasattr(t, "values") else t.name
+            if name in names:
+                raise InputError("GT1012", f"the initializer {name!r} is defined twice")
+            names.add(name)
+            if name in read:
+                frame.env[name] = self._initializer(t, name, frame.prefix)
+        return names
+
+    def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:
+        try:
+            dense = functions.dense(tensor, self.base_dir) if hasattr(tensor, "values") \
+                else reader.array(tensor, self.base_dir)
+        except Refused as refused:
+            self.refuse("initializer", str(refused), name)
+            return REFUSED
+        known = Known(dense, self.builder, prefix + name)
+        known.param = known.dtype.is_float
+        return known
+
+    def _output(self, name: str, frame: Frame) -> Any:
+        if name not in frame.env:
+            raise InputError("GT1011", f"the output {name!r} is defined by nothing")
+        x = frame.env[name]
+        if x is None or isinstance(x, tuple):
+            self.refuse("output", "sequences and optionals cannot be outputs", name)
+        return x
+
+    def _value(self, x: Any, name: str) -> Value:
+        if isinstance(x, Known) and not x.hint:
+            x.hint = name
+        return x.value  # type: ignore[no-any-return]
+
+    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+        """Run nodes in order; their outputs become names of the frame."""
+        for node in ordered(nodes, frame.env):
+            self.node(node, frame)
+
+    def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:
+        inner = replace(frame, env=frame.env.new_child(), depth=frame.depth + 1,
+                        prefix=f"{frame.prefix}{label}.")
+        if inner.depth > _DEPTH:
+            raise Refused(f"graphs nested more than {_DEPTH} deep")
+        self._initializers(graph, inner)
+        for info, x in zip(graph.input, inputs, strict=True):
+            inner.env[info.name] = x
+        self.nodes(graph.node, inner)
+        results = [inner.env[v.name] for v in graph.output]
+        if any(r is REFUSED for r in results):
+            raise Refused("")
+        return results
+
+    # ---- nodes ---------------------------------------------------------------------------------
+
+    def node(self, node: Any, frame: Frame) -> None:
+        """Run one node; a refusal is noted, and poisons the outputs."""
+        inputs = [frame.env[name] if name else None for name in node.input]
+        while inputs and not node.input[len(inputs) - 1]:
+            inputs.pop()
+        results: Sequence[Any] = [REFUSED] * len(node.output)
+        before = len(self.builder.nodes)
+        hint = frame.prefix + next((n for n in node.output if n), node.op_type)
+        where = self.places.key(node) if not frame.prefix else self.builder.where
+        if not any(x is REFUSED for x in inputs):
+            with self.builder.scope(hint, where):
+                results = self._results(node, inputs, frame)
+        for i, name in enumerate(node.output):
+            if name and i >= len(results):
+                raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
+            if name:
+                frame.env[name] = self._named(results[i], frame.prefix + name, before)
+
+    def _results(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
+        try:
+            return self._apply(node, inputs, frame)
+        except Refused as refused:
+            if str(refused):
+                self.refuse(functions.full_name(node), str(refused), title(node))
+            return [REFUSED] * len(node.output)
+        except GraphtoolError as error:
+            if title(node) not in error.where:
+                error.where = "\n".join(s for s in (title(node), error.where) if s)
+            raise
+        except _BAD_MODEL as error:
+            raise InputError("GT1015", f"{node.op_type} cannot be read: {error}",
+                             where=title(node), hint=self._shown(inputs)) from error
+
+    def _shown(self, inputs: Sequence[Any]) -> str:
+        rows = [str(x) for x in inputs if isinstance(x, Tracer) and not isinstance(x, Known)]
+        return "its operands: " + ", ".join(rows) if rows else ""
+
+    def _apply(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
+        local = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
+        if local is not None:
+            return functions.expand(self, local, node, inputs, frame)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        handler = find(domain, node.op_type, frame.opsets.get(domain, 1))
+        if handler is not None:
+            return self._handle(handler, node, inputs, frame)
+        body = functions.standard_body(node, inputs, frame.opsets)
+        if body is None:
+            counted = any(name == functions.full_name(node) for name, _ in self.refusals)
+            raise Refused("" if counted else "not supported for these operands")
+        return functions.expand(self, body, node, inputs, frame)
+
+    def attributes(self, node: Any, frame: Frame) -> dict[str, Any]:
+        """The node's attributes; those of a function body refer to the caller's."""
+        out = {}
+        for a in node.attribute:
+            if not a.ref_attr_name:
+                out[a.name] = reader.attribute(a, self.base_dir)
+            elif frame.attrs and a.ref_attr_name in frame.attrs:
+                out[a.name] = frame.attrs[a.ref_attr_name]
+        return out
+
+    def _handle(self, handler: Handler, node: Any, inputs: list[Any],
+                frame: Frame) -> Sequence[Any]:
+        attrs = self.attributes(node, frame)
+        for name in attrs:
+            if name not in handler.attrs:
+                raise Refused(f"the attribute {name!r} is not known")
+        if not handler.accepts(len(inputs)):
+            if len(inputs) < handler.least:
+                raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
+                                           f"least, {len(inputs)} given", where=title(node))
+            raise Refused(f"{len(inputs)} inputs are more than are known")
+        if handler.context:
+            attrs["ctx"] = Context(self, frame, node)
+        out = self._folded(handler, inputs, attrs)
+        if out is None:
+            out = handler.fn(*inputs, **attrs)
+        many = isinstance(out, list) or (isinstance(out, tuple) and len(node.output) > 1)
+        return [self._lift(x) for x in out] if many else [self._lift(out)]
+
+    def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+        """The result on arrays where all inputs are known and small; None to trace instead."""
+        arrays = [x.array if isinstance(x, Known) else x for x in inputs]
+        if not handler.fold or not all(x is None or isinstance(x, np.ndarray) for x in arrays):
+            return None
+        sizes = [a.size for a in arrays if a is not None]
+        if any(isinstance(x, Known) and x.param and x.array.size > 1 for x in inputs) or \
+                sum(sizes) > FOLD_LIMIT:
+            return None
+        if any(a is not None and a.dtype == object for a in arrays):
+            return self._folded_dims(handler, arrays, attrs)
+        try:
+            out = handler.fn(*arrays, **attrs)
+        except (TypeError, AttributeError):
+            return None
+        made = out if isinstance(out, (tuple, list)) else (out,)
+        big = any(isinstance(m, np.ndarray) and m.size > max(FOLD_LIMIT, *sizes, 0) for m in made)
+        return None if big and handler.name != "Constant" else out
+
+    def _folded_dims(self, handler: Handler, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+        fn = dimensions.ARITHMETIC.get(handler.name)
+        if fn is None and handler.name not in dimensions.MOVEMENT:
+            return None
+        with suppress(Refused, InputError, TypeError, AttributeError):
+            return (fn or handler.fn)(*arrays, **attrs)
+        return None
+
+    def _lift(self, x: Any) -> Any:
+        """A handler's result as a value of the importer."""
+        if isinstance(x, np.generic):
+            x = np.asarray(x)
+        if isinstance(x, np.ndarray):
+            return Known(settle_dims(x) if x.dtype == object else x, self.builder)
+        return tuple(self._lift(i) for i in x) if isinstance(x, tuple) else x
+
+    def _named(self, x: Any, hint: str, before: int) -> Any:
+        """Give a value made by this node the ONNX name of the output it is."""
+        if isinstance(x, Known):
+            x.hint = x.hint or hint
+        elif isinstance(x, Tracer) and x.value.hint != hint and x.value in self.builder.made:
+            fresh = self.builder.nodes[before:]
+            made = self.builder.made[x.value]
+            if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
+                return Tracer(self.builder.rename(x.value, hint), self.builder)
+        return x
+

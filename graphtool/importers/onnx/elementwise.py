@@ -1,0 +1,260 @@
+"""Elementwise operators and activations. Rows where ONNX and the op set agree, functions else."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.onnx.reader import element_type
+from graphtool.importers.onnx.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.values import (
+    Known,
+    array_of,
+    cast,
+    dtype_of,
+    number,
+    one,
+    operands,
+    reshape,
+)
+from graphtool.ir.op import OPS
+
+UNARY = {
+    "Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round",
+    "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Sin": "sin", "Cos": "cos", "Tan": "tan",
+    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
+    "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
+    "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Relu": "relu",
+    "Softsign": "softsign", "HardSwish": "hard_swish", "Mish": "mish"}
+BINARY = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",
+    "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor", "Equal": "eq", "Less": "lt",
+    "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge"}
+
+
+def _unary(op: str) -> Callable[[Any], Any]:
+    return lambda x: OPS[op](x)
+
+
+def _binary(op: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: OPS[op](*operands(a, b))
+
+
+for _name, _op in UNARY.items():
+    add([_name], _unary(_op))
+for _name, _op in BINARY.items():
+    add([_name], _binary(_op), since=7)
+
+
+def variadic(op: str, xs: tuple[Any, ...]) -> Any:
+    return functools.reduce(lambda a, b: OPS[op](*operands(a, b)), xs)
+
+
+add(["Max"], lambda *xs: variadic("max", xs), since=1)
+add(["Min"], lambda *xs: variadic("min", xs), since=1)
+add(["Sum"], lambda *xs: variadic("add", xs), since=1)
+
+
+@onnx_op("Mean")
+def mean(*xs: Any) -> Any:
+    total = variadic("add", xs)
+    return o.div(total, float(len(xs))) if len(xs) > 1 else total
+
+
+@onnx_op("Identity")
+def identity(x: Any) -> Any:
+    return x
+
+
+@onnx_op("Reciprocal")
+def reciprocal(x: Any) -> Any:
+    return o.div(1.0, x)
+
+
+@onnx_op("Pow")
+def power(x: Any, y: Any) -> Any:
+    """The result has the base's type, whatever the exponent's."""
+    base, exponent = dtype_of(x), dtype_of(y)
+    if base is exponent:
+        return o.pow(*operands(x, y))
+    if base.is_float:
+        return o.pow(*operands(x, cast(y, base) if array_of(y) is None else _as(y, base)))
+    wide = dtypes.float64 if exponent.is_float else max(base, exponent, key=lambda d: d.bits)
+    return cast(o.pow(cast(x, wide), cast(y, wide)), base)
+
+
+def _as(y: Any, to: Any) -> Any:
+    """A known exponent in another type stays known."""
+    array = np.asarray(array_of(y)).astype(to.numpy)
+    return Known(array, y.builder, y.hint) if isinstance(y, Known) else array
+
+
+@onnx_op("Mod")
+def modulo(a: Any, b: Any, *, fmod: int = 0) -> Any:
+    return (o.rem if fmod else o.mod)(*operands(a, b))
+
+
+@onnx_op("BitShift")
+def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
+    return (o.shift_left if direction == "LEFT" else o.shift_right)(*operands(x, y))
+
+
+@onnx_op("Where")
+def where(cond: Any, a: Any, b: Any) -> Any:
+    first, second = operands(a, b)
+    both = not hasattr(first, "shape") and not hasattr(second, "shape")
+    return o.select(cond, a, second) if both else o.select(cond, first, second)
+
+
+@onnx_op("IsInf")
+def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+    if detect_negative and detect_positive:
+        return o.is_inf(x)
+    if not detect_negative and not detect_positive:
+        return o.and_(o.is_inf(x), o.not_(o.is_inf(x)))
+    return o.eq(x, math.inf if detect_positive else -math.inf)
+
+
+# ---- casts -------------------------------------------------------------------------------------
+
+@onnx_op("Cast")
+def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+    if round_mode != "up" and element_type(to) is dtypes.float8e8m0:
+        raise Refused(f"round_mode {round_mode!r} of float8e8m0")
+    return cast(x, element_type(to), bool(saturate))
+
+
+@onnx_op("CastLike")
+def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
+    if round_mode != "up" and dtype_of(like) is dtypes.float8e8m0:
+        raise Refused(f"round_mode {round_mode!r} of float8e8m0")
+    return cast(x, dtype_of(like), bool(saturate))
+
+
+@onnx_op("BitCast")
+def bit_cast(x: Any, *, to: int) -> Any:
+    return o.bitcast(x, dtype=element_type(to))
+
+
+# ---- clipping ----------------------------------------------------------------------------------
+
+@onnx_op("Clip")
+def clip_6(x: Any, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38
+           ) -> Any:
+    return o.clamp(x, min, max)
+
+
+@onnx_op("Clip", since=11)
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    if low is None and high is None:
+        return x
+    bounds = operands(x, low, high)[1:]
+    return o.clamp(x, *bounds)
+
+
+# ---- activations -------------------------------------------------------------------------------
+
+@onnx_op("Gelu")
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    return o.gelu(x, approximate=approximate)
+
+
+@onnx_op("Softplus")
+def softplus(x: Any) -> Any:
+    """ONNX has no threshold; above 40 the two agree in float64 too."""
+    return o.softplus(x, threshold=40.0)
+
+
+@onnx_op("Elu")
+def elu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.elu(x, alpha=alpha)
+
+
+@onnx_op("Celu")
+def celu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.celu(x, alpha=alpha)
+
+
+@onnx_op("Selu")
+def selu(x: Any, *, alpha: float = 1.67326319217681884765625,
+         gamma: float = 1.05070102214813232421875) -> Any:
+    return o.selu(x, alpha=alpha, gamma=gamma)
+
+
+@onnx_op("LeakyRelu")
+def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
+    return o.leaky_relu(x, slope=alpha)
+
+
+@onnx_op("PRelu")
+def prelu(x: Any, slope: Any) -> Any:
+    """The slope broadcasts to x as NumPy does."""
+    return o.prelu(x, slope)
+
+
+@onnx_op("ThresholdedRelu")
+def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.thresholded_relu(x, alpha=alpha)
+
+
+@onnx_op("HardSigmoid")
+def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    return o.hard_sigmoid(x, alpha=alpha, beta=beta)
+
+
+@onnx_op("Swish")
+def swish(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.silu(x) if alpha == 1.0 else x * o.sigmoid(x * alpha)
+
+
+@onnx_op("SwiGLU")
+def swiglu(x: Any, gate: Any = None, *, alpha: float = 1.0) -> Any:
+    raise Refused("this form of SwiGLU")
+
+
+@onnx_op("Shrink")
+def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
+    zero = o.mul(x, _zero(x))
+    if not dtype_of(x).is_float:
+        wide = cast(x, dtypes.float32)
+        return cast(shrink(wide, bias=bias, lambd=lambd), dtype_of(x))
+    return o.select(o.lt(x, -lambd), o.add(x, bias),
+                    o.select(o.gt(x, lambd), o.sub(x, bias), zero))
+
+
+def _zero(x: Any) -> Any:
+    return 0.0 if dtype_of(x).is_float else 0
+
+
+@onnx_op("Dropout")
+def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
+    return _kept(x, ctx)
+
+
+@onnx_op("Dropout", since=12)
+def dropout(x: Any, ratio: Any = None, training_mode: Any = None, *, seed: int | None = None,
+            ctx: Any) -> Any:
+    """Inference only; training with a ratio of 0 keeps all too."""
+    rate = 0.5 if ratio is None else None
+    if training_mode is not None and one(training_mode, "training_mode"):
+        rate = one(ratio, "the ratio") if rate is None else rate
+        if rate:
+            raise Refused("training mode needs random numbers")
+    return _kept(x, ctx)
+
+
+def _kept(x: Any, ctx: Any) -> Any:
+    if not ctx.wanted(1):
+        return x
+    mask = o.broadcast(reshape(number(True, _as_bool(x)), ()), shape=tuple(x.shape))
+    return (x, mask) if ctx.outputs > 1 else x
+
+
+def _as_bool(x: Any) -> Any:
+    return o.is_nan(x) if dtype_of(x).is_float else o.ne(x, 0)

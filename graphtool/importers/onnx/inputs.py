@@ -1,0 +1,85 @@
+"""Types of graph inputs, and the symbols that unknown dimensions become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from graphtool.dim_parser import parse
+from graphtool.errors import InputError, UsageError
+from graphtool.importers.onnx.reader import element_type
+from graphtool.importers.onnx.registry import Refused
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol, symbol, symbols
+
+Range = tuple[int, int | None]
+_SIGNS = re.compile(r"[-+*/%(),\s]+")
+
+
+class Inputs:
+    """The symbols met so far; `dynamic` gives bounds by name."""
+
+    def __init__(self, dynamic: Mapping[str, Range]) -> None:
+        self.dynamic = dynamic
+        self.symbols: dict[str, Symbol] = {}
+        self.named: dict[str, Dim] = {}
+        self.unnamed = 0
+        for name, (lo, hi) in dynamic.items():
+            if lo < 0 or (hi is not None and hi < lo):
+                raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
+
+    def type(self, info: Any) -> TensorType:
+        """The type of a graph input. Raises Refused for sequences, optionals, strings, …"""
+        kind = info.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, "
+                          "not a tensor")
+        tensor = info.type.tensor_type
+        row = element_type(tensor.elem_type)
+        if not tensor.HasField("shape"):
+            raise Refused("the model does not give its rank")
+        return TensorType(row, tuple(self.dim(d, info.name) for d in tensor.shape.dim))
+
+    def dim(self, d: Any, where: str) -> Dim:
+        match d.WhichOneof("value"):
+            case "dim_value":
+                if d.dim_value < 0:
+                    return self.fresh()
+                return int(d.dim_value)
+            case "dim_param" if d.dim_param:
+                return self.name(d.dim_param)
+            case _:
+                return self.fresh()
+
+    def fresh(self) -> Dim:
+        while True:
+            name = f"dim{self.unnamed}"
+            self.unnamed += 1
+            if name not in self.symbols:
+                return self._declare(name)
+
+    def name(self, param: str) -> Dim:
+        """The dimension of a dim_param: a symbol, or an expression over known ones."""
+        if param in self.named:
+            return self.named[param]
+        dim: Dim | None = None
+        if _SIGNS.search(param.strip()):
+            with suppress(InputError, ValueError, ZeroDivisionError):
+                dim = parse(param, self.named)
+        if dim is None:
+            clean = _SIGNS.sub("_", param).strip("_") or "dim"
+            clean = f"d{clean}" if clean[0].isdigit() or clean in ("min", "max") else clean
+            while clean in self.symbols:
+                clean += "_"
+            dim = self._declare(clean, param)
+        self.named[param] = dim
+        return dim
+
+    def _declare(self, name: str, param: str = "") -> Dim:
+        lo, hi = self.dynamic.get(param or name, self.dynamic.get(name, (1, None)))
+        dim = symbol(name, lo, hi)
+        for s in symbols(dim):
+            self.symbols[s.name] = s
+        return dim

@@ -1,0 +1,59 @@
+"""Where a node came from: source lines that the torch exporter leaves, module scopes, node names.
+
+Paths are reduced to what stands below site-packages, or to the file's name: never a machine's own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphtool.ir.graph import Location
+
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)\n([^\n]*)')
+_PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+_TRACE = "pkg.torch.onnx.stack_trace"
+
+
+class Places:
+    """The table of locations as it grows; few rows serve many nodes."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, Location] = {}
+
+    def key(self, node: Any) -> str:
+        """The key of the node's location, "" where nothing is known beyond its outputs' names."""
+        trace = next((p.value for p in node.metadata_props if p.key == _TRACE), "")
+        found = _frame(trace)
+        if found is not None:
+            return self._line(*found)
+        scope, slash, _ = node.name.rpartition("/")
+        if slash and scope.strip("/"):
+            return self._add(scope.strip("/"), Location(scope.strip("/")))
+        automatic = re.fullmatch(rf"(node_)?{re.escape(node.op_type)}_?\d*", node.name)
+        if not node.name or automatic or node.name in node.output:
+            return ""
+        return self._add(node.name, Location(f"{node.name} ({node.op_type})"))
+
+    def _line(self, path: str, line: str, function: str, text: str) -> str:
+        place = Location(f"{path}:{line} {function}", text)
+        key = f"{path.rpartition('/')[2]}:{line}"
+        if self.table.get(key, place) != place:
+            key = f"{path}:{line}"
+        return self._add(key, place)
+
+    def _add(self, key: str, place: Location) -> str:
+        self.table.setdefault(key, place)
+        return key
+
+
+def _frame(trace: str) -> tuple[str, str, str, str] | None:
+    """The innermost frame that is not torch's own: path, line, function, source text."""
+    frames = _FRAME.findall(trace)
+    for path, line, function, text in reversed(frames):
+        below = _PACKAGES.sub("", path).replace("\\", "/")
+        if below == path.replace("\\", "/") and re.match(r"/|[A-Za-z]:", below):
+            below = below.rpartition("/")[2]
+        if not below.startswith("torch/"):
+            return below, line, function.strip(), text.strip()
+    return None

@@ -1,0 +1,67 @@
+"""The table of handlers: one function per ONNX operator, chosen by domain and opset version.
+
+A handler's name is free; its positional parameters are the operator's inputs (None when left
+out), its keyword-only parameters are the attributes with ONNX's own names and defaults. A
+parameter called `ctx` receives the node's Context. Handlers never look at protobuf.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Refused(Exception):
+    """Raised by a handler for what it cannot express; the driver collects all of them."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """One operator from opset `since` on. `fold` allows running it on arrays at import."""
+
+    name: str
+    since: int
+    fn: Callable[..., Any]
+    fold: bool = True
+    attrs: frozenset[str] = field(default=frozenset())
+    context: bool = False
+    least: int = 0
+    most: int = 0
+
+    def accepts(self, count: int) -> bool:
+        return self.least <= count <= self.most
+
+
+_MANY = 1 << 30
+HANDLERS: dict[tuple[str, str], list[Handler]] = {}
+
+
+def onnx_op(*names: str, since: int = 1, domain: str = "", fold: bool = True) -> Callable[..., Any]:
+    """Register a function as the handler of the operators `names` from opset `since` on."""
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        add(names, fn, since, domain, fold)
+        return fn
+    return declare
+
+
+def add(names: Iterable[str], fn: Callable[..., Any], since: int = 1, domain: str = "",
+        fold: bool = True) -> None:
+    """The same as a plain call, for rows of a table."""
+    parameters = inspect.signature(fn).parameters.values()
+    attrs = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    least = sum(p.default is p.empty for p in inputs)
+    for name in names:
+        rows = HANDLERS.setdefault((domain, name), [])
+        rows.append(Handler(name, since, fn, fold, attrs - {"ctx"}, "ctx" in attrs, least,
+                            _MANY if several else len(inputs)))
+        rows.sort(key=lambda h: h.since)
+
+
+def find(domain: str, name: str, version: int) -> Handler | None:
+    """The newest handler that is not newer than the model's opset."""
+    rows = HANDLERS.get((domain, name), [])
+    return next((h for h in reversed(rows) if h.since <= version), None)
