@@ -144,26 +144,30 @@ def _fn(name: str, f: Callable[..., Array], d: Derivative | None, *, flops: int 
 
 
 def _masked(o: Any, mask: Any, x: Any, otherwise: Any) -> Any:
-    """x where mask, else a harmless value: masks *before* an op so that NaN cannot leak back."""
+    """x where mask, else the other: masks *before* an op, so that NaN cannot leak back."""
     return o.select(mask, x, otherwise)
 
 
 def _pow_derivative(o: Any, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
     # d(aᵇ)/da = b·aᵇ⁻¹, 0 at b = 0;  d(aᵇ)/db = aᵇ·log a, 0 where a <= 0
-    da = o.select(o.eq(b, 0), 0.0, o.pow(a, o.sub(b, 1)) * b) * g if not isinstance(b, (int, float)) \
-        else (g * 0.0 if b == 0 else g * (o.pow(a, b - 1) * b))
     if isinstance(b, (int, float)):
-        return da, None
+        return g * (o.pow(a, b - 1) * b) if b else g * 0.0, None
     if isinstance(a, (int, float)):
         return None, g * y * (math.log(a) if a > 0 else 0.0)
-    positive = o.gt(a, 0)
-    return da, g * y * o.select(positive, o.log(_masked(o, positive, a, 1.0)), 0.0)
+    zero, positive = o.eq(b, 0), o.gt(a, 0)
+    da = o.select(zero, 0.0, o.pow(a, o.sub(_masked(o, zero, 1.0, b), 1)) * b)
+    return g * da, g * y * o.select(positive, o.log(_masked(o, positive, a, 1.0)), 0.0)
 
 
 def _share_tie(o: Any, g: Any, y: Any, a: Any, b: Any, wins: Any) -> tuple[Any, Any]:
-    # a tie splits evenly, as torch does
-    half = o.select(o.eq(a, b), o.mul(g, 0.5), o.mul(g, 0.0))
-    return o.select(wins(a, b), g, half), o.select(wins(b, a), g, half)
+    # a tie splits evenly, as torch does; NaN goes to the operand it came from
+    half = o.select(o.eq(a, b), o.mul(g, 0.5), 0.0)
+
+    def share(mine: Any, other: Any) -> Any:
+        if isinstance(mine, (int, float)):
+            return None
+        return o.select(o.or_(wins(mine, other), o.is_nan(mine)), g, half)
+    return share(a, b), share(b, a)
 
 
 def _atan2_derivative(o: Any, g: Any, _y: Any, a: Any, b: Any) -> tuple[Any, Any]:

@@ -97,7 +97,7 @@ def _select_lower(_: Names, cond: Pull, a: Any, b: Any) -> Pull:
 
 
 def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]:
-    return None, OPS["select"](cond, g, g * 0.0), OPS["select"](cond, g * 0.0, g)
+    return None, OPS["select"](cond, g, 0.0), OPS["select"](cond, 0.0, g)
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
@@ -130,12 +130,12 @@ def _clamp_lower(_: Names, x: Pull, lo: Any, hi: Any) -> Pull:
 
 
 def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
-    o = OPS  # the gradient passes at the bounds themselves, as in torch
-    zero = g * 0.0
-    gx = g if lo is None else o["select"](o["lt"](x, lo), zero, g)
-    gx = gx if hi is None else o["select"](o["gt"](x, hi), zero, gx)
-    glo = None if lo is None else o["select"](o["lt"](x, lo), g, zero)
-    ghi = None if hi is None else o["select"](o["gt"](x, hi), g, zero)
+    o = OPS  # the gradient passes at the bounds themselves, as in torch; hi wins over lo
+    over = None if hi is None else o["gt"](x if lo is None else o["max"](x, lo), hi)
+    inner = g if over is None else o["select"](over, 0.0, g)
+    gx = inner if lo is None else o["select"](o["lt"](x, lo), 0.0, inner)
+    glo = None if lo is None else o["select"](o["lt"](x, lo), inner, 0.0)
+    ghi = None if over is None else o["select"](over, g, 0.0)
     return gx, glo, ghi
 
 

@@ -16,16 +16,19 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, iterator
+from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, index, iterator
 from graphtool.ops.common import Array, need
 from graphtool.ops.reduce import identity
+from graphtool.ops.shape import flatten_index
 from graphtool.symbolic import Dim, symbol_of
 
 Pairs = tuple[tuple[Dim, Dim], ...]
 
 
 def dilate(d: Dim, by: int) -> Dim:
-    return (d - 1) * by + 1 if by > 1 else d
+    if by == 1 or d == 0:
+        return d
+    return (d - 1) * by + 1
 
 
 def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilation: int) -> Dim:
@@ -77,19 +80,15 @@ def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: 
     if batch_groups > 1:  # group g of the batch meets group g of the output channels
         x = np.concatenate(np.split(x, batch_groups, 0), 1)
         groups = batch_groups
-    spans = [dilate(k, r) for k, r in zip(w.shape[2:], rhs, strict=True)]
-    axes = tuple(range(2, 2 + n))
-    views = sliding_window_view(x, spans, axes)  # type: ignore[call-overload]
-    views = views[(slice(None), slice(None), *(slice(None, None, s) for s in strides),
-                   *(slice(None, None, r) for r in rhs))]
+    views = _slide(x, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs)
     batch, space = x.shape[0], views.shape[2:2 + n]
-    cg, og = x.shape[1] // groups, w.shape[0] // groups
+    cg, og, taps = x.shape[1] // groups, w.shape[0] // groups, int(np.prod(w.shape[2:]))
     y = np.empty((batch, w.shape[0], *space), wide)
     order = (0, *range(2, 2 + n), 1, *range(2 + n, 2 + 2 * n))
     for g in range(groups):
         cols = views[:, g * cg:(g + 1) * cg].transpose(order).reshape(
-            batch * int(np.prod(space)), -1)
-        rows = w[g * og:(g + 1) * og].reshape(og, -1)
+            batch * int(np.prod(space)), cg * taps)
+        rows = w[g * og:(g + 1) * og].reshape(og, cg * taps)
         part = (cols @ rows.T).reshape(batch, *space, og)
         y[:, g * og:(g + 1) * og] = np.moveaxis(part, -1, 1)
     y = y.astype(out, copy=False)
@@ -158,21 +157,38 @@ def _window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
             x.shape, window, strides, padding, base, dilation, strict=True)))
 
 
+def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base: Any,
+             dilation: Any) -> Array:
+    """A view [*out, *window] of x spread and padded with `fill`."""
+    strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base, dilation)
+    x = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+                   interior=tuple(b - 1 for b in base), value=fill)
+    return _slide(x, tuple(range(x.ndim)), window, strides, dilation)
+
+
+def _slide(x: Array, axes: tuple[int, ...], window: Any, strides: Any, dilation: Any) -> Array:
+    """A view with the windows over `axes` behind; empty where a window does not fit."""
+    spans = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
+    if any(x.shape[a] < n for a, n in zip(axes, spans, strict=True)):
+        kept = [d if a not in axes else max(d - spans[axes.index(a)] + 1, 0)
+                for a, d in enumerate(x.shape)]
+        for a, s in zip(axes, strides, strict=True):
+            kept[a] = -(-kept[a] // s)
+        return np.zeros((*kept, *window), x.dtype)
+    views = sliding_window_view(x, spans, axes)  # type: ignore[call-overload]
+    steps = [slice(None)] * x.ndim
+    for a, s in zip(axes, strides, strict=True):
+        steps[a] = slice(None, None, s)
+    return np.asarray(views[(*steps, *(slice(None, None, r) for r in dilation))])
+
+
 def _window_eval(x: Array, *, kind: str, window: Any, strides: Any, padding: Any,
                  base_dilation: Any, window_dilation: Any) -> Array:
-    strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base_dilation,
-                                                     window_dilation)
     fill = identity(kind, dtypes.of_numpy(x.dtype))
-    x = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
-                   interior=tuple(b - 1 for b in base), value=float(fill))
-    spans = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
-    views = sliding_window_view(x, spans)  # type: ignore[call-overload]
-    views = views[tuple(slice(None, None, s) for s in strides)
-                  + tuple(slice(None, None, r) for r in dilation)]
+    views = _windows(x, fill, window, strides, padding, base_dilation, window_dilation)
     reduce = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[kind]
     axes = tuple(range(x.ndim, 2 * x.ndim))
-    with np.errstate(all="ignore"):
-        return np.asarray(reduce(views, axis=axes)).astype(x.dtype)  # type: ignore[operator]
+    return np.asarray(reduce(views, axis=axes, initial=fill)).astype(x.dtype)  # type: ignore
 
 
 def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, padding: Any,
@@ -211,3 +227,61 @@ register(Op("reduce_window", _window_infer, _window_eval, _window_vjp, _window_l
             traits=frozenset({"windowed"}),
             doc="pooling: sum, prod, max or min over a sliding window on every axis; "
                 "padding counts as the neutral element"))
+
+# ---- arg_reduce_window -------------------------------------------------------------------------
+
+
+def _arg_window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
+                      strides: tuple[int, ...] | None = None, padding: Pairs | None = None,
+                      base_dilation: tuple[int, ...] | None = None,
+                      window_dilation: tuple[int, ...] | None = None) -> TensorType:
+    need(kind in ("max", "min"), "kind must be max or min")
+    out = _window_infer(x, kind=kind, window=window, strides=strides, padding=padding,
+                        base_dilation=base_dilation, window_dilation=window_dilation)
+    return TensorType(dtypes.int64, out.shape)
+
+
+def _arg_window_eval(x: Array, *, kind: str, **attrs: Any) -> Array:
+    best = _window_eval(x, kind=kind, **attrs)
+    shape = (attrs["window"], attrs["strides"], attrs["padding"], attrs["base_dilation"],
+             attrs["window_dilation"])
+    values = _windows(x, identity(kind, dtypes.of_numpy(x.dtype)), *shape)
+    places = _windows(np.arange(x.size).reshape(x.shape), _NOWHERE, *shape)
+    best = best.reshape(*best.shape, *(1,) * x.ndim)
+    hit = (values == best) | (values != values)
+    axes = tuple(range(x.ndim, 2 * x.ndim))
+    return np.asarray(np.min(np.where(hit, places, _NOWHERE), axis=axes, initial=_NOWHERE))
+
+
+def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, padding: Any,
+                      base_dilation: Any, window_dilation: Any) -> Pull:
+    n = len(x.shape)
+    attrs = {"window": window, "strides": strides, "padding": padding,
+             "base_dilation": base_dilation, "window_dilation": window_dilation}
+    best = _window_lower(k, x, kind=kind, **attrs)
+    strides, padding, base, dilation = conv_defaults(n, strides, padding, base_dilation,
+                                                     window_dilation)
+    places = Pull(dtypes.int64, x.shape, lambda idx: index(flatten_index(idx, x.shape)))
+    spread = {"lo": tuple(p[0] for p in padding), "hi": tuple(p[1] for p in padding),
+              "interior": tuple(b - 1 for b in base)}
+    values = OPS["pad"].lower(k, x, **spread, value=identity(kind, x.dtype))  # type: ignore[misc]
+    numbers = OPS["pad"].lower(k, places, **spread, value=_NOWHERE)  # type: ignore[misc]
+
+    def at(idx: Any) -> Any:
+        iters = [iterator(k.new("r"), d) for d in window]
+        full = tuple(i * s + symbol_of(it) * r
+                     for i, s, it, r in zip(idx, strides, iters, dilation, strict=True))
+        value = values.at(full)
+        hit = apply("eq", value, best.at(idx), dtype=dtypes.bool_)
+        if x.dtype.is_float:
+            hit = apply("or", hit, apply("is_nan", value, dtype=dtypes.bool_))
+        body = apply("select", hit, numbers.at(full), index(_NOWHERE), dtype=dtypes.int64)
+        return Reduce("min", Const(_NOWHERE, dtypes.int64),
+                      tuple(zip(iters, window, strict=True)), body, dtypes.int64)
+    return Pull(dtypes.int64, best.shape, at)
+
+
+_NOWHERE = 2**62  # what a window of nothing but padding gives
+register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
+            traits=frozenset({"windowed"}),
+            doc="where the first extreme of each window stands: its row-major position in x"))

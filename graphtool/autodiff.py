@@ -1,0 +1,165 @@
+"""Reverse mode, graph → graph. The rules stand with the ops (`vjp`); here is only the chain rule.
+
+A composite without a rule of its own is differentiated through its decomposition. Gradients are
+summed back over broadcast axes in one place, and stop at integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import complete_attrs
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.symbolic import Dim
+
+
+def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
+    """The graph with the gradients of one output's sum by `wrt` behind its own outputs.
+
+    `wrt` are inputs or constants of the graph. Raises InputError GT0610 for an output that is not
+    float or a value that is neither, UnsupportedError GT0601 for ops without a rule.
+    """
+    y = graph.outputs[output]
+    if not y.type.dtype.is_float:
+        raise InputError("GT0610", f"output {output} is {y.type}, a float is needed")
+    return _joint(graph, [output], wrt, lambda b, v: _filled(b, v, 1.0))
+
+
+def vjp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None) -> Graph:
+    """As `grad`, but by further inputs: a cotangent for each of `outputs` (the float ones)."""
+    if outputs is None:
+        outputs = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
+    return _joint(graph, outputs, wrt, lambda b, v: b.input(v.type, f"{v.hint}.cotangent"))
+
+
+def _joint(graph: Graph, outputs: Sequence[int], wrt: Sequence[Value], seed: Any) -> Graph:
+    graph = expand(graph, wrt)
+    known = {*graph.inputs, *(n.outputs[0] for n in graph.nodes if n.op.name == "constant")}
+    for v in wrt:
+        if v not in known or not v.type.dtype.is_float:
+            raise InputError("GT0611", f"{v.hint}: {v.type} is not a float input or constant")
+    builder = Builder()
+    for node in graph.nodes:
+        builder.add(node)
+    seeds = [(graph.outputs[i], seed(builder, graph.outputs[i])) for i in outputs]
+    grads = backward(builder, graph.nodes, seeds, wrt)
+    inputs = [t.value for _, t in seeds if t.value not in builder.made]
+    results = tuple(t.value for t in grads)
+    return Graph((*graph.inputs, *inputs), _live(builder.nodes, len(graph.nodes), results),
+                 (*graph.outputs, *results))
+
+
+def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Value, Tracer]],
+             wrt: Sequence[Value]) -> list[Tracer]:
+    """Append the backward pass of `nodes` to the builder; returns the gradient of each of `wrt`."""
+    active = _active(nodes, wrt)
+    grads: dict[Value, Tracer] = {}
+    for v, g in seeds:
+        _accumulate(builder, grads, v, g)
+    for node in reversed(nodes):
+        if not any(v in grads for v in node.outputs) or not _differentiates(node, active):
+            continue
+        with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
+            for x, g in zip(node.inputs, _apply_vjp(builder, node, grads), strict=True):
+                if isinstance(x, Value) and x in active and g is not None:
+                    _accumulate(builder, grads, x, g)
+    return [grads[v] if v in grads else _filled(builder, v, 0.0) for v in wrt]
+
+
+def expand(graph: Graph, wrt: Sequence[Value]) -> Graph:
+    """Decompose what lies between `wrt` and the outputs and has no gradient rule of its own."""
+    while True:
+        active = _active(graph.nodes, wrt)
+        missing = {n for n in graph.nodes if _differentiates(n, active) and n.op.vjp is None}
+        unsupported = [n for n in missing if n.op.decompose is None]
+        if unsupported:
+            raise _no_rule(unsupported)
+        if not missing:
+            return graph
+
+        def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder,
+                    missing: set[Node] = missing) -> Sequence[Any] | None:
+            if node not in missing or node.op.decompose is None:
+                return None
+            out = node.op.decompose(*_tracers(builder, operands), **node.attrs)
+            return out if isinstance(out, tuple) else (out,)
+        graph = rebuild(graph, rewrite)
+
+
+def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
+    places: dict[str, list[str]] = {}
+    for n in nodes:
+        places.setdefault(n.op.name, []).append(n.where or n.outputs[0].hint)
+    return UnsupportedError("GT0601", "no gradient", tuple(
+        Unsupported(name, "the op has no gradient rule", tuple(sorted(at)))
+        for name, at in sorted(places.items())))
+
+
+def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:
+    """The float values that depend on `wrt` through floats."""
+    active = set(wrt)
+    for node in nodes:
+        if node.op.name != "detach" and any(x in active for x in node.inputs):
+            active.update(v for v in node.outputs if v.type.dtype.is_float)
+    return active
+
+
+def _differentiates(node: Node, active: set[Value]) -> bool:
+    return any(x in active for x in node.inputs) and any(v in active for v in node.outputs)
+
+
+def _tracers(builder: Builder, operands: Sequence[Operand]) -> list[Any]:
+    return [Tracer(x, builder) if isinstance(x, Value) else x for x in operands]
+
+
+def _apply_vjp(builder: Builder, node: Node, grads: dict[Value, Tracer]) -> Sequence[Any]:
+    g, y = tuple(grads.get(v) for v in node.outputs), tuple(_tracers(builder, node.outputs))
+    xs = _tracers(builder, node.inputs)
+    attrs = complete_attrs(node.op, node.attrs)
+    assert node.op.vjp is not None  # `expand` has seen to it
+    one = len(node.outputs) == 1
+    out = node.op.vjp(g[0] if one else g, y[0] if one else y, *xs, **attrs)
+    return (*out, *(None,) * (len(node.inputs) - len(out)))
+
+
+def _accumulate(builder: Builder, grads: dict[Value, Tracer], v: Value, g: Any) -> None:
+    if not isinstance(g, Tracer):
+        g = Tracer(builder.constant(np.asarray(g, v.type.dtype.numpy)).value, builder)
+    g = unbroadcast(g, v.type.shape)
+    grads[v] = g if v not in grads else grads[v] + g
+
+
+def unbroadcast(g: Any, shape: tuple[Dim, ...]) -> Any:
+    """g summed over the axes along which `shape` was broadcast to g's; or broadcast to it."""
+    if g.shape == shape:
+        return g
+    lead = g.ndim - len(shape)
+    if lead < 0:
+        return o.broadcast(g, shape=shape)
+    axes = tuple(a for a, d in enumerate(g.shape)
+                 if a < lead or (shape[a - lead] == 1 and d != 1))
+    g = o.reduce_sum(g, axes=axes) if axes else g
+    g = o.reshape(g, shape=g.shape[lead:]) if lead else g
+    return g if g.shape == shape else o.broadcast(g, shape=shape)
+
+
+def _filled(builder: Builder, v: Value, value: float) -> Tracer:
+    one = np.full((1,) * v.type.rank, value, v.type.dtype.numpy)
+    return o.broadcast(builder.constant(one), shape=v.type.shape)  # type: ignore[no-any-return]
+
+
+def _live(nodes: Sequence[Node], kept: int, results: Sequence[Value]) -> tuple[Node, ...]:
+    """Without the new nodes that no result needs: rules give gradients for every operand."""
+    needed = set(results)
+    out = []
+    for node in reversed(nodes[kept:]):
+        if any(v in needed for v in node.outputs):
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+            out.append(node)
+    return (*nodes[:kept], *reversed(out))
