@@ -1,0 +1,60 @@
+"""The typer app: the table of verbs in the order that a model goes through them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphtool.cli import catalog, compiling, demo, inspect, running, transform
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+                  context_settings={"help_option_names": ["-h", "--help"]})
+cache = typer.Typer(rich_markup_mode=None, help="The cache of compiled objects.")
+
+for _name, _verb in (
+    ("import", transform.import_),
+    ("show", inspect.show),
+    ("eval", transform.eval_),
+    ("opt", transform.opt),
+    ("lower", compiling.lower),
+    ("emit", compiling.emit),
+    ("build", compiling.build),
+    ("run", running.run),
+    ("bench", running.bench),
+    ("check", running.check),
+    ("diff", inspect.diff),
+    ("draw", inspect.draw),
+    ("ops", catalog.ops),
+    ("passes", catalog.passes),
+    ("support", catalog.support),
+    ("doctor", catalog.doctor),
+    ("explain", catalog.explain),
+    ("demo", demo.demo),
+):
+    app.command(_name)(_verb)
+for _name, _verb in (("dir", compiling.cache_dir), ("prune", compiling.cache_prune),
+                     ("clear", compiling.cache_clear)):
+    cache.command(_name)(_verb)
+app.add_typer(cache, name="cache")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+        typer.echo(f"graphtool {version('graphtool')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def main(context: typer.Context,
+         version: Annotated[bool, typer.Option(
+             "--version", callback=_version, is_eager=True, help="The version.")] = False) -> None:
+    """A compiler for machine-learning graphs: capture, inspect, optimise, emit C, build, run.
+
+    Every stage is a file that the next one reads. Results go to stdout, all else to stderr.
+    Exit codes: 0 fine, 1 differs or fails a check, 2 usage, 3 bad input, 4 unsupported,
+    5 the C compiler failed, 70 internal error, 130 interrupted.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

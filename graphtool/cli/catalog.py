@@ -1,0 +1,79 @@
+"""ops, passes, support, doctor, explain: what this tool has, and what this machine has."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphtool.cli import options, terminal
+from graphtool.errors import UsageError
+
+
+def ops(name: Annotated[str | None, typer.Argument(help="One op, with its attributes.")] = None,
+        json: options.Json = False) -> None:
+    """List the ops, or show one with its attributes."""
+    from graphtool.report.catalog import op_lines, ops_report
+    found = ops_report(name)
+    if json:
+        terminal.report(found, True, ())
+    elif name is not None:
+        terminal.lines(op_lines(found.ops[0]))
+    else:
+        terminal.table(("op", "category", "has", "signature"), [
+            (r.name, r.category, " ".join(r.has), r.signature) for r in found.ops])
+
+
+def passes(json: options.Json = False) -> None:
+    """List the passes in pipeline order, with the reasons."""
+    from graphtool.report.catalog import passes_report
+    found = passes_report()
+    if json:
+        terminal.report(found, True, ())
+    else:
+        terminal.table(("pass", "default", "what it does", "why here"), [
+            (r.name + (f"{{{r.arguments}}}" if r.arguments else ""), "yes" if r.default else "",
+             r.doc, r.reason) for r in found.passes])
+
+
+def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],
+            json: options.Json = False) -> int:
+    """List all that a model needs and that is not supported.
+
+    With counts and places; exit 4 if there is any."""
+    from pathlib import Path
+
+    from graphtool.importers import onnx
+    from graphtool.report.support import Support, of_items, support_lines
+    if not model.endswith(".onnx"):
+        raise UsageError("GT3018", "support reads .onnx files", where=model)
+    found: Support = of_items(onnx.support(Path(model)))
+    terminal.report(found, json, support_lines(found))
+    return 0 if found.supported else 4
+
+
+def doctor(json: options.Json = False) -> int:
+    """Check the C compiler, OpenMP, the CPU and versions.
+
+    Exit 1 when C cannot be built here."""
+    from graphtool.cli.faults import versions
+    from graphtool.report.doctor import doctor as examine
+    from graphtool.report.doctor import doctor_lines
+    found = examine(versions())
+    terminal.report(found, json, doctor_lines(found))
+    return 0 if found.ok else 1
+
+
+def explain(code: Annotated[str | None, typer.Argument(
+        metavar="CODE", help="As in error[GT0412].")] = None) -> None:
+    """Explain an error code; without one, list them all."""
+    from graphtool.explain import CODES
+    if code is None:
+        terminal.table(("code", "means"), [(k, v.title) for k, v in sorted(CODES.items())])
+        return
+    key = code.upper().removeprefix("ERROR[").removesuffix("]")
+    key = key if key.startswith("GT") else f"GT{key}"
+    if key not in CODES:
+        raise UsageError("GT3019", f"there is no error code {code!r}",
+                         hint="`graphtool explain` lists them")
+    terminal.lines([f"{key}: {CODES[key].title}", "", CODES[key].text])

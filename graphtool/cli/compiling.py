@@ -1,0 +1,160 @@
+"""lower, emit, build, cache: from a graph to a program, to C, to a shared library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+
+if TYPE_CHECKING:
+    from graphtool.ir.graph import Module
+    from graphtool.loops.ir import Program
+    from graphtool.target import Target
+
+Model = Annotated[str, typer.Argument(
+    metavar="IN", help="A graph, a program, or a model; models are imported and optimised.")]
+March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
+
+
+def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
+          march: March = "native") -> None:
+    """Lower a graph to loops and a memory plan: NAME.program.json."""
+    from graphtool.loops import serial
+    module, program = _lowered(graph, name, _target("cpu", march))
+    if out is None or str(out) == "-":
+        sources.write(None, serial.dumps(program))
+    else:
+        serial.save(program, out)
+        if module is not None:
+            _save_weights(module, out)
+
+
+def emit(source: Model, out: Annotated[Path, typer.Option(
+        "-o", "--out", help="The directory for the C files.")],
+         name: options.Name = None, march: March = "native") -> None:
+    """Write the C of a graph or program, without compiling it."""
+    from graphtool import files
+    from graphtool.emit.c import emit as emit_c
+    from graphtool.errors import InputError
+    _, program = _lowered(source, name, _target("cpu", march))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
+    for file, text in emit_c(program).items():
+        files.write_bytes(out / file, text.encode())
+        terminal.note(f"{out / file}: {len(text.splitlines())} lines")
+
+
+def build(source: Model,
+          out: Annotated[Path, typer.Option("-o", "--out", help="The build directory.")],
+          name: options.Name = None, target: options.Target = "cpu", march: March = "native",
+          cc: Annotated[str | None, typer.Option("--cc", help="The C compiler.")] = None,
+          jobs: Annotated[int | None, typer.Option(
+              "-j", "--jobs", min=1, help="C files compiled at a time.")] = None,
+          passes: options.Passes = None,
+          exe: Annotated[bool, typer.Option(
+              "--exe", help="Also a program that reads and writes .npz files.")] = False,
+          static: Annotated[bool, typer.Option(
+              "--static", help="A static library (.a) in place of a shared one.")] = False,
+          openmp: Annotated[bool, typer.Option(
+              "--openmp/--no-openmp", help="Threads by OpenMP.")] = True,
+          keep: Annotated[bool, typer.Option(
+              "--keep", help="Keep each stage's artifact in OUT/stages.")] = False) -> None:
+    """Compile a graph, program or model into a build directory.
+
+    It holds the C, the library, its header, the weights file and build.json."""
+    from graphtool import build as builder
+    chosen = _target(target, march)
+    stages: dict[str, Any] = {}
+    module, program = _lowered(source, name, chosen, passes, stages)
+    store = _store(module, source)
+    path = builder.build(program, out, name=program.name, target=chosen, cc=cc, jobs=jobs,
+                         exe=exe, static=static, openmp=openmp, store=store)
+    if keep:
+        _keep(stages, program, path)
+    terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
+    terminal.lines([str(path)])
+
+
+def _target(target: str, march: str) -> Target:
+    from graphtool.target import named
+    return named(march if target == "cpu" else target)
+
+
+def _lowered(source: str, name: str | None, target: Target, passes: str | None = None,
+             stages: dict[str, Any] | None = None) -> tuple[Module | None, Program]:
+    """The program of a source; with `stages`, the modules on the way are put there."""
+    from graphtool.loops import serial
+    if source.endswith(".program.json"):
+        return None, serial.load(Path(source))
+    from graphtool import passes as optimiser
+    from graphtool.lower import lower as lower_module
+    module = sources.load(source)
+    kept = {"import": module} if sources.is_model(source) else {}
+    if sources.is_model(source) or passes is not None:
+        module = optimiser.run(module, passes)
+        kept["opt"] = module
+    if stages is not None:
+        stages.update(kept)
+    return module, lower_module(module, target, name=name or c_name(source))
+
+
+def c_name(source: str) -> str:
+    """A C identifier made from a file's name."""
+    stem = "model" if source == "-" else Path(source.partition(":")[0]).name.split(".")[0]
+    word = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).strip("_") or "model"
+    return f"m_{word}" if word[0].isdigit() else word
+
+
+def _store(module: Module | None, source: str) -> dict[str, Any]:
+    from graphtool import weights
+    from graphtool.ir.serial import collect_all
+    if module is not None:
+        return {w.digest: w for w in collect_all(module.graph)}
+    side = Path(source).with_name(Path(source).name.removesuffix(".program.json") + ".safetensors")
+    return dict(weights.load(side)) if side.exists() else {}
+
+
+def _save_weights(module: Module, out: Path) -> None:
+    """The program's weights, inline ones included, beside it: a program has no inline data."""
+    from graphtool import files, weights
+    from graphtool.ir.serial import collect_all
+    side = out.with_name(out.name.removesuffix(".json").removesuffix(".program") + ".safetensors")
+    found = collect_all(module.graph)
+    if found:
+        with files.atomic(side) as file:
+            weights.save(found, file)
+
+
+def _keep(stages: dict[str, Any], program: Program, path: Path) -> None:
+    from graphtool.ir import serial
+    from graphtool.loops import serial as loops
+    folder = path / "stages"
+    folder.mkdir(exist_ok=True)
+    for i, (stage, module) in enumerate(stages.items()):
+        serial.save(module, folder / f"{i}-{stage}.graph.json")
+    loops.save(program, folder / f"{len(stages)}-lower.program.json")
+
+
+def cache_dir() -> None:
+    """Print where compiled objects are kept."""
+    from graphtool import build as builder
+    terminal.lines([str(builder.cache_dir())])
+
+
+def cache_prune(limit: Annotated[int | None, typer.Option(
+        "--limit", min=0, help="Bytes to leave.")] = None) -> None:
+    """Drop what was not used for long, and the oldest beyond the limit."""
+    from graphtool import build as builder
+    freed = builder.cache_prune() if limit is None else builder.cache_prune(limit)
+    terminal.lines([f"{freed} bytes freed"])
+
+
+def cache_clear() -> None:
+    """Drop everything."""
+    from graphtool import build as builder
+    terminal.lines([f"{builder.cache_clear()} bytes freed"])

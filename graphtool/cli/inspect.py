@@ -1,0 +1,89 @@
+"""show, draw, diff: a graph as text, numbers, pictures and differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.errors import UsageError
+
+
+def show(graph: options.Graph,
+         stats: Annotated[bool, typer.Option(
+             "--stats", help="Ops, parameters, FLOPs, bytes, peak memory, dims.")] = False,
+         tabular: Annotated[bool, typer.Option(
+             "--tabular", help="One row a node: kind, name, op, operands, type.")] = False,
+         category: Annotated[str | None, typer.Option(
+             "--category", help="Only nodes that are compute, data, shape, control or memory.")
+         ] = None,
+         where: Annotated[bool, typer.Option(
+             "--where", help="Add the table of source locations.")] = False,
+         json: options.Json = False) -> None:
+    """Print a graph: a listing, its statistics, or a table."""
+    if category not in (None, "compute", "data", "shape", "control", "memory"):
+        raise UsageError("GT3016", f"unknown category {category!r}",
+                         hint="one of compute, data, shape, control, memory")
+    module = sources.load(graph)
+    if stats or (json and not tabular):
+        from graphtool.report.stats import stats as measure
+        _show_stats(measure(module), json)
+    elif tabular or category:
+        from graphtool.report.listing import Listing, rows
+        found = rows(module, category)
+        if json:
+            terminal.report(Listing(found), True, ())
+        else:
+            terminal.table(("kind", "category", "name", "op", "operands", "type", "at"),
+                           [(r.kind, r.category, r.name, r.op, r.operands, r.type, r.at)
+                            for r in found])
+    else:
+        from graphtool.report.listing import listing
+        terminal.lines(listing(module, where))
+
+
+def _show_stats(s: Any, json: bool) -> None:
+    from graphtool.report.stats import human, stats_lines
+    terminal.report(s, json, stats_lines(s))
+    if not json:
+        terminal.lines([""])
+        terminal.table(("op", "category", "count", "FLOPs", "bytes"),
+                       [(r.op, r.category, r.count, human(r.flops), human(r.bytes, "B"))
+                        for r in s.ops])
+
+
+def draw(graph: options.Graph, out: options.Out = None,
+         format: Annotated[str | None, typer.Option(
+             "--format", help="dot, mermaid or svg; the suffix of -o decides otherwise.")] = None,
+         constants: Annotated[bool, typer.Option(
+             "--constants", help="Constants and parameters as nodes of their own.")] = False,
+         groups: Annotated[bool, typer.Option(
+             "--groups", help="One box for each fusion group.")] = False) -> None:
+    """Draw a graph as Graphviz dot, mermaid or SVG."""
+    from graphtool.exporters import FORMATS, picture
+    suffixes = {".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid", ".svg": "svg"}
+    chosen = format or suffixes.get(out.suffix if out else "", "dot")
+    if chosen not in FORMATS:
+        raise UsageError("GT3017", f"unknown format {chosen!r}",
+                         hint=f"one of {', '.join(FORMATS)}")
+    module = sources.load(graph)
+    sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
+
+
+def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],
+         b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
+         format: Annotated[str, typer.Option("--format", help="text or markdown.")] = "text",
+         json: options.Json = False) -> int:
+    """Compare two graphs by structure. Exit 1 when they differ.
+
+    Names, order and fusion groups do not count."""
+    from graphtool.report.diff import diff as compare
+    from graphtool.report.diff_text import markdown, text
+    writers = {"text": text, "markdown": markdown}
+    if format not in writers:
+        raise UsageError("GT3017", f"unknown format {format!r}", hint="one of text, markdown")
+    found = compare(sources.load(a), sources.load(b))
+    terminal.report(found, json, writers[format](found, Path(a).name, Path(b).name))
+    return 0 if found.equal else 1

@@ -1,0 +1,33 @@
+"""Options that several verbs share: one name, one meaning, one help text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Graph = Annotated[str, typer.Argument(
+    metavar="IN", help="A graph file, a model (.onnx, .pt2, file.py:callable), or - for stdin.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Where to write; - for stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="The report as JSON.")]
+Inputs = Annotated[Path | None, typer.Option("--inputs", help="An .npz file of inputs.")]
+Input = Annotated[list[str] | None, typer.Option(
+    "--input", metavar="NAME=VALUE", help="One input: x=@x.npy or x=1x4xf32=0.5; repeatable.")]
+Random = Annotated[bool, typer.Option("--random", help="Make up the inputs that are not given.")]
+Seed = Annotated[int, typer.Option("--seed", help="The seed of made-up inputs.")]
+Dim = Annotated[list[str] | None, typer.Option(
+    "--dim", metavar="NAME=SIZE", help="Size of an open dim in made-up inputs; repeatable.")]
+Passes = Annotated[str | None, typer.Option(
+    "--passes", help="Pass names with commas, arguments in braces: fold{max_bytes=1024},dce.")]
+Shapes = Annotated[list[str] | None, typer.Option(
+    "--inputs", metavar="NAME:TYPE", help="x:f32[1,3,224,224] for each input of a torch source.")]
+Capture = Annotated[str, typer.Option(
+    "--capture", help="How torch is captured: export or fx.")]
+Dynamic = Annotated[list[str] | None, typer.Option(
+    "--dynamic", metavar="NAME=LO..HI", help="Leave a dim open: batch=1..64; repeatable.")]
+Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads.")]
+Atol = Annotated[float, typer.Option("--atol", min=0.0, help="Absolute tolerance.")]
+Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance.")]
+Target = Annotated[str, typer.Option("--target", help="cpu, or a row of the target table.")]

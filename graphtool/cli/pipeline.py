@@ -1,0 +1,96 @@
+"""What `opt` does while the passes run: prints, dumps and remembers. The passes run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphtool import interp, passes
+from graphtool.cli import terminal
+from graphtool.errors import InputError, UsageError
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+from graphtool.report.listing import listing
+from graphtool.target import Target, detect
+from graphtool.verify.compare import Difference, compare, worst
+from graphtool.verify.pipeline import OptReport, PassRow, before_after, opt_report, pass_row
+
+
+class Watch:
+    """One run of passes over one module."""
+
+    def __init__(self, module: Module, text: str | None, print_after: str | None,
+                 dump_dir: Path | None, target: Target | None = None) -> None:
+        self.module, self.current = module, module
+        self.calls = passes.calls(text)
+        self.names = [str(c) for c in self.calls]
+        self.print_after, self.dump_dir = print_after, dump_dir
+        self.target = target
+        self.rows: list[PassRow] = []
+        self.differences: list[Difference] | None = None
+        plain = [c.name for c in self.calls]
+        if print_after not in (None, "all", "changed", *plain):
+            raise UsageError("GT3022", f"--print-after {print_after!r}: no such pass runs",
+                             hint=f"all, changed, or one of {', '.join(dict.fromkeys(plain))}")
+
+    def run(self) -> Module:
+        """The module after the passes; what was asked for is printed and dumped on the way."""
+        if self.dump_dir is not None:
+            try:
+                self.dump_dir.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError("GT0330", f"cannot write: {error.strerror}",
+                                 where=str(self.dump_dir)) from error
+            serial.save(self.module, self.dump_dir / "000-input.graph.json")
+        return passes.run(self.module, self.calls, after=self.after,
+                          supply={"target": self.target or detect()})
+
+    def after(self, report: passes.PassReport, module: Module) -> None:
+        changed = module.graph is not self.current.graph
+        self.current = module
+        self.rows.append(pass_row(report, changed))
+        if self.print_after in ("all", report.name) or (self.print_after == "changed" and changed):
+            state = "" if changed else " (no change)"
+            terminal.lines([f"; after {report.call}{state}", *listing(module), ""])
+        if self.dump_dir is not None:
+            name = f"{len(self.rows):03d}-{report.name}.graph.json"
+            serial.save(module, self.dump_dir / name)
+
+    def check(self, result: Module, seed: int, sizes: Mapping[str, int], atol: float,
+              rtol: float) -> bool:
+        """Evaluate before and after on made-up inputs; whether all outputs agree."""
+        known = {n: s for n, s in sizes.items() if n in self.module.symbols}
+        for name, symbol in self.module.symbols.items():  # a size that a pass has bound
+            if name not in result.symbols and name not in known and symbol.lo is not None:
+                known.setdefault(name, self._bound(name, symbol.lo))
+        inputs = interp.random_inputs(self.module, seed, known)
+        self.differences = compare(interp.run(self.module, inputs), interp.run(result, inputs),
+                                   atol, rtol)
+        return all(d.ok for d in self.differences)
+
+    def _bound(self, name: str, least: int) -> int:
+        values: dict[str, Any] = {}
+        for call in self.calls:
+            if call.name == "specialize":
+                values.update(call.arguments)
+        return int(values.get(name, max(least, 1)))
+
+    def report(self, result: Module) -> OptReport:
+        return opt_report(self.rows, self.module, result, self.differences)
+
+    def tell(self, report: OptReport, time: bool, stats: bool) -> None:
+        """The tables that were asked for."""
+        if time:
+            total = sum(r.seconds for r in report.passes)
+            terminal.table(("pass", "ms", "nodes", "rules fired"), [
+                (r.name, f"{1000 * r.seconds:.1f}",
+                 f"{r.before} → {r.after}" if r.before != r.after else f"{r.after}",
+                 ", ".join(f"{k} × {n}" for k, n in r.rules.items())) for r in report.passes]
+                + [("total", f"{1000 * total:.1f}", "", "")])
+        if stats:
+            terminal.table(("", "before", "after"), before_after(report))
+        if report.check is not None:
+            ok = all(d.ok for d in report.check)
+            terminal.lines([f"check: {'the same' if ok else 'DIFFERENT'} before and after: "
+                            f"{worst(report.check)}"])

@@ -1,0 +1,122 @@
+"""run, check, bench: compiled code on inputs, against others, against the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.errors import UsageError
+
+Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
+
+
+def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
+        input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
+        dim: options.Dim = None, threads: options.Threads = None) -> None:
+    """Run compiled code on inputs.
+
+    The outputs go to an .npz file, or as a summary to stdout."""
+    from graphtool import runtime
+    from graphtool.cli.transform import write_outputs
+    from graphtool.verify.sides import port_inputs
+    model = runtime.load(build, threads)
+    sizes = sources.sizes(dim)
+    arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
+                            (lambda: port_inputs(model, seed, sizes)) if random else None)
+    write_outputs(dict(model.run(arrays)), out)
+
+
+def check(a: Annotated[str, typer.Argument(metavar="A", help="The reference.")],
+          b: Annotated[str, typer.Argument(metavar="B", help="What is held against it.")],
+          inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
+          dim: options.Dim = None, atol: options.Atol = 1e-5, rtol: options.Rtol = 1e-4,
+          divergence: Annotated[bool, typer.Option(
+              "--divergence", help="Where two graphs first part ways.")] = False,
+          json: options.Json = False) -> int:
+    """Compare what two artifacts or models compute. Exit 1 if they differ.
+
+    Any two of graph, program, build directory, ONNX model, torch source."""
+    from graphtool.verify import sides
+    from graphtool.verify.check import check as compare
+    from graphtool.verify.check import check_lines
+    left, right = sides.open_side(a), sides.open_side(b)
+    given = bool(inputs or input)
+    sizes = sources.sizes(dim)
+    arrays = sources.arrays(left.inputs, inputs, input, None if given else (
+        lambda: _made_up((a, b), (left, right), seed, sizes)))
+    found = compare(left, right, arrays, atol, rtol, divergence)
+    terminal.report(found, json, check_lines(found))
+    return 0 if found.ok else 1
+
+
+def _made_up(names: tuple[str, str], found: tuple[Any, Any], seed: int,
+             sizes: dict[str, int]) -> dict[str, Any]:
+    """Inputs from whichever side knows most, under the names of the first."""
+    from graphtool import runtime
+    from graphtool.verify import sides
+    for side in found:
+        if side.module is not None:
+            made = sides.random_inputs((side,), seed, sizes)
+            return sides.by_position(made, side.inputs, found[0].inputs)
+    for name in names:
+        if Path(name).is_dir():
+            model = runtime.load(Path(name))
+            made = sides.port_inputs(model, seed, sizes)
+            return sides.by_position(made, tuple(made), found[0].inputs)
+    for name in names:
+        if sources.is_model(name):
+            side = sides.of_module(sources.load(name))
+            made = sides.random_inputs((side,), seed, sizes)
+            return sides.by_position(made, side.inputs, found[0].inputs)
+    return sides.random_inputs(found, seed, sizes)
+
+
+def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,
+          seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
+          vs: Annotated[str | None, typer.Option(
+              "--vs", help="onnxruntime, to be timed in turns.")] = None,
+          model: Annotated[Path | None, typer.Option(
+              "--model", help="The .onnx file for --vs onnxruntime.")] = None,
+          seconds: Annotated[float, typer.Option(
+              "--seconds", min=0.0, help="How long to time each.")] = 2.0,
+          json: options.Json = False) -> None:
+    """Time compiled code, alone or against onnxruntime."""
+    from graphtool import runtime
+    from graphtool.report.bench import bench as measure
+    from graphtool.report.bench import bench_lines
+    from graphtool.verify.sides import port_inputs
+    ours = runtime.load(build, threads)
+    sizes = sources.sizes(dim)
+    arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
+                            lambda: port_inputs(ours, seed, sizes))
+    outputs = ours.run(arrays)
+    contestants: dict[str, Callable[[], object]] = {
+        "graphtool": lambda: ours.run(arrays, out=outputs)}
+    if vs is not None:
+        contestants[vs] = _rival(vs, model, arrays, ours.threads)
+    found = measure(contestants, ours.threads, seconds)
+    terminal.report(found, json, bench_lines(found))
+
+
+def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
+           threads: int) -> Callable[[], object]:
+    from importlib.util import find_spec
+
+    from graphtool.verify.sides import onnx_session
+    if vs != "onnxruntime":
+        raise UsageError("GT3031", f"unknown rival {vs!r}", hint="onnxruntime")
+    if model is None:
+        raise UsageError("GT3032", "--vs onnxruntime needs the model",
+                         hint="--model model.onnx")
+    if not find_spec("onnxruntime"):
+        raise UsageError("GT3033", "onnxruntime is not installed",
+                         hint="pip install 'graphtool[onnxruntime]'")
+    session = onnx_session(model, threads)
+    names = [i.name for i in session.get_inputs()]
+    given = dict(zip(names, arrays.values(), strict=False)) if set(names) != set(
+        arrays) else arrays
+    return lambda: session.run(None, given)

@@ -1,0 +1,130 @@
+"""What a verb is given: graphs and models from files or stdin, and arrays for their inputs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphtool.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from graphtool.ir.graph import Module
+
+    Arrays = dict[str, np.ndarray[Any, Any]]
+
+# NAME=1x4xf32=0.5: sizes, an element type, and one value for all elements
+_FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", re.DOTALL)
+
+
+def load(source: str) -> Module:
+    """The module of a graph file, of `-` (stdin), or of a model, which is imported."""
+    import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
+    from graphtool.ir import serial
+    if source == "-":
+        return serial.loads(sys.stdin.buffer.read())
+    if is_model(source):
+        from graphtool import importers
+        return importers.import_source(source)
+    return serial.load(Path(source))
+
+
+def is_model(source: str) -> bool:
+    """Whether a source is to be imported rather than read."""
+    return not source.endswith(".json") and (
+        source.endswith((".onnx", ".pt2", ".pt")) or ":" in source)
+
+
+def save(module: Module, out: Path | None) -> None:
+    """Write a graph file, or with `-` or nothing the whole graph to stdout."""
+    from graphtool.ir import serial
+    if out is None or str(out) == "-":
+        sys.stdout.write(serial.dumps(module, embed=True))
+    else:
+        serial.save(module, out)
+
+
+def write(out: Path | None, text: str) -> None:
+    """Write a text file, or with `-` or nothing to stdout."""
+    from graphtool import files
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        files.write_bytes(out, text.encode())
+
+
+def sizes(dims: Sequence[str] | None) -> dict[str, int]:
+    """`--dim B=8` as a mapping. Raises UsageError GT3011."""
+    out = {}
+    for text in dims or ():
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value.isdigit():
+            raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
+        out[name] = int(value)
+    return out
+
+
+def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
+           make: Callable[[], Mapping[str, Any]] | None) -> Arrays:
+    """The inputs: of the file, then those given one by one, then made up where allowed."""
+    from graphtool import npz
+    out: Arrays = dict(npz.load(file)) if file else {}
+    if file is not None and file.suffix == ".npy" and len(names) == 1:
+        out = dict(zip(names, out.values(), strict=True))
+    for text in given or ():
+        name, value = _named(text, names)
+        out[name] = _array(name, value)
+    if make is not None:
+        out = {**make(), **out}
+    elif not file and not given and names:
+        raise UsageError("GT3012", "no inputs are given",
+                         hint=f"the inputs are {', '.join(names)}; --inputs FILE.npz, "
+                              "--input NAME=VALUE, or --random")
+    return out
+
+
+def _named(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Split at the name; a known input's name may itself hold any character."""
+    for name in sorted(names, key=len, reverse=True):
+        if text.startswith(f"{name}="):
+            return name, text[len(name) + 1:]
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError("GT3013", f"--input {text!r} is not NAME=VALUE",
+                         hint="as in --input x=@x.npy or --input x=1x4xf32=0.5")
+    return name, value
+
+
+def _array(name: str, value: str) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    from graphtool import npz
+    from graphtool.dtypes import dtype
+    if value.startswith("@"):
+        found = npz.load(Path(value[1:]))
+        if len(found) != 1 and name not in found:
+            raise InputError("GT3014", f"{len(found)} arrays in the file, none of them is {name!r}",
+                             where=value[1:])
+        return found.get(name, next(iter(found.values())))
+    match = _FILLED.fullmatch(value)
+    if match is None:
+        raise UsageError("GT3015", f"cannot read the value of input {name}: {value!r}",
+                         hint="@FILE.npy, or sizes, type and value: 1x4xf32=0.5")
+    shape = [int(d) for d in match["shape"].split("x") if d]
+    row = dtype(match["dtype"])
+    try:
+        number = _number(match["value"])
+        return np.full(shape, number, np.float64 if isinstance(number, float) else None
+                       ).astype(row.numpy)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise UsageError("GT3015", f"cannot make input {name}: {error}") from error
+
+
+def _number(text: str) -> int | float | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)

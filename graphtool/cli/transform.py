@@ -1,0 +1,121 @@
+"""import, eval, opt: models into graphs, graphs into numbers, graphs into better graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.ir.graph import Module
+
+
+def import_(source: Annotated[str, typer.Argument(
+        metavar="SOURCE", help="model.onnx, program.pt2, file.py:callable or module:callable.")],
+            out: options.Out = None, inputs: options.Shapes = None,
+            capture: options.Capture = "export", dynamic: options.Dynamic = None,
+            check: Annotated[bool, typer.Option(
+                "--check/--no-check", help="Compare with torch or onnxruntime.")] = True) -> int:
+    """Import a model as a graph, and check it against its source.
+
+    The check compares the evaluator with torch or onnxruntime on two inputs."""
+    from graphtool import importers
+    if capture not in ("export", "fx"):
+        raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
+    module = importers.import_source(source, inputs=inputs, capture=capture, dynamic=dynamic)
+    sources.save(module, out)
+    if not check:
+        return 0
+    from graphtool.verify.imports import check_import
+    found = check_import(source, module, inputs)
+    terminal.note(found.line)
+    return 0 if found.ok else 1
+
+
+def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs = None,
+          input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
+          dim: options.Dim = None,
+          dtype: Annotated[str | None, typer.Option(
+              "--dtype", help="Evaluate floats in another type, as in float64.")] = None,
+          dump_values: Annotated[Path | None, typer.Option(
+              "--dump-values", help="Every intermediate value into an .npz file.")] = None
+          ) -> None:
+    """Run the reference evaluator in numpy.
+
+    The outputs go to an .npz file, or as a summary to stdout."""
+    from graphtool import dtypes, interp, npz
+    module = sources.load(graph)
+    arrays = module_inputs(module, inputs, input, random, seed, dim)
+    values: dict[str, Any] = {}
+    results = interp.run(module, arrays, dtype=dtypes.dtype(dtype) if dtype else None,
+                         on_value=values.__setitem__ if dump_values else None)
+    if dump_values:
+        npz.save(values, dump_values)
+    write_outputs(results, out)
+
+
+def module_inputs(module: Module, file: Path | None, given: list[str] | None, random: bool,
+                  seed: int, dims: list[str] | None) -> dict[str, Any]:
+    """The inputs of a graph, by the names that its listing shows."""
+    from graphtool import interp
+    from graphtool.ir.text import value_names
+    names = value_names(module.graph)
+    sizes = sources.sizes(dims)
+    if unknown := [n for n in sizes if n not in module.symbols]:
+        raise UsageError("GT3011", f"there is no dim {unknown[0]!r}",
+                         hint=f"the dims are {', '.join(module.symbols) or 'all static'}")
+    return sources.arrays([names[v] for v in module.graph.inputs], file, given,
+                          (lambda: interp.random_inputs(module, seed, sizes)) if random else None)
+
+
+def write_outputs(results: dict[str, Any], out: Path | None) -> None:
+    """The arrays into a file; to stdout as .npz with -, else one line an array."""
+    from graphtool import npz
+    if out is not None and str(out) != "-":
+        npz.save(results, out)
+        return
+    if out is not None:
+        import sys
+        sys.stdout.buffer.write(npz.dumps(results))
+        return
+    import numpy as np
+    for name, x in results.items():
+        with np.printoptions(threshold=12, edgeitems=2, precision=6, linewidth=88):
+            body = str(x).replace("\n", "\n  ")
+        terminal.lines([f"{name}: {x.dtype}{list(x.shape)}", f"  {body}"])
+
+
+def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = None,
+        list_: Annotated[bool, typer.Option(
+            "--list", help="Print the passes that would run, and run none.")] = False,
+        print_after: Annotated[str | None, typer.Option(
+            "--print-after", metavar="PASS", help="Listing after a pass, all, or changed.")] = None,
+        dump_dir: Annotated[Path | None, typer.Option(
+            "--dump-dir", help="The graph after each pass, as 007-fuse.graph.json.")] = None,
+        time: Annotated[bool, typer.Option("--time", help="Seconds of each pass.")] = False,
+        stats: Annotated[bool, typer.Option("--stats", help="Before and after.")] = False,
+        check: Annotated[bool, typer.Option(
+            "--check", help="Evaluate before and after, and compare.")] = False,
+        atol: options.Atol = 1e-5, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
+        dim: options.Dim = None, json: options.Json = False) -> int:
+    """Run passes over a graph: the default ones, or those named."""
+    from graphtool.cli.pipeline import Watch
+    module = sources.load(graph)
+    watch = Watch(module, passes, print_after, dump_dir)
+    if list_:
+        terminal.lines(watch.names)
+        return 0
+    result = watch.run()
+    ok = watch.check(result, seed, sources.sizes(dim), atol, rtol) if check else True
+    if out is not None or not (json or stats or time or check or print_after):
+        sources.save(result, out)
+    report = watch.report(result)
+    if json:
+        terminal.report(report, True, ())
+    elif time or stats or check:
+        watch.tell(report, time, stats)
+    return 0 if ok else 1

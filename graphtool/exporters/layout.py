@@ -1,0 +1,219 @@
+"""Layered drawing of a picture: rows by longest path, few crossings, straight long arrows.
+
+The classical scheme of Sugiyama, Tagawa and Toda (1981): layers, dummies, barycentres, placement.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+SWEEPS = 12
+GAP_X, GAP_Y = 22.0, 34.0
+
+
+@dataclass(eq=False)
+class Point:
+    """A box, or a dummy through which a long arrow passes its layers (then it has no width)."""
+
+    id: str
+    width: float
+    height: float
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    above: list[Point] = field(default_factory=list)
+    below: list[Point] = field(default_factory=list)
+
+    @property
+    def dummy(self) -> bool:
+        return self.width == 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the boxes' centres are, and the points that each arrow passes."""
+
+    places: Mapping[str, Point]
+    routes: Mapping[tuple[str, str], tuple[Point, ...]]
+    width: float
+    height: float
+
+
+def layout(sizes: Mapping[str, tuple[float, float]],
+           arrows: Sequence[tuple[str, str]]) -> Layout:
+    """Place boxes of the given sizes; the arrows must have no cycle."""
+    points = {name: Point(name, w, h) for name, (w, h) in sizes.items()}
+    _assign_layers(points, arrows)
+    routes = {arrow: _route(points[arrow[0]], points[arrow[1]]) for arrow in arrows}
+    everything = list(points.values()) + [p for r in routes.values() for p in r[1:-1]]
+    for route in routes.values():
+        for a, b in pairwise(route):
+            a.below.append(b)
+            b.above.append(a)
+    layers: list[list[Point]] = [[] for _ in range(1 + max((p.layer for p in everything),
+                                                           default=-1))]
+    for p in everything:
+        layers[p.layer].append(p)
+    _order(layers)
+    _place_x(layers)
+    height = _place_y(layers)
+    left = min((p.x - p.width / 2 for p in everything), default=0.0)
+    for p in everything:
+        p.x -= left
+    right = max((p.x + p.width / 2 for p in everything), default=0.0)
+    return Layout(points, routes, right, height)
+
+
+def _assign_layers(points: Mapping[str, Point], arrows: Sequence[tuple[str, str]]) -> None:
+    """Longest path from the top; then what has slack sinks to just above its first reader."""
+    below: dict[str, list[str]] = {name: [] for name in points}
+    above: dict[str, list[str]] = {name: [] for name in points}
+    for a, b in arrows:
+        below[a].append(b)
+        above[b].append(a)
+    order = _topological(below, above)
+    for name in order:
+        points[name].layer = 1 + max((points[a].layer for a in above[name]), default=-1)
+    for name in reversed(order):
+        if below[name] and len(above[name]) < len(below[name]):
+            points[name].layer = min(points[b].layer for b in below[name]) - 1
+
+
+def _topological(below: Mapping[str, Sequence[str]],
+                 above: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every name after all that point to it, otherwise in the given order."""
+    waiting = {name: len(a) for name, a in above.items()}
+    ready = [name for name, count in waiting.items() if count == 0]
+    for name in ready:  # grows as it goes
+        for b in below[name]:
+            waiting[b] -= 1
+            if waiting[b] == 0:
+                ready.append(b)
+    return ready
+
+
+def _route(a: Point, b: Point) -> tuple[Point, ...]:
+    dummies = [Point("", 0.0, 0.0, layer) for layer in range(a.layer + 1, b.layer)]
+    return (a, *dummies, b)
+
+
+# ---- order within a layer ----------------------------------------------------------------------
+
+def _order(layers: list[list[Point]]) -> None:
+    """Sweep down and up; each layer is sorted by where its neighbours stand. The best one stays."""
+    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            _sort_by_neighbours(layer, layers, down)
+        count = _crossings(layers)
+        if count < fewest:
+            best, fewest = [list(layer) for layer in layers], count
+        if fewest == 0:
+            break
+    for layer, order in zip(layers, best, strict=True):
+        layer[:] = order
+
+
+def _sort_by_neighbours(layer: list[Point], layers: list[list[Point]], down: bool) -> None:
+    at = layer[0].layer + (-1 if down else 1) if layer else -1
+    if not 0 <= at < len(layers):
+        return
+    position = {id(p): float(i) for i, p in enumerate(layers[at])}
+    own = {id(p): float(i) for i, p in enumerate(layer)}
+
+    def key(p: Point) -> float:
+        near = [position[id(q)] for q in (p.above if down else p.below)]
+        return sum(near) / len(near) if near else own[id(p)]
+    layer.sort(key=key)
+
+
+def _crossings(layers: Sequence[Sequence[Point]]) -> int:
+    """Pairs of arrows that cross, counted by insertion into a sorted list, layer by layer."""
+    total = 0
+    for upper, lower in pairwise(layers):
+        position = {id(p): i for i, p in enumerate(lower)}
+        seen: list[int] = []
+        for p in upper:
+            ends = sorted(position[id(q)] for q in p.below)
+            for end in ends:
+                total += len(seen) - bisect_right(seen, end)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+# ---- coordinates -------------------------------------------------------------------------------
+
+def _place_x(layers: list[list[Point]]) -> None:
+    """Start packed, then pull each point towards the middle of its neighbours, dummies hardest."""
+    for layer in layers:
+        x = 0.0
+        for p in layer:
+            p.x = x + p.width / 2
+            x += p.width + GAP_X
+        for p in layer:
+            p.x -= x / 2
+    for sweep in range(2 * SWEEPS):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            _pull(layer, down)
+
+
+def _pull(layer: list[Point], down: bool) -> None:
+    """Wished-for positions, then made to fit: points that collide share the middle of their wishes.
+
+    Blocks merge from left to right (isotonic regression), which keeps the order and the gaps.
+    """
+    blocks: list[tuple[float, float, list[tuple[Point, float]]]] = []  # weight, centre, members
+    for p in layer:
+        near = p.above if down else p.below
+        wish = _median(q.x for q in near) if near else p.x
+        weight = (8.0 if p.dummy else 1.0) if near else 0.25
+        block = (weight, wish, [(p, 0.0)])
+        while blocks and _overlap(blocks[-1], block):
+            block = _merge(blocks.pop(), block)
+        blocks.append(block)
+    for _, start, members in blocks:
+        for p, offset in members:
+            p.x = start + offset
+
+
+Block = tuple[float, float, list[tuple[Point, float]]]
+
+
+def _overlap(a: Block, b: Block) -> bool:
+    last, offset = a[2][-1]
+    first = b[2][0][0]
+    return a[1] + offset + _distance(last, first) > b[1] + 1e-9
+
+
+def _merge(a: Block, b: Block) -> Block:
+    last, offset = a[2][-1]
+    shift = offset + _distance(last, b[2][0][0])
+    weight = a[0] + b[0]
+    start = (a[0] * a[1] + b[0] * (b[1] - shift)) / weight
+    return weight, start, [*a[2], *((p, o + shift) for p, o in b[2])]
+
+
+def _distance(a: Point, b: Point) -> float:
+    return (a.width + b.width) / 2 + GAP_X
+
+
+def _median(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _place_y(layers: list[list[Point]]) -> float:
+    y = 0.0
+    for layer in layers:
+        height = max((p.height for p in layer), default=0.0)
+        for p in layer:
+            p.y = y + height / 2
+        y += height + GAP_Y
+    return max(0.0, y - GAP_Y)

@@ -1,0 +1,30 @@
+"""Mermaid flowchart text of a picture, as Markdown viewers render it."""
+
+from __future__ import annotations
+
+from graphtool.exporters.colours import FILL, STROKE
+from graphtool.exporters.picture import Box, Picture
+
+
+def mermaid(p: Picture) -> str:
+    """A flowchart from top to bottom; text is escaped as HTML entities, ids are generated."""
+    kinds = sorted({b.kind for b in p.boxes})
+    lines = ["flowchart TB"]
+    lines += [f"  {_box(b)}:::{b.kind}_" for b in p.boxes]
+    lines += [f"  {a.start} --> {a.end}" for a in p.arrows]
+    lines += [f"  classDef {k}_ fill:{FILL[k]},stroke:{STROKE[k]},color:#000" for k in kinds]
+    return "\n".join(lines) + "\n"
+
+
+def _box(b: Box) -> str:
+    label = "<br/>".join(map(_escape, b.lines))
+    left, right = ("([", "])") if b.kind in ("input", "output") else ("[", "]")
+    return f'{b.id}{left}"{label}"{right}'
+
+
+def _escape(text: str) -> str:
+    """Mermaid takes `#name;` and `#number;` entities; its own marks are given as these."""
+    out = text.replace("#", "#35;").replace("&", "&amp;")
+    for char, entity in (("<", "#lt;"), (">", "#gt;"), ('"', "#quot;"), ("`", "#96;")):
+        out = out.replace(char, entity)
+    return out

@@ -1,0 +1,118 @@
+"""What a drawing shows: boxes and arrows. Which graph parts become boxes is decided here alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value
+from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
+
+_LONGEST = 44  # characters of a line in a box
+
+
+@dataclass(frozen=True)
+class Box:
+    """One box: `lines` are its text, the first one is the title."""
+
+    id: str
+    kind: str  # input | output | constant | compute | data | shape | control | memory | group
+    lines: tuple[str, ...]
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From box to box; the label is the tensor's type where it is worth saying."""
+
+    start: str
+    end: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+
+def picture(module: Module, constants: bool = False, groups: bool = False) -> Picture:
+    """The boxes of a module, in execution order; constants are folded into their readers' text."""
+    return _Drawing(module, constants, groups).picture()
+
+
+class _Drawing:
+    def __init__(self, module: Module, constants: bool, groups: bool) -> None:
+        self.module, self.constants = module, constants
+        self.graph: Graph = module.graph
+        self.names = value_names(self.graph)
+        self.home: dict[Value, str] = {}  # the box that a value comes out of
+        self.group = {n: g for g in self.graph.groups for n in g.members} if groups else {}
+        self.boxes: dict[str, Box] = {}
+        self.arrows: dict[tuple[str, str], str] = {}
+
+    def picture(self) -> Picture:
+        for i, v in enumerate(self.graph.inputs):
+            self.home[v] = f"i{i}"
+            self.boxes[f"i{i}"] = Box(f"i{i}", "input", (_cut(self.names[v]), str(v.type)))
+        for i, node in enumerate(self.graph.nodes):
+            self.place(i, node)
+        for node in self.graph.nodes:
+            self.connect(node)
+        for i, (name, v) in enumerate(zip(self.module.output_names, self.graph.outputs,
+                                          strict=True)):
+            self.boxes[f"o{i}"] = Box(f"o{i}", "output", (_cut(name), str(v.type)))
+            if v in self.home:
+                self.arrows[self.home[v], f"o{i}"] = ""
+        return Picture(tuple(self.boxes.values()),
+                       tuple(Arrow(a, b, label) for (a, b), label in self.arrows.items()))
+
+    def place(self, i: int, node: Node) -> None:
+        if node.op.name == "constant" and not self.constants:
+            return
+        group = self.group.get(node)
+        if group is None:
+            box = Box(f"n{i}", "constant" if node.op.name == "constant" else node.op.category,
+                      self.lines(node), self.tip(node))
+        else:
+            box = Box(f"g{self.graph.groups.index(group)}", "group",
+                      (_cut(self.names[group.root]),
+                       _cut(" → ".join(m.op.name for m in group.members)),
+                       str(group.root.type)), group.kind)
+        for v in node.outputs:
+            self.home[v] = box.id
+        self.boxes[box.id] = box
+
+    def connect(self, node: Node) -> None:
+        here = self.home.get(node.outputs[0]) if node.outputs else None
+        for x in node.inputs:
+            if isinstance(x, Value) and x in self.home and here and self.home[x] != here:
+                self.arrows.setdefault((self.home[x], here), str(x.type))
+
+    def lines(self, node: Node) -> tuple[str, ...]:
+        """The op with its constants, literals and attributes, then the name and the type."""
+        if node.op.name == "constant":
+            return _cut(self.names[node.outputs[0]]), str(node.outputs[0].type)
+        extras = [self.operand(x) for x in node.inputs
+                  if not (isinstance(x, Value) and x in self.home)]
+        extras += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()]
+        lines = [node.op.name, *(_cut(e) for e in extras if e)]
+        return (*lines, ", ".join(str(v.type) for v in node.outputs))
+
+    def operand(self, x: Operand) -> str:
+        if isinstance(x, Value):
+            return f"{self.names[x]}: {x.type}"
+        return literal_text(x)
+
+    def tip(self, node: Node) -> str:
+        place = self.module.locations.get(node.where)
+        name = self.names[node.outputs[0]] if node.outputs else node.op.name
+        return name + (f" — {place.at} {place.text}".rstrip() if place else "")
+
+
+def _cut(text: str) -> str:
+    """One line, the middle left out where it is too long."""
+    text = " ".join(text.split())
+    if len(text) <= _LONGEST:
+        return text
+    half = (_LONGEST - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"

@@ -1,0 +1,118 @@
+"""The ops and the passes as reports, read off their own declarations."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+
+from graphtool.ir.op import OPS, Op, named
+from graphtool.ir.text import attr_text
+from graphtool.passes import PASSES, functions
+from graphtool.passes.arguments import Argument, arguments
+from graphtool.scalars import BY_NAME
+
+
+class AttrRow(msgspec.Struct):
+    name: str
+    type: str
+    required: bool
+    default: str
+
+
+class OpEntry(msgspec.Struct):
+    """One op. `has` says which of eval, vjp, lower and decompose it declares."""
+
+    name: str
+    category: str
+    signature: str
+    operands: list[str]
+    attrs: list[AttrRow]
+    has: list[str]
+    traits: list[str]
+    doc: str
+
+
+class Ops(msgspec.Struct):
+    """`ops --json`; schemas/ops.schema.json is made from it."""
+
+    ops: list[OpEntry]
+
+
+class PassEntry(msgspec.Struct):
+    name: str
+    arguments: str
+    default: bool
+    doc: str
+    reason: str
+
+
+class Passes(msgspec.Struct):
+    """`passes --json`; schemas/passes.schema.json is made from it."""
+
+    passes: list[PassEntry]
+
+
+def ops_report(name: str | None = None) -> Ops:
+    """All ops by name, or one. Raises InputError GT0401 for an unknown one."""
+    import graphtool.ops  # noqa: F401  (fills the registry)
+    chosen = [named(name)] if name else [OPS[n] for n in sorted(OPS)]
+    return Ops([_entry(op) for op in chosen])
+
+
+def passes_report() -> Passes:
+    """A row for each place in the pipeline, in order, with the reason why it stands there."""
+    known = functions()
+    return Passes([PassEntry(
+        p.name, ",".join(_argument(a) for a in arguments(known[p.name]).values()), p.default,
+        (inspect.getdoc(p.function) or "").partition("\n")[0], p.reason) for p in PASSES])
+
+
+def _argument(a: Argument) -> str:
+    if a.any_name:
+        return "NAME=SIZE"
+    return a.name if a.default is inspect.Parameter.empty else f"{a.name}={a.default}"
+
+
+def _entry(op: Op) -> OpEntry:
+    operands = [_operand(p) for p in op.operands]
+    if op.name in BY_NAME:
+        operands = ["x"] if BY_NAME[op.name].arity == 1 else ["a", "b"]
+    attrs = [AttrRow(a.name, type_text(a.annotation), a.required,
+                     "" if a.required else attr_text(a.default)) for a in op.schema.values()]
+    has = [facet for facet in ("eval", "vjp", "lower", "decompose")
+           if getattr(op, facet) is not None]
+    return OpEntry(op.name, op.category, f"({', '.join(operands + _shown(attrs))})", operands,
+                   attrs, has, sorted(op.traits), op.doc)
+
+
+def _shown(attrs: list[AttrRow]) -> list[str]:
+    return [a.name if a.required else f"{a.name}={a.default}" for a in attrs]
+
+
+def _operand(p: inspect.Parameter) -> str:
+    if p.kind is p.VAR_POSITIONAL:
+        return f"*{p.name}"
+    return p.name if p.default is p.empty else f"{p.name}?"
+
+
+def type_text(annotation: Any) -> str:
+    """`tuple[int, ...] | None` as people write it."""
+    text = annotation.__name__ if isinstance(annotation, type) and not hasattr(
+        annotation, "__origin__") else str(annotation)
+    for old, new in (("typing.", ""), ("graphtool.symbolic.", ""), ("graphtool.dtypes.", ""),
+                     ("graphtool.ir.graph.", ""), ("graphtool.weights.", ""),
+                     ("Union[int, Poly]", "Dim"), ("NoneType", "None")):
+        text = text.replace(old, new)
+    return text
+
+
+def op_lines(op: OpEntry) -> list[str]:
+    """One op for people."""
+    out = [f"{op.name}{op.signature}", *(f"  {line}" for line in op.doc.splitlines()),
+           f"  category  {op.category}", f"  has       {' '.join(op.has)}"]
+    if op.traits:
+        out.append(f"  traits    {' '.join(op.traits)}")
+    return out + [f"  {a.name}: {a.type}" + ("" if a.required else f" = {a.default}")
+                  for a in op.attrs]

@@ -1,0 +1,67 @@
+"""A diff as lines for people, plain or markdown. Decides nothing."""
+
+from __future__ import annotations
+
+from graphtool.report.diff import SIGNS, Change, Delta, Diff
+from graphtool.report.stats import human
+
+
+def text(d: Diff, a: str, b: str) -> list[str]:
+    """One line a change, then the sums; equal graphs are one line."""
+    if d.equal:
+        return [f"equal: {d.nodes[0]} nodes"]
+    out = [_line(c) for c in d.changes]
+    if d.retyped_after:
+        out.append(f"  and the types of {d.retyped_after} nodes behind them")
+    out += ["", summary(d)]
+    width = max((len(x.name) for x in (*d.ops, *d.totals)), default=0)
+    out += [f"  {x.name:<{width}}  {_numbers(x)}" for x in (*d.ops, *d.totals)
+            if x.before != x.after]
+    return out
+
+
+def summary(d: Diff) -> str:
+    counts = {kind: sum(c.kind == kind for c in d.changes) for kind in SIGNS}
+    parts = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+    return f"{parts}; {d.nodes[0]} → {d.nodes[1]} nodes"
+
+
+def _line(c: Change) -> str:
+    where = f"  # {c.where}" if c.where else ""
+    op = "" if c.op == c.name else f" {c.op}"
+    return f"{SIGNS[c.kind]} {c.name}:{op} {c.detail}{where}"
+
+
+def _numbers(d: Delta) -> str:
+    unit = "B" if "bytes" in d.name or "memory" in d.name else ""
+    out = f"{human(d.before, unit)} → {human(d.after, unit)}"
+    if isinstance(d.before, int) and isinstance(d.after, int):
+        share = f", {100 * (d.after - d.before) / d.before:+.1f} %" if unit and d.before else ""
+        out += f" ({d.after - d.before:+,}{share})"
+    return out
+
+
+def markdown(d: Diff, a: str, b: str) -> list[str]:
+    """The report as a comment on a change request would show it."""
+    title = f"### `{a}` → `{b}`"
+    if d.equal:
+        return [title, "", f"Equal: {d.nodes[0]} nodes."]
+    out = [title, "", f"{summary(d)}.", "", "| | node | op | change | from |",
+           "|---|---|---|---|---|"]
+    out += [f"| {c.kind} | {_code(c.name)} | {c.op} | {_cell(c.detail)} | {_cell(c.where)} |"
+            for c in d.changes]
+    if d.retyped_after:
+        out += ["", f"The types of {d.retyped_after} nodes behind them follow."]
+    rows = [x for x in (*d.ops, *d.totals) if x.before != x.after]
+    if rows:
+        out += ["", "| | before → after |", "|---|---|"]
+        out += [f"| {x.name} | {_numbers(x)} |" for x in rows]
+    return out
+
+
+def _code(name: str) -> str:
+    return f"`{_cell(name)}`" if "`" not in name else _cell(name)
+
+
+def _cell(s: str) -> str:
+    return s.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,66 @@
+"""What this machine offers: compiler, OpenMP, vector units, package versions. Installs nothing."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+
+import msgspec
+
+from graphtool import cache, compiler, target
+
+_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni",
+             "avx512_bf16", "amx_bf16", "asimd", "sve")
+
+
+class Check(msgspec.Struct):
+    """One line: `ok` is null where it does not matter."""
+
+    name: str
+    value: str
+    ok: bool | None = None
+
+
+class Doctor(msgspec.Struct):
+    """`doctor --json`; schemas/doctor.schema.json is made from it."""
+
+    ok: bool
+    checks: list[Check]
+    versions: dict[str, str]
+
+
+def doctor(versions: Mapping[str, str]) -> Doctor:
+    """Look at the compiler by compiling; ok when C can be built at all."""
+    checks = [Check("cpu", platform.machine()), Check("cores", str(target.cores())),
+              Check("target", _target()), Check("features", _features())]
+    checks += [*_compiler_checks(), Check("cache", str(cache.directory()))]
+    return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
+                  dict(versions))
+
+
+def _target() -> str:
+    t = target.detect()
+    return f"{t.march}, {t.lanes} f32 lanes, tiles of {t.mr}×{t.nr}"
+
+
+def _features() -> str:
+    return " ".join(f for f in _FEATURES if f in target.cpu_flags()) or "unknown"
+
+
+def _compiler_checks() -> list[Check]:
+    for command in compiler.candidates(None):
+        version = compiler.version_of(command)
+        if version is None:
+            continue
+        works = compiler.supports(command, "-O2")
+        openmp = works and compiler.supports(command, "-fopenmp")
+        return [Check("compiler", f"{' '.join(command)}: {version}", works),
+                Check("openmp", "yes" if openmp else "no: built code runs on one thread", openmp)]
+    return [Check("compiler", "none: set $CC, or install gcc, clang or the extra `zig`", False)]
+
+
+def doctor_lines(d: Doctor) -> list[str]:
+    marks = {True: "ok  ", False: "FAIL", None: "    "}
+    width = max(len(c.name) for c in d.checks)
+    out = [f"{marks[c.ok]} {c.name:<{width}}  {c.value}" for c in d.checks]
+    return [*out, "", *(f"     {name:<12} {v}" for name, v in d.versions.items())]

@@ -1,0 +1,72 @@
+"""A graph as lines and as rows: the listing of `show`, and its table in the manner of torch.fx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.text import attr_text, graph_lines, literal_text, shown_attrs, value_names
+
+
+class Row(msgspec.Struct):
+    """One value or node of the table."""
+
+    kind: str  # input | param | constant | node | output
+    category: str
+    name: str
+    op: str
+    operands: str
+    type: str
+    at: str
+
+
+class Listing(msgspec.Struct):
+    """All of `show --tabular --json`; schemas/listing.schema.json is made from it."""
+
+    rows: list[Row]
+
+
+def listing(module: Module, where: bool = False) -> Iterator[str]:
+    """The module's symbols, then a line a node; with `where`, the table of source locations."""
+    for s in module.symbols.values():
+        bounds = f"{'-∞' if s.lo is None else s.lo}..{'∞' if s.hi is None else s.hi}"
+        yield f"dim {s.name}: {bounds}"
+    yield from graph_lines(module.graph)
+    if where:
+        yield ""
+        for key, place in module.locations.items():
+            yield f"# {key}: {place.at}" + (f"  {place.text}" if place.text else "")
+
+
+def rows(module: Module, category: str | None = None) -> list[Row]:
+    """The table's rows; with a category, only the nodes of it."""
+    graph = module.graph
+    names = value_names(graph)
+    found = [Row("input", "", names[v], "", "", str(v.type), "") for v in graph.inputs]
+    found += list(_node_rows(graph, names, ""))
+    found += [Row("output", "", name, "", names[v], str(v.type), "")
+              for name, v in zip(module.output_names, graph.outputs, strict=True)]
+    return [r for r in found if category in (None, r.category)]
+
+
+def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[Row]:
+    for node in graph.nodes:
+        yield _row(node, names, prefix)
+        for key, region in node.attrs.items():
+            if isinstance(region, Graph):
+                inner = f"{prefix}{names[node.outputs[0]]}.{key}/"
+                yield from _node_rows(region, value_names(region), inner)
+
+
+def _row(node: Node, names: dict[Value, str], prefix: str) -> Row:
+    args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
+    kind = "node"
+    if node.op.name == "constant":
+        kind = "param" if node.attrs["param"] else "constant"
+    else:
+        args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()]
+    return Row(kind, node.op.category, prefix + ", ".join(names[v] for v in node.outputs),
+               node.op.name, ", ".join(args), ", ".join(str(v.type) for v in node.outputs),
+               node.where)

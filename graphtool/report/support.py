@@ -1,0 +1,40 @@
+"""What a model needs that this tool does not have, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from graphtool.errors import Unsupported
+
+
+class Missing(msgspec.Struct):
+    name: str
+    reason: str
+    count: int
+    places: list[str]
+
+
+class Support(msgspec.Struct):
+    """`support --json`; schemas/support.schema.json is made from it."""
+
+    supported: bool
+    missing: list[Missing]
+
+
+def of_items(items: Iterable[Unsupported]) -> Support:
+    """The report, the most frequent first."""
+    rows = [Missing(i.name, i.reason, len(i.places) or 1, list(i.places)) for i in items]
+    rows.sort(key=lambda r: (-r.count, r.name))
+    return Support(not rows, rows)
+
+
+def support_lines(s: Support) -> list[str]:
+    if s.supported:
+        return ["supported: every node of the model"]
+    out = []
+    for row in s.missing:
+        out.append(f"{row.count} × {row.name}: {row.reason}")
+        out += [f"    {place}" for place in row.places]
+    return out

@@ -1,0 +1,85 @@
+"""`check`: two sides on the same inputs, and where two graphs first part ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool import interp
+from graphtool.ir.graph import Module
+from graphtool.report.align import align, flatten
+from graphtool.verify.compare import Difference, compare, difference, worst
+from graphtool.verify.sides import Side, by_position
+
+Array = np.ndarray[Any, Any]
+
+
+class CheckReport(msgspec.Struct):
+    """`check --json`; schemas/check.schema.json is made from it."""
+
+    ok: bool
+    a: str
+    b: str
+    atol: float
+    rtol: float
+    outputs: list[Difference]
+    divergence: list[Difference]
+
+
+def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float, rtol: float,
+          divergence: bool = False) -> CheckReport:
+    """Run both and compare the outputs; with `divergence`, also each value that both graphs have.
+
+    The first side is the reference.
+    """
+    rows = compare(a.run(inputs), b.run(by_position(inputs, a.inputs, b.inputs)), atol, rtol)
+    found = first_divergence(a, b, inputs, atol, rtol) if divergence else []
+    return CheckReport(all(r.ok for r in rows), a.kind, b.kind, atol, rtol, rows, found)
+
+
+def first_divergence(a: Side, b: Side, inputs: Mapping[str, Array], atol: float,
+                     rtol: float) -> list[Difference]:
+    """The values of both graphs, paired by structure, in order, up to and with the first that
+    is out of tolerance; empty where a side has no graph."""
+    if a.module is None or b.module is None:
+        return []
+    ours = _values(a.module, inputs)
+    theirs = _values(b.module, by_position(inputs, a.inputs, b.inputs))
+    left, right = flatten(a.module.graph), flatten(b.module.graph)
+    rows = []
+    for i, j in sorted(align(left, right).items()):
+        x, y = ours.get(left[i].name), theirs.get(right[j].name)
+        if x is None or y is None or x.shape != y.shape:
+            continue
+        rows.append(difference(left[i].name, x, y, atol, rtol))
+        if not rows[-1].ok:
+            break
+    return rows
+
+
+def _values(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    values: dict[str, Array] = {}
+    interp.run(module, inputs, on_value=values.__setitem__)
+    return values
+
+
+def check_lines(r: CheckReport) -> list[str]:
+    verdict = "match" if r.ok else "DIFFER"
+    out = [f"{r.a} and {r.b} {verdict}: {worst(r.outputs)}"]
+    out += [row_line(row) for row in r.outputs]
+    if r.divergence:
+        out += ["", "values in order, up to the first out of tolerance:"]
+        out += [row_line(row) for row in r.divergence[-10:]]
+    return out
+
+
+def row_line(r: Difference) -> str:
+    """One array: name, largest errors, share out of tolerance."""
+    mark = "ok  " if r.ok else "FAIL"
+    share = f"{r.out} of {r.elements} out" if r.out else f"{r.elements} elements"
+    note = f"; {r.note}" if r.note else ""
+    return (f"  {mark} {r.name}: max abs {float(r.max_abs):.3g}, max rel {float(r.max_rel):.3g}, "
+            f"{share}{note}")

@@ -1,0 +1,92 @@
+"""How far two sets of arrays are apart: the largest errors, and the share out of tolerance.
+
+NaN agrees with NaN and an infinity with the same infinity. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool.errors import InputError
+
+Array = np.ndarray[Any, Any]
+
+
+class Difference(msgspec.Struct):
+    """One array against its reference. `max_rel` is over max(|reference|, smallest normal)."""
+
+    name: str
+    ok: bool
+    max_abs: float | str
+    max_rel: float | str
+    out: int
+    elements: int
+    note: str = ""
+
+
+def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: float,
+            rtol: float) -> list[Difference]:
+    """Each expected array against the one of its name, or by position where names differ.
+
+    Raises InputError GT3041 where the two have a different number of arrays.
+    """
+    if len(expected) != len(actual):
+        raise InputError("GT3041", f"{len(expected)} outputs on one side, {len(actual)} on the "
+                                   "other", where=f"{', '.join(expected)}\n{', '.join(actual)}")
+    named = set(expected) == set(actual)
+    others: Sequence[Array] = [actual[n] for n in expected] if named else list(actual.values())
+    return [difference(name, e, a, atol, rtol)
+            for (name, e), a in zip(expected.items(), others, strict=True)]
+
+
+def difference(name: str, expected: Array, actual: Array, atol: float, rtol: float) -> Difference:
+    """|actual − expected| ≤ atol + rtol·|expected|, element by element; integers exactly."""
+    expected, actual = np.asarray(expected), np.asarray(actual)
+    if expected.shape != actual.shape:
+        return Difference(name, False, "inf", "inf", expected.size, expected.size,
+                          f"shapes differ: {list(expected.shape)} and {list(actual.shape)}")
+    if expected.dtype.kind in "biu" and actual.dtype.kind in "biu":
+        e, a = expected.astype(object), actual.astype(object)
+        wrong = int(np.count_nonzero(expected != actual))
+        gap = float(max((abs(int(x) - int(y)) for x, y in zip(
+            e.reshape(-1)[(expected != actual).reshape(-1)],
+            a.reshape(-1)[(expected != actual).reshape(-1)], strict=True)), default=0))
+        return Difference(name, wrong == 0, gap, gap, wrong, expected.size)
+    return _floats(name, expected.astype(np.float64), actual.astype(np.float64), atol, rtol)
+
+
+def _floats(name: str, e: Array, a: Array, atol: float, rtol: float) -> Difference:
+    with np.errstate(all="ignore"):
+        same = (e == a) | (np.isnan(e) & np.isnan(a))
+        gap = np.where(same, 0.0, np.abs(a - e))
+        gap = np.where(np.isnan(gap), np.inf, gap)
+        relative = gap / np.maximum(np.abs(e), np.finfo(np.float32).tiny)
+        relative = np.where(np.isnan(relative), np.inf, relative)
+        wrong = ~same & ~(gap <= atol + rtol * np.abs(e))
+    count = int(np.count_nonzero(wrong))
+    note = ""
+    if count:
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        note = f"first at {list(first)}: {e[first]:.9g} expected, {a[first]:.9g} found"
+    return Difference(name, count == 0, _plain(gap.max(initial=0.0)),
+                      _plain(relative.max(initial=0.0)), count, e.size, note)
+
+
+def _plain(x: Any) -> float | str:
+    return float(x) if np.isfinite(x) else "inf"
+
+
+def worst(rows: Sequence[Difference]) -> str:
+    """One line over all arrays: `max abs 1.2e-07, max rel 3.4e-06, 0 of 10 out of tolerance`."""
+    out, total = sum(r.out for r in rows), sum(r.elements for r in rows)
+    return (f"max abs {_largest([r.max_abs for r in rows])}, "
+            f"max rel {_largest([r.max_rel for r in rows])}, {out} of {total} out of tolerance")
+
+
+def _largest(values: Sequence[float | str]) -> str:
+    top = max((float(v) for v in values), default=0.0)
+    return f"{top:.2g}"

@@ -1,0 +1,57 @@
+"""What a run of the passes did: seconds, nodes and rules of each, the graph before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from graphtool.ir.graph import Module
+from graphtool.passes import PassReport
+from graphtool.report.stats import Stats, human, stats
+from graphtool.verify.compare import Difference
+
+
+class PassRow(msgspec.Struct):
+    """One pass as it was called; `rules` counts what fired."""
+
+    name: str
+    seconds: float
+    before: int
+    after: int
+    changed: bool
+    rules: dict[str, int]
+
+
+class OptReport(msgspec.Struct):
+    """`opt --json`; schemas/opt.schema.json is made from it."""
+
+    passes: list[PassRow]
+    before: Stats
+    after: Stats
+    check: list[Difference] | None
+
+
+def pass_row(r: PassReport, changed: bool) -> PassRow:
+    fired = Counter(f.rule for f in r.journal)
+    return PassRow(str(r.call), r.seconds, r.before, r.after, changed, dict(sorted(fired.items())))
+
+
+def opt_report(passes: list[PassRow], before: Module, after: Module,
+               check: list[Difference] | None) -> OptReport:
+    return OptReport(passes, stats(before), stats(after), check)
+
+
+def before_after(r: OptReport) -> list[tuple[str, str, str]]:
+    """The rows of the table: sums first, then each op whose count changed."""
+    a, b = r.before, r.after
+    rows = [("nodes", str(a.nodes), str(b.nodes)),
+            ("weights", human(a.param_bytes + a.constant_bytes, "B"),
+             human(b.param_bytes + b.constant_bytes, "B")),
+            ("FLOPs", human(a.flops), human(b.flops)),
+            ("bytes moved", human(a.bytes, "B"), human(b.bytes, "B")),
+            ("peak memory", human(a.peak, "B"), human(b.peak, "B")),
+            ("groups", *(str(sum(f.count for f in s.fusions) if s.fused else 0) for s in (a, b)))]
+    ours, theirs = ({o.op: o.count for o in s.ops} for s in (a, b))
+    return rows + [(op, str(ours.get(op, 0)), str(theirs.get(op, 0)))
+                   for op in sorted({*ours, *theirs}) if ours.get(op) != theirs.get(op)]

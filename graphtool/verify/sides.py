@@ -1,0 +1,165 @@
+"""What `check` compares: a graph, a program, a build, an ONNX model or a torch source, as one kind.
+
+A side has inputs and can be run on arrays; where it can, it also shows each value on the way.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool import interp, runtime
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, UsageError
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+from graphtool.ir.text import value_names
+from graphtool.symbolic import substitute, symbols
+
+Array = np.ndarray[Any, Any]
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """`kind` is graph, build, onnxruntime or torch; `module` is there where it is known."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    run: Run
+    module: Module | None = None
+
+
+def open_side(source: str, store: Mapping[str, Any] | None = None) -> Side:
+    """The side that a path or a torch source names. Raises UsageError GT3042 for anything else."""
+    path = Path(source)
+    if path.is_dir():
+        return of_build(path)
+    if source.endswith(".program.json"):
+        return of_program(path)
+    if source.endswith(".json"):
+        return of_module(serial.load(path))
+    if source.endswith(".onnx"):
+        return of_onnx(path)
+    if ":" in source or source.endswith((".py", ".pt2")):
+        return of_torch(source)
+    raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
+                     "build directory, a .onnx file, or file.py:callable")
+
+
+def of_module(module: Module) -> Side:
+    """A graph through the reference evaluator."""
+    names = value_names(module.graph)
+    return Side("graph", tuple(names[v] for v in module.graph.inputs),
+                lambda xs: interp.run(module, xs), module)
+
+
+def of_build(path: Path, threads: int | None = None) -> Side:
+    """Compiled code."""
+    model = runtime.load(path, threads)
+    return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)))
+
+
+def of_program(path: Path) -> Side:
+    """A program, compiled into a folder that is gone once the library is loaded."""
+    from graphtool import weights
+    from graphtool.build import build
+    from graphtool.loops import serial as loops
+    program = loops.load(path)
+    side = path.with_name(path.name.removesuffix(".program.json") + ".safetensors")
+    store = dict(weights.load(side)) if side.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="graphtool-check-") as folder:
+        built = build(program, Path(folder) / "build", name=program.name, store=store)
+        return of_build(built)
+
+
+def of_onnx(path: Path) -> Side:
+    """An ONNX file through onnxruntime; where that is missing, through our own importer."""
+    if not importlib.util.find_spec("onnxruntime"):
+        from graphtool.importers import import_source
+        return of_module(import_source(str(path)))
+    session = onnx_session(path)
+    outputs = [o.name for o in session.get_outputs()]
+
+    def run(xs: Mapping[str, Array]) -> dict[str, Array]:
+        try:
+            found = session.run(outputs, dict(xs))
+        except Exception as error:  # onnxruntime has no common base for its faults
+            raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
+                             where=str(path)) from error
+        return dict(zip(outputs, (np.asarray(f) for f in found), strict=True))
+    return Side("onnxruntime", tuple(i.name for i in session.get_inputs()), run)
+
+
+def onnx_session(path: Path, threads: int = 0) -> Any:
+    """An onnxruntime session on the CPU. Raises InputError GT3043 where it refuses the model."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    try:
+        return onnxruntime.InferenceSession(str(path), options,
+                                            providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has no common base for its faults
+        raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
+                         where=str(path)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def of_torch(source: str) -> Side:
+    """A torch source run by torch itself, its inputs under the names that its graph gives them."""
+    from graphtool.importers import import_source, torch
+    module = import_source(source)
+    names = value_names(module.graph)
+    reference = torch.reference(source)
+
+    def run(xs: Mapping[str, Array]) -> dict[str, Array]:
+        outputs = reference([xs[names[v]] for v in module.graph.inputs])
+        return dict(zip(module.output_names, outputs, strict=True))
+    return Side("torch", tuple(names[v] for v in module.graph.inputs), run)
+
+
+# ---- inputs for both ---------------------------------------------------------------------------
+
+def random_inputs(sides: tuple[Side, ...], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Made-up inputs that fit: a graph knows best what indices are allowed."""
+    for side in sides:
+        if side.module is not None:
+            return interp.random_inputs(side.module, seed, sizes)
+    raise UsageError("GT3044", "cannot make up inputs: neither side is a graph",
+                     hint="give --inputs FILE.npz")
+
+
+def port_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Made-up inputs of a build: floats in a normal distribution, integers 0 and 1."""
+    rng = np.random.default_rng(seed)
+    return {p.name: _random(rng, p.dtype, tuple(_size(d, sizes) for d in p.shape))
+            for p in model.inputs}
+
+
+def _size(d: Any, sizes: Mapping[str, int]) -> int:
+    bound = {s.name: sizes.get(s.name, max(s.lo or 0, 1)) for s in symbols(d)}
+    return int(substitute(d, bound))  # type: ignore[arg-type]
+
+
+def _random(rng: np.random.Generator, d: DType, shape: tuple[int, ...]) -> Array:
+    if d.is_float:
+        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
+    return np.asarray(rng.integers(0, 2, shape)).astype(d.numpy)
+
+
+def by_position(arrays: Mapping[str, Array], names: tuple[str, ...],
+                others: tuple[str, ...]) -> dict[str, Array]:
+    """The same arrays under another side's names, where its inputs are as many."""
+    if set(arrays) == set(others) or len(names) != len(others):
+        return dict(arrays)
+    return {o: arrays[n] for n, o in zip(names, others, strict=True) if n in arrays}
