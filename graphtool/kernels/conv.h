@@ -9,8 +9,8 @@
    GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size, strides, dilations
    GT_X           const float *, the input, its zero halo included
    GT_XN GT_XH GT_XW     strides of the input in floats: image, row, pixel; channels are adjacent
-   GT_W           const float *, the weights [groups][ceil(O/NR)][KH][KW·C][NR], zero padded, 64-byte
-                  aligned
+   GT_W           const float *, the weights [groups][ceil(O/NR)][KH][KW·C][NR], zero padded,
+                  64-byte aligned
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from the
@@ -52,7 +52,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
             ahead += run * step;
         }
     gt_tile_store(acc, pixels, GT_NV, tile);
-    const int64_t o = panel * GT_NR, count = gt_min(GT_NR, (GT_O) - o), channel = group * (GT_O) + o;
+    const int64_t o = panel * GT_NR, count = gt_min(GT_NR, (GT_O)-o);
+    const int64_t channel = group * (GT_O) + o;
     if (count == GT_NR)
         for (int i = 0; i < pixels; i++)
             GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, GT_NR GT_ARGS);

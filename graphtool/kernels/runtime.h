@@ -16,13 +16,15 @@ static inline void gt_barrier(int threads)
     }
 }
 
+#define GT_OMP(x) _Pragma(#x)
+
 /* The region may get fewer threads than asked for: the share of each follows what it got. */
 #define GT_RUN_THREADS(fn, state, count)                                     \
     do {                                                                     \
         if ((count) <= 1) {                                                  \
             fn(state, 0, 1);                                                 \
         } else {                                                             \
-            _Pragma("omp parallel num_threads(count)")                       \
+            GT_OMP(omp parallel num_threads(count))                          \
             fn(state, omp_get_thread_num(), omp_get_num_threads());          \
         }                                                                    \
     } while (0)

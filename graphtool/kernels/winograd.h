@@ -1,6 +1,6 @@
-/* Winograd convolution F(m×m, 3×3), stride 1, channels last, a template: a sum of 9 products a pixel
-   becomes (m+2)²/m² products. Define the macros, include this file, repeat; it undefines them at
-   its end. Points 0, ±1 (m = 2) and ±2 (m = 4), and infinity; Lavin and Gray, arXiv:1509.09308.
+/* Winograd convolution F(m×m, 3×3), stride 1, channels last, a template: a sum of 9 products a
+   pixel becomes (m+2)²/m² products. Define the macros, include this file, repeat; it undefines them
+   at its end. Points 0, ±1 (m = 2) and ±2 (m = 4), and infinity; Lavin and Gray, arXiv:1509.09308.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_TILE        m, 2 or 4; n = m + 2
@@ -10,8 +10,8 @@
    GT_BATCH GT_OH GT_OW GT_C GT_O   images, output rows and columns, input and output channels
    GT_X           const float *, the input [OH + 2][OW + 2] of each image; nothing beyond it is read
    GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
-   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C][NR], zero padded,
-                  64-byte aligned, where the rows of G are
+   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C][NR], zero
+                  padded, 64-byte aligned, where the rows of G are
                     m = 2:  1 0 0 | ½ ½ ½ | ½ -½ ½ | 0 0 1
                     m = 4:  ¼ 0 0 | -⅙ -⅙ -⅙ | -⅙ ⅙ -⅙ | 1/24 1/12 ⅙ | 1/24 -1/12 ⅙ | 0 0 1
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
@@ -19,12 +19,12 @@
                   CP = C rounded up to GT_LANES, OP = O rounded up to NR
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
-                  int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o on;
-                  acc is vector-aligned, count the literal GT_LANES but for the last channels
+                  int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
+                  on; acc is vector-aligned, count the literal GT_LANES but for the last channels
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
-   With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and all
-   threads work in GT_WORK(0): each weight is then read by one thread only. The phases become three
+   With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
+   all threads work in GT_WORK(0): each weight is then read by one thread only. The phases become three
    functions, GT_NAME_input, GT_NAME_multiply and GT_NAME_output, with a barrier between them. */
 #include "tile.h"
 
@@ -124,7 +124,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, int64_t 
         const int64_t n = tile / (GT_TILES_H * GT_TILES_W);
         const int64_t oh = tile / GT_TILES_W % GT_TILES_H * GT_TILE;
         const int64_t ow = tile % GT_TILES_W * GT_TILE;
-        const int64_t rows = gt_min(GT_N, (GT_OH) + 2 - oh), columns = gt_min(GT_N, (GT_OW) + 2 - ow);
+        const int64_t rows = gt_min(GT_N, (GT_OH) + 2 - oh);
+        const int64_t columns = gt_min(GT_N, (GT_OW) + 2 - ow);
         const float *x = GT_X + n * (GT_XN) + oh * (GT_XH) + ow * (GT_XW);
         float *v = work + slot * GT_V_ROW;
         const int64_t full = rows == GT_N && columns == GT_N ? (GT_C) / GT_LANES * GT_LANES : 0;

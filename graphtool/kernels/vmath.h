@@ -1,0 +1,424 @@
+/* Scalar functions, one per element type, that compilers vectorise when a loop calls them: no
+   branches, no tables. The float versions of exp, expm1, log, log1p, sin, cos, tanh, erf and
+   sigmoid are our own; their polynomials are minimax fits (Lawson's iteration), errors are in units
+   in the last place against the exact result. The rest is libm's. NaN and Inf keep their IEEE
+   meaning; results below the smallest normal float may be flushed to zero.
+   sqrt vectorises only under -fno-math-errno; never compile this with -ffast-math. */
+#ifndef GT_VMATH_H
+#define GT_VMATH_H
+
+#include "prelude.h"
+
+#define GT_INFINITY __builtin_inff()
+#define GT_NAN __builtin_nanf("")
+
+/* c ? a : b of a condition 0 or 1, in bits: with `?:` the compiler moves the arithmetic of one side
+   under a branch, and then must not vectorise it, as it might raise an exception. */
+GT_INLINE float gt_choose_f32(int c, float a, float b)
+{
+    const uint32_t mask = -(uint32_t)c;
+    return gt_float_of_bits((gt_bits_of_float(a) & mask) | (gt_bits_of_float(b) & ~mask));
+}
+
+GT_INLINE double gt_choose_f64(int c, double a, double b)
+{
+    const uint64_t mask = -(uint64_t)c;
+    uint64_t bits, other;
+    memcpy(&bits, &a, sizeof bits);
+    memcpy(&other, &b, sizeof other);
+    bits = (bits & mask) | (other & ~mask);
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+
+/* ---- exponentials ---- */
+
+/* Adding 1.5·2²³ rounds to a whole number, which is then in the low bits of the sum. */
+#define GT_ROUNDER 12582912.0f
+
+/* x = n·ln 2 + r, |r| <= ln 2 / 2; 0x1.63p-1 has few bits, so that n times it is exact */
+#define GT_LN2_HIGH 0.693359375f
+#define GT_LN2_LOW -2.12194440e-4f
+
+/* 1 ULP; 0 below -87.34, where the result would be subnormal */
+GT_INLINE float gt_exp_f32(float x)
+{
+    const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
+    const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
+    float p = 1.380896338e-3f;
+    p = p * r + 8.368701483e-3f;
+    p = p * r + 4.166848389e-2f;
+    p = p * r + 1.666652072e-1f;
+    p = p * r + 4.99999931e-1f;
+    p = p * (r * r) + r + 1.0f;
+    /* times 2ⁿ: n goes straight into the exponent */
+    float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
+    y = gt_choose_f32(x < -87.3365402f, 0.0f, y);
+    return gt_choose_f32(x <= 88.7228317f, y, x * GT_INFINITY); /* Inf beyond, and NaN stays NaN */
+}
+
+/* 2 ULP, also where x is small */
+GT_INLINE float gt_expm1_f32(float x)
+{
+    const float c = gt_choose_f32(x < -18.0f, -18.0f, x);
+    const float z = c * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
+    const float r = c - n * GT_LN2_HIGH - n * GT_LN2_LOW;
+    float p = 1.985037744e-4f;
+    p = p * r + 1.394061813e-3f;
+    p = p * r + 8.333380895e-3f;
+    p = p * r + 4.166636098e-2f;
+    p = p * r + 1.666666641e-1f;
+    p = p * r + 5.000000044e-1f;
+    p = p * (r * r) + r;
+    /* 2ⁿ·(p + 1) - 1 = 2·(s·p + (s - ½)) with s = 2ⁿ⁻¹, which is finite for every n */
+    const float s = gt_float_of_bits((gt_bits_of_float(z) << 23) + 0x3f000000);
+    return gt_choose_f32(x <= 88.7228317f, 2.0f * (s * p + (s - 0.5f)), x * GT_INFINITY);
+}
+
+/* 2.5 ULP */
+GT_INLINE float gt_sigmoid_f32(float x) { return 1.0f / (1.0f + gt_exp_f32(-x)); }
+
+/* 5 ULP: x·P(x²)/Q(x²) up to where tanh rounds to 1 */
+GT_INLINE float gt_tanh_f32(float x)
+{
+    const float t = x * x;
+    float p = -1.220652566e-11f;
+    p = p * t + 3.058957092e-8f;
+    p = p * t + 2.800949495e-5f;
+    p = p * t + 3.86843294e-3f;
+    p = p * t + 1.368000015e-1f;
+    p = p * t + 9.999999988e-1f;
+    float q = 1.287504222e-6f;
+    q = q * t + 3.938813514e-4f;
+    q = q * t + 2.724622746e-2f;
+    q = q * t + 4.701333223e-1f;
+    q = q * t + 1.0f;
+    const float y = x * p / q;
+    return gt_choose_f32((fabsf(x) > 9.01f) | (fabsf(y) > 1.0f), copysignf(1.0f, x), y);
+}
+
+/* 6 ULP (7 without FMA): x·P(x²)/Q(x²) up to where erf rounds to 1 */
+GT_INLINE float gt_erf_f32(float x)
+{
+    const float t = x * x;
+    float p = 2.042281698e-6f;
+    p = p * t + 2.847676588e-4f;
+    p = p * t + 3.77782805e-3f;
+    p = p * t + 5.278481501e-2f;
+    p = p * t + 1.907424407e-1f;
+    p = p * t + 1.128379146f;
+    float q = 3.800514491e-5f;
+    q = q * t + 1.164778504e-3f;
+    q = q * t + 1.499388234e-2f;
+    q = q * t + 1.142404102e-1f;
+    q = q * t + 5.023738185e-1f;
+    q = q * t + 1.0f;
+    const float y = x * p / q;
+    return gt_choose_f32((fabsf(x) > 3.92f) | (fabsf(y) > 1.0f), copysignf(1.0f, x), y);
+}
+
+/* ---- logarithms ---- */
+
+/* 1 ULP, subnormals included */
+GT_INLINE float gt_log_f32(float x)
+{
+    const int tiny = x < 1.17549435e-38f;
+    /* x = m·2ᵉ with m in [√½, √2): cut the bits at those of √½ */
+    const float scaled = x * gt_choose_f32(tiny, 0x1p23f, 1.0f);
+    const int32_t i = (int32_t)(gt_bits_of_float(scaled) - 0x3f3504f3u);
+    const float e = (float)((i >> 23) - 23 * tiny);
+    const float f = gt_float_of_bits((uint32_t)(i & 0x7fffff) + 0x3f3504f3u) - 1.0f;
+    float p = 6.742572286e-2f;
+    p = p * f - 1.166939125e-1f;
+    p = p * f + 1.188655036e-1f;
+    p = p * f - 1.240660179e-1f;
+    p = p * f + 1.421993694e-1f;
+    p = p * f - 1.666794605e-1f;
+    p = p * f + 2.000209501e-1f;
+    p = p * f - 2.500001034e-1f;
+    p = p * f + 3.333331303e-1f;
+    const float square = f * f;
+    float y = p * f * square + e * GT_LN2_LOW - 0.5f * square + f + e * GT_LN2_HIGH;
+    y = gt_choose_f32(x > 0.0f, y, GT_NAN);
+    y = gt_choose_f32(x == 0.0f, -GT_INFINITY, y);
+    return gt_choose_f32(x == GT_INFINITY, x, y);
+}
+
+/* 2 ULP, also where x is small: log(u) and what rounding 1 + x to u has lost */
+GT_INLINE float gt_log1p_f32(float x)
+{
+    const float u = 1.0f + x, lost = (x - (u - 1.0f)) / u;
+    return gt_log_f32(u) + gt_choose_f32((u > 0.0f) & (u < GT_INFINITY), lost, 0.0f);
+}
+
+/* ---- trigonometry ---- */
+
+/* sin(x + quarter·π/2), 2 ULP for |x| <= 1e6; beyond, ever fewer digits are right, as the argument
+   is reduced in double and not with all of π. Always within [-1, 1]. */
+GT_INLINE float gt_sine_f32(float x, int32_t quarter)
+{
+    const double rounder = 6755399441055744.0; /* 1.5·2⁵² */
+    const double d = x, z = d * 0.63661977236758134 + rounder, n = z - rounder;
+    int64_t bits;
+    memcpy(&bits, &z, sizeof bits);
+    const int32_t q = (int32_t)bits + quarter;
+    const double high = 1.57079632673412561417, low = 6.07710050650619224932e-11; /* π/2 */
+    const float reduced = (float)(d - n * high - n * low);
+    const float r = gt_choose_f32(fabsf(reduced) > 1.0f, 0.0f, reduced), t = r * r;
+    float s = -1.951473539e-4f;
+    s = s * t + 8.332156973e-3f;
+    s = s * t - 1.666665456e-1f;
+    s = s * t * r + r;
+    float c = 2.44326688e-5f;
+    c = c * t - 1.388731212e-3f;
+    c = c * t + 4.16666456e-2f;
+    c = c * t * t - 0.5f * t + 1.0f;
+    const float y = gt_choose_f32(q & 1, c, s);
+    return gt_float_of_bits(gt_bits_of_float(y) ^ ((uint32_t)q << 30 & 0x80000000));
+}
+
+GT_INLINE float gt_sin_f32(float x) { return gt_sine_f32(x, 0); }
+GT_INLINE float gt_cos_f32(float x) { return gt_sine_f32(x, 1); }
+
+/* ---- what libm does well enough ---- */
+
+#define GT_LIBM(name, fn)                                                                         \
+    GT_INLINE float gt_##name##_f32(float x) { return fn##f(x); }                                 \
+    GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
+#define GT_LIBM_F64(name, fn)                                                                     \
+    GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
+GT_LIBM(sqrt, sqrt)
+GT_LIBM(tan, tan)
+GT_LIBM(asin, asin)
+GT_LIBM(acos, acos)
+GT_LIBM(atan, atan)
+GT_LIBM(sinh, sinh)
+GT_LIBM(cosh, cosh)
+GT_LIBM(asinh, asinh)
+GT_LIBM(acosh, acosh)
+GT_LIBM(atanh, atanh)
+GT_LIBM(lgamma, lgamma)
+GT_LIBM(round, rint) /* half to even */
+GT_LIBM(abs, fabs)
+GT_LIBM_F64(exp, exp)
+GT_LIBM_F64(expm1, expm1)
+GT_LIBM_F64(log, log)
+GT_LIBM_F64(log1p, log1p)
+GT_LIBM_F64(sin, sin)
+GT_LIBM_F64(cos, cos)
+GT_LIBM_F64(tanh, tanh)
+GT_LIBM_F64(erf, erf)
+#undef GT_LIBM
+#undef GT_LIBM_F64
+
+/* gcc vectorises rint alone of the four: the others may raise "inexact" */
+GT_INLINE float gt_floor_f32(float x)
+{
+    const float r = rintf(x);
+    return r - gt_choose_f32(r > x, 1.0f, 0.0f);
+}
+GT_INLINE float gt_ceil_f32(float x) { return -gt_floor_f32(-x); }
+GT_INLINE float gt_trunc_f32(float x) { return copysignf(gt_floor_f32(fabsf(x)), x); }
+GT_INLINE double gt_floor_f64(double x)
+{
+    const double r = rint(x);
+    return r - gt_choose_f64(r > x, 1.0, 0.0);
+}
+GT_INLINE double gt_ceil_f64(double x) { return -gt_floor_f64(-x); }
+GT_INLINE double gt_trunc_f64(double x) { return copysign(gt_floor_f64(fabs(x)), x); }
+
+GT_INLINE float gt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
+GT_INLINE double gt_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
+
+GT_INLINE double gt_sigmoid_f64(double x)
+{
+    const double e = exp(-fabs(x));
+    return (x >= 0.0 ? 1.0 : e) / (1.0 + e);
+}
+
+/* Logarithmic derivative of Γ: the asymptotic series from 10 on, reached by ψ(x) = ψ(x+1) - 1/x,
+   and reflection below 0 (DLMF 5.11.2, 5.5.2, 5.5.4). NaN at the poles, but ∓Inf at ±0. */
+GT_INLINE double gt_digamma_f64(double x)
+{
+    const double pi = 3.14159265358979323846;
+    double y = 0.0;
+    if (x == 0.0) return copysign(INFINITY, -x);
+    if (x < 0.0) {
+        const double part = x - floor(x);
+        if (part == 0.0 || x == -INFINITY) return (double)GT_NAN;
+        y = -pi / tan(pi * part);
+        x = 1.0 - x;
+    }
+    for (; x < 10.0; x += 1.0) y -= 1.0 / x;
+    const double r = 1.0 / (x * x);
+    const double tail = 1.0 / 240 - r * (1.0 / 132 - r * (691.0 / 32760 - r / 12));
+    return y + log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * tail)));
+}
+
+GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
+
+/* Winitzki's approximation, then Newton's steps on erf, or on erfc where erf is flat. */
+GT_INLINE double gt_erf_inv_f64(double x)
+{
+    const double a = 0.147, pi = 3.14159265358979323846, magnitude = fabs(x);
+    if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(INFINITY, x) : (double)GT_NAN;
+    if (x == 0.0) return x;
+    const double tail = log1p(-x * x), b = 2.0 / (pi * a) + 0.5 * tail;
+    double y = sqrt(sqrt(b * b - tail / a) - b);
+    for (int step = 0; step < 4; step++) {
+        const double error = magnitude < 0.9 ? erf(y) - magnitude : (1.0 - magnitude) - erfc(y);
+        y -= error * 0.88622692545275801365 * exp(y * y);
+    }
+    return copysign(y, x);
+}
+
+GT_INLINE float gt_erf_inv_f32(float x) { return (float)gt_erf_inv_f64(x); }
+
+/* ---- the same text for float and double ---- */
+
+#define GT_FLOATS(t, T, f)                                                                        \
+    GT_INLINE T gt_sign_##t(T x) /* zeros and NaN as they are */                                  \
+    {                                                                                             \
+        return gt_choose_##t(fabs##f(x) > 0, copysign##f(1, x), x);                               \
+    }                                                                                             \
+    /* NaN wins on either side; against a literal this is one comparison */                       \
+    GT_INLINE T gt_max_##t(T a, T b) { return !(a <= b) ? (b != b ? b : a) : b; }                 \
+    GT_INLINE T gt_min_##t(T a, T b) { return !(a >= b) ? (b != b ? b : a) : b; }                 \
+    GT_INLINE T gt_pow_##t(T a, T b) { return pow##f(a, b); }                                     \
+    GT_INLINE T gt_atan2_##t(T a, T b) { return atan2##f(a, b); }                                 \
+    GT_INLINE T gt_rem_##t(T a, T b) { return fmod##f(a, b); } /* the dividend's sign */          \
+    GT_INLINE T gt_mod_##t(T a, T b) /* the divisor's sign */                                     \
+    {                                                                                             \
+        const T r = fmod##f(a, b);                                                                \
+        if (r == 0) return copysign##f(0, b);                                                     \
+        return (r < 0) != (b < 0) ? r + b : r;                                                    \
+    }                                                                                             \
+    GT_INLINE int gt_is_nan_##t(T x) { return x != x; }                                           \
+    GT_INLINE int gt_is_inf_##t(T x) { return fabs##f(x) == (T)GT_INFINITY; }                     \
+    GT_INLINE int gt_is_finite_##t(T x) { return fabs##f(x) < (T)GT_INFINITY; }
+GT_FLOATS(f32, float, f)
+GT_FLOATS(f64, double, )
+#undef GT_FLOATS
+
+/* ---- whole numbers: defined for every operand, overflow wraps around ---- */
+
+/* W is an unsigned type at least as wide as int, so that nothing is promoted to a signed one. */
+#define GT_INTEGERS(t, T, W)                                                                      \
+    GT_INLINE T gt_add_##t(T a, T b) { return (T)((W)a + (W)b); }                                 \
+    GT_INLINE T gt_sub_##t(T a, T b) { return (T)((W)a - (W)b); }                                 \
+    GT_INLINE T gt_mul_##t(T a, T b) { return (T)((W)a * (W)b); }                                 \
+    GT_INLINE T gt_neg_##t(T a) { return (T)((W)0 - (W)a); }                                      \
+    GT_INLINE T gt_max_##t(T a, T b) { return a > b ? a : b; }                                    \
+    GT_INLINE T gt_min_##t(T a, T b) { return a < b ? a : b; }                                    \
+    /* a shift by the width or more, or by a negative count, leaves 0 or the sign */              \
+    GT_INLINE T gt_shift_left_##t(T a, T b)                                                       \
+    {                                                                                             \
+        const W bits = sizeof(T) * 8;                                                             \
+        return (W)b < bits ? (T)((W)a << ((W)b & (bits - 1))) : (T)0;                             \
+    }                                                                                             \
+    GT_INLINE T gt_power_##t(T a, T b)                                                            \
+    {                                                                                             \
+        W y = 1, square = (W)a;                                                                   \
+        for (W e = (W)b; e != 0; e >>= 1, square *= square) y *= e & 1 ? square : 1;              \
+        return (T)y;                                                                              \
+    }
+
+/* Division by 0 gives 0, remainders of it too; the smallest number by -1 wraps around. */
+#define GT_SIGNED(t, T, W)                                                                        \
+    GT_INTEGERS(t, T, W)                                                                          \
+    GT_INLINE T gt_abs_##t(T a) { return a < 0 ? gt_neg_##t(a) : a; }                             \
+    GT_INLINE T gt_sign_##t(T a) { return (T)((a > 0) - (a < 0)); }                               \
+    GT_INLINE T gt_shift_right_##t(T a, T b)                                                      \
+    {                                                                                             \
+        const W bits = sizeof(T) * 8;                                                             \
+        return (T)(a >> ((W)b < bits ? (W)b : bits - 1));                                         \
+    }                                                                                             \
+    GT_INLINE T gt_div_##t(T a, T b)                                                              \
+    {                                                                                             \
+        return b == 0 ? (T)0 : b == -1 ? gt_neg_##t(a) : (T)(a / b);                              \
+    }                                                                                             \
+    GT_INLINE T gt_rem_##t(T a, T b) { return b == 0 || b == -1 ? (T)0 : (T)(a % b); }            \
+    GT_INLINE T gt_mod_##t(T a, T b)                                                              \
+    {                                                                                             \
+        const T r = gt_rem_##t(a, b);                                                             \
+        return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;                                     \
+    }                                                                                             \
+    GT_INLINE T gt_pow_##t(T a, T b) /* a⁻ⁿ is 0, but for a = ±1 */                               \
+    {                                                                                             \
+        if (b >= 0) return gt_power_##t(a, b);                                                    \
+        return a == 1 ? (T)1 : a == -1 ? (T)(b & 1 ? -1 : 1) : (T)0;                              \
+    }
+
+#define GT_UNSIGNED(t, T, W)                                                                      \
+    GT_INTEGERS(t, T, W)                                                                          \
+    GT_INLINE T gt_abs_##t(T a) { return a; }                                                     \
+    GT_INLINE T gt_sign_##t(T a) { return a != 0; }                                               \
+    GT_INLINE T gt_shift_right_##t(T a, T b)                                                      \
+    {                                                                                             \
+        const W bits = sizeof(T) * 8;                                                             \
+        return (W)b < bits ? (T)(a >> ((W)b & (bits - 1))) : (T)0;                                \
+    }                                                                                             \
+    GT_INLINE T gt_div_##t(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); }                       \
+    GT_INLINE T gt_rem_##t(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); }                       \
+    GT_INLINE T gt_mod_##t(T a, T b) { return gt_rem_##t(a, b); }                                 \
+    GT_INLINE T gt_pow_##t(T a, T b) { return gt_power_##t(a, b); }
+
+GT_SIGNED(i8, int8_t, uint32_t)
+GT_SIGNED(i16, int16_t, uint32_t)
+GT_SIGNED(i32, int32_t, uint32_t)
+GT_SIGNED(i64, int64_t, uint64_t)
+GT_UNSIGNED(u8, uint8_t, uint32_t)
+GT_UNSIGNED(u16, uint16_t, uint32_t)
+GT_UNSIGNED(u32, uint32_t, uint32_t)
+GT_UNSIGNED(u64, uint64_t, uint64_t)
+#undef GT_SIGNED
+#undef GT_UNSIGNED
+#undef GT_INTEGERS
+
+GT_INLINE uint8_t gt_max_bool(uint8_t a, uint8_t b) { return a | b; }
+GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
+
+/* ---- floats to whole numbers: towards zero, clamped to the range, NaN to 0 ---- */
+
+/* `top` is the largest F that the type holds */
+#define GT_CLAMP(f, F, x, smallest, top)                                                          \
+    F y = gt_choose_##f(x == x, x, (F)0);                                                         \
+    y = gt_choose_##f(y < (F)(smallest), (F)(smallest), y);                                       \
+    y = gt_choose_##f(y > (F)(top), (F)(top), y);
+/* types that F holds exactly; conversion by way of int32_t is what vectorises */
+#define GT_CAST_NARROW(f, F, t, T, smallest, largest)                                             \
+    GT_INLINE T gt_cast_##f##_##t(F x)                                                            \
+    {                                                                                             \
+        GT_CLAMP(f, F, x, smallest, largest)                                                      \
+        return (T)(int32_t)y;                                                                     \
+    }
+/* `above` is the type's largest value + 1, exact in F */
+#define GT_CAST(f, F, t, T, smallest, largest, top, above)                                        \
+    GT_INLINE T gt_cast_##f##_##t(F x)                                                            \
+    {                                                                                             \
+        GT_CLAMP(f, F, x, smallest, top)                                                          \
+        const T mask = (T)-(T)(x >= (F)(above));                                                  \
+        return (T)(((T)y & ~mask) | ((T)(largest)&mask));                                         \
+    }
+#define GT_CASTS_NARROW(f, F)                                                                     \
+    GT_CAST_NARROW(f, F, i8, int8_t, INT8_MIN, INT8_MAX)                                          \
+    GT_CAST_NARROW(f, F, i16, int16_t, INT16_MIN, INT16_MAX)                                      \
+    GT_CAST_NARROW(f, F, u8, uint8_t, 0, UINT8_MAX)                                               \
+    GT_CAST_NARROW(f, F, u16, uint16_t, 0, UINT16_MAX)                                            \
+    GT_INLINE uint8_t gt_cast_##f##_bool(F x) { return x != 0; }
+GT_CASTS_NARROW(f32, float)
+GT_CASTS_NARROW(f64, double)
+GT_CAST(f32, float, i32, int32_t, INT32_MIN, INT32_MAX, 0x1.fffffep30, 0x1p31)
+GT_CAST(f32, float, u32, uint32_t, 0, UINT32_MAX, 0x1.fffffep31, 0x1p32)
+GT_CAST(f32, float, i64, int64_t, INT64_MIN, INT64_MAX, 0x1.fffffep62, 0x1p63)
+GT_CAST(f32, float, u64, uint64_t, 0, UINT64_MAX, 0x1.fffffep63, 0x1p64)
+GT_CAST(f64, double, i32, int32_t, INT32_MIN, INT32_MAX, INT32_MAX, 0x1p31)
+GT_CAST(f64, double, u32, uint32_t, 0, UINT32_MAX, UINT32_MAX, 0x1p32)
+GT_CAST(f64, double, i64, int64_t, INT64_MIN, INT64_MAX, 0x1.fffffffffffffp62, 0x1p63)
+GT_CAST(f64, double, u64, uint64_t, 0, UINT64_MAX, 0x1.fffffffffffffp63, 0x1p64)
+#undef GT_CAST
+#undef GT_CAST_NARROW
+#undef GT_CASTS_NARROW
+#undef GT_CLAMP
+
+#endif

@@ -1,0 +1,333 @@
+"""vmath.h against numpy and libm in double precision: units in the last place, and the edges."""
+
+import ctypes
+import math
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness import KERNELS, WIDTHS, Array, compile_c, width
+
+FLAGS = ["-fno-math-errno"]
+UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
+         "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
+         "digamma", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
+OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid"]
+BINARY = ["max", "min", "pow", "atan2", "rem", "mod"]
+TESTS = ["is_nan", "is_inf", "is_finite"]
+INTEGER = ["add", "sub", "mul", "div", "rem", "mod", "pow", "max", "min", "shift_left",
+           "shift_right"]
+FLOATS = {"f32": ("float", np.float32), "f64": ("double", np.float64)}
+INTEGERS = {f"{kind}{bits}": (f"{'u' * (kind == 'u')}int{bits}_t",
+                              np.dtype(f"{'u' * (kind == 'u')}int{bits}").type)
+            for kind in "iu" for bits in (8, 16, 32, 64)}
+
+
+def _loop(name: str, source: str, result: str, arity: int) -> str:
+    arguments = ", ".join(f"x{i}[i]" for i in range(arity))
+    parameters = ", ".join(f"const {source} *restrict x{i}" for i in range(arity))
+    head = f"void all_{name}({parameters}, {result} *restrict y, int64_t n)"
+    return (f"{head};\n{head}\n{{\n"
+            f"    for (int64_t i = 0; i < n; i++) y[i] = gt_{name}({arguments});\n}}\n")
+
+
+def _source() -> str:
+    text = '#include "vmath.h"\n'
+    for t, (c, _) in FLOATS.items():
+        text += "".join(_loop(f"{f}_{t}", c, c, 1) for f in UNARY)
+        text += "".join(_loop(f"{f}_{t}", c, c, 2) for f in BINARY)
+        text += "".join(_loop(f"{f}_{t}", c, "uint8_t", 1) for f in TESTS)
+        text += "".join(_loop(f"cast_{t}_{i}", c, to, 1) for i, (to, _) in INTEGERS.items())
+        text += _loop(f"cast_{t}_bool", c, "uint8_t", 1)
+    for t, (c, _) in INTEGERS.items():
+        text += "".join(_loop(f"{f}_{t}", c, c, 2) for f in INTEGER)
+        text += "".join(_loop(f"{f}_{t}", c, c, 1) for f in ("abs", "sign", "neg"))
+    for half in ("f16", "bf16"):
+        text += _loop(f"f32_to_{half}", "float", "uint16_t", 1)
+        text += _loop(f"{half}_to_f32", "uint16_t", "float", 1)
+    return text
+
+
+class Library:
+    """The compiled header: `library(name, result, *arrays)` applies gt_NAME to every element."""
+
+    def __init__(self, where: Path, flags: list[str], cc: str = "gcc") -> None:
+        self.loaded = compile_c(_source(), where, [*FLAGS, *flags], cc)
+
+    def __call__(self, name: str, result: type, *arrays: Array) -> Array:
+        arrays = tuple(np.ascontiguousarray(a) for a in np.broadcast_arrays(*arrays))
+        y = np.empty(arrays[0].shape, result)
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*arrays, y)]
+        getattr(self.loaded, f"all_{name}")(*pointers, ctypes.c_int64(y.size))
+        return y
+
+
+@pytest.fixture(scope="module", params=WIDTHS.values(), ids=WIDTHS)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return Library(tmp_path_factory.mktemp("vmath"), request.param)
+
+
+def _sigmoid(x: Array) -> Array:
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e)
+
+
+ORACLE = {"erf": np.vectorize(math.erf, otypes=[float]), "sigmoid": _sigmoid, "asin": np.arcsin,
+          "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+          "atanh": np.arctanh, "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
+          "lgamma": np.vectorize(math.lgamma, otypes=[float])}
+
+
+def oracle(name: str, x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return ORACLE.get(name, getattr(np, name, None))(x.astype(np.float64))
+
+
+def spread(smallest: float, largest: float, n: int = 20000) -> Array:
+    """Both signs, evenly over the orders of magnitude."""
+    x = np.geomspace(smallest, largest, n)
+    return np.concatenate([-x, x])
+
+
+# function, largest error in ULP, arguments
+ACCURACY = [
+    ("exp", 1.5, np.concatenate([np.linspace(-87.3, 88.72, 100000), spread(1e-30, 80)])),
+    ("expm1", 2, np.concatenate([np.linspace(-20, 88.72, 100000), spread(1e-30, 80)])),
+    ("log", 1.5, np.concatenate([spread(1e-44, 3e38)[20000:], np.linspace(0.3, 3, 100000)])),
+    ("log1p", 2, np.concatenate([spread(1e-30, 0.99), np.geomspace(1e-30, 3e38, 50000)])),
+    ("sin", 2, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
+    ("cos", 2, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
+    ("tanh", 5.5, np.concatenate([np.linspace(-10, 10, 100000), spread(1e-30, 100)])),
+    ("erf", 7, np.concatenate([np.linspace(-4.5, 4.5, 50000), spread(1e-30, 100)])),
+    ("sigmoid", 3, np.concatenate([np.linspace(-87, 40, 100000), spread(1e-30, 80)])),
+    ("sqrt", 0.6, np.geomspace(1e-37, 3e38, 20000)),
+    ("rsqrt", 1.6, np.geomspace(1e-37, 3e38, 20000)),
+    ("tan", 1.5, np.linspace(-100, 100, 5000)),
+    ("asin", 1.5, np.linspace(-1, 1, 5000)),
+    ("acos", 1.5, np.linspace(-1, 1, 5000)),
+    ("atan", 1.5, spread(1e-10, 1e10)),
+    ("sinh", 3, spread(1e-10, 80)),
+    ("cosh", 3, spread(1e-10, 80)),
+    ("asinh", 3, spread(1e-10, 1e30)),
+    ("acosh", 3, np.geomspace(1, 1e30, 5000)),
+    ("atanh", 3, spread(1e-10, 0.9999)),
+    ("lgamma", 8, np.geomspace(3, 1e10, 5000)),
+    *((f, 0, np.concatenate([np.linspace(-9, 9, 145), spread(1e-30, 1e30)]))
+      for f in ("floor", "ceil", "round", "trunc", "sign", "abs")),
+]
+
+
+@pytest.mark.parametrize(("name", "ulp", "x"), ACCURACY, ids=[a[0] for a in ACCURACY])
+def test_f32_accuracy(library: Library, name: str, ulp: float, x: Array) -> None:
+    x = x.astype(np.float32)
+    exact, y = oracle(name, x), library(f"{name}_f32", np.float32, x)
+    normal = (np.abs(exact) >= np.finfo(np.float32).tiny) | (exact == 0)
+    unit = np.spacing(np.abs(exact.astype(np.float32))).astype(np.float64)
+    error = np.where(normal, np.abs(y - exact) / unit, 0)
+    worst = int(np.argmax(error))
+    assert error[worst] <= ulp, f"{name}({x[worst]!r}) = {y[worst]!r}, exactly {exact[worst]!r}"
+
+
+@pytest.mark.parametrize("name", sorted({a[0] for a in ACCURACY}))
+def test_f64_accuracy(library: Library, name: str) -> None:
+    x = next(a[2] for a in ACCURACY if a[0] == name)
+    np.testing.assert_allclose(library(f"{name}_f64", np.float64, x), oracle(name, x), rtol=1e-13,
+                               atol=0)
+
+
+SPECIAL = np.array([np.inf, -np.inf, np.nan, -np.nan, 0.0, -0.0, 1, -1, 1e-45, -1e-45, 2, 0.5,
+                    88.73, -104, -200, 3e38, -3e38, 1e30], np.float32)
+
+
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("digamma", "erf_inv", "lgamma")])
+def test_special_values(library: Library, name: str) -> None:
+    x = SPECIAL if name not in ("sin", "cos", "tan") else SPECIAL[np.abs(SPECIAL) != 1e30]
+    if name in ("sin", "cos", "tan"):
+        x = x[~((np.abs(x) > 1e6) & np.isfinite(x))]
+    expected = oracle(name, x)
+    with np.errstate(over="ignore"):
+        rounded = expected.astype(np.float32)
+    np.testing.assert_allclose(library(f"{name}_f32", np.float32, x), rounded, rtol=1e-6,
+                               atol=1e-37)
+    np.testing.assert_allclose(library(f"{name}_f64", np.float64, x.astype(np.float64)), expected,
+                               rtol=1e-13)
+
+
+def test_every_nan_stays_nan(library: Library) -> None:
+    payloads = np.array([0x7f800001, 0x7fc00001, 0xffc00123, 0x7fffffff, 0xffffffff], np.uint32)
+    for name in OWN:
+        assert np.isnan(library(f"{name}_f32", np.float32, payloads.view(np.float32))).all(), name
+
+
+def test_bounded_functions_stay_within_their_bounds(library: Library) -> None:
+    x = np.concatenate([np.linspace(-20, 20, 400000), spread(1, 3e38)]).astype(np.float32)
+    for name in ("tanh", "erf", "sin", "cos", "sigmoid"):
+        y = library(f"{name}_f32", np.float32, x)
+        assert (np.abs(y) <= 1).all(), name
+
+
+def test_digamma_and_erf_inv(library: Library) -> None:
+    # ψ(1) = -γ, ψ(½) = -γ - 2·ln 2, ψ(10), ψ(-½) = ψ(½) + 2, ψ(1e6)
+    gamma = 0.57721566490153286061
+    x = np.array([1, 0.5, 10, -0.5, 1e6])
+    psi = [-gamma, -gamma - 2 * math.log(2), 2.25175258906672110765,
+           -gamma - 2 * math.log(2) + 2, 13.815510057964190784]
+    np.testing.assert_allclose(library("digamma_f64", np.float64, x), psi, rtol=1e-13)
+    np.testing.assert_allclose(library("digamma_f32", np.float32, x.astype(np.float32)), psi,
+                               rtol=1e-6)
+    edges = library("digamma_f64", np.float64, np.array([0.0, -0.0, -1, np.inf, -np.inf, np.nan]))
+    np.testing.assert_array_equal(edges, [-np.inf, np.inf, np.nan, np.inf, np.nan, np.nan])
+    y = np.concatenate([spread(1e-8, 5, 500), [0.0]])
+    x = oracle("erf", y)
+    # where erf is flat its inverse magnifies the rounding of x
+    slack = 1e-15 / np.maximum(np.exp(-y * y), 1e-300)
+    back = library("erf_inv_f64", np.float64, x)
+    assert (np.abs(back - y) <= 1e-14 * np.abs(y) + slack).all()
+    edges = library("erf_inv_f32", np.float32, np.array([1, -1, 2, np.nan, 0], np.float32))
+    np.testing.assert_array_equal(edges, np.array([np.inf, -np.inf, np.nan, np.nan, 0]))
+
+
+def _pairs() -> tuple[Array, Array]:
+    values = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1, -1, 2, -3, 0.5, 5.5, -5.5, 1e30])
+    a, b = np.meshgrid(values, values)
+    return a.ravel(), b.ravel()
+
+
+@pytest.mark.parametrize("t", FLOATS)
+@pytest.mark.parametrize(("name", "f"), [
+    ("max", np.maximum), ("min", np.minimum), ("pow", np.power), ("atan2", np.arctan2),
+    ("rem", np.fmod), ("mod", np.mod)])
+def test_binary_floats(library: Library, t: str, name: str, f: np.ufunc) -> None:
+    dtype = FLOATS[t][1]
+    a, b = (v.astype(dtype) for v in _pairs())
+    with np.errstate(all="ignore"):
+        expected = f(a, b)
+    np.testing.assert_allclose(library(f"{name}_{t}", dtype, a, b), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("t", FLOATS)
+def test_classification(library: Library, t: str) -> None:
+    x = SPECIAL.astype(FLOATS[t][1])
+    for name, f in zip(TESTS, (np.isnan, np.isinf, np.isfinite), strict=True):
+        np.testing.assert_array_equal(library(f"{name}_{t}", np.uint8, x), f(x))
+
+
+def _exact(name: str, a: int, b: int, info: np.iinfo) -> int:
+    """The documented meaning, in whole numbers without bounds; the result is wrapped after."""
+    bits = info.bits
+    beyond = b < 0 or b >= bits
+    quotient = 0 if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+    match name:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "div":
+            return quotient
+        case "rem":
+            return 0 if b == 0 else a - quotient * b
+        case "mod":
+            return 0 if b == 0 else a % b
+        case "pow":
+            return pow(a, b, 1 << 64) if b >= 0 else {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
+        case "max":
+            return max(a, b)
+        case "min":
+            return min(a, b)
+        case "shift_left":
+            return 0 if beyond else a << b
+        case "shift_right":
+            return (-1 if a < 0 else 0) if beyond else a >> b
+    raise AssertionError(name)
+
+
+def _wrap(value: int, info: np.iinfo) -> int:
+    value %= 1 << info.bits
+    return value - (1 << info.bits) if value > info.max else value
+
+
+@pytest.mark.parametrize("t", INTEGERS)
+def test_integers(library: Library, t: str) -> None:
+    dtype = INTEGERS[t][1]
+    info = np.iinfo(dtype)
+    edges = {0, 1, 2, 3, 5, 7, info.bits - 1, info.bits, 100, info.min, info.min + 1, info.max,
+             info.max - 1, *((-1, -2, -3, -7, -8) if info.min else ())}
+    values = sorted(edges)
+    a, b = (v.ravel() for v in np.meshgrid(np.array(values, dtype), np.array(values, dtype)))
+    for name in INTEGER:
+        expected = [_wrap(_exact(name, int(x), int(y), info), info)
+                    for x, y in zip(a, b, strict=True)]
+        np.testing.assert_array_equal(library(f"{name}_{t}", dtype, a, b),
+                                      np.array(expected, dtype), err_msg=name)
+    x = np.array(values, dtype)
+    for name, f in (("abs", abs), ("neg", lambda v: -v), ("sign", lambda v: (v > 0) - (v < 0))):
+        expected = [_wrap(f(int(v)), info) for v in x]
+        np.testing.assert_array_equal(library(f"{name}_{t}", dtype, x), np.array(expected, dtype))
+
+
+@pytest.mark.parametrize("to", [*INTEGERS, "bool"])
+@pytest.mark.parametrize("t", FLOATS)
+def test_casts_truncate_and_clamp(library: Library, t: str, to: str) -> None:
+    source = FLOATS[t][1]
+    powers = [sign * 2.0 ** e for e in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1)]
+    x = np.array([0, -0.0, 0.9, -0.9, 1.5, -1.5, 127.9, 255.9, 1e30, -1e30, np.inf, -np.inf, np.nan,
+                  *powers], source)
+    x = np.concatenate([x, np.nextafter(x, source(0)), np.nextafter(x, source(np.inf))])
+    if to == "bool":
+        return np.testing.assert_array_equal(library(f"cast_{t}_bool", np.uint8, x), x != 0)
+    dtype = INTEGERS[to][1]
+    info = np.iinfo(dtype)
+    expected = [0 if np.isnan(v) else info.max if v > info.max else info.min if v < info.min
+                else int(v) for v in map(float, x)]
+    expected = [min(max(v, info.min), info.max) for v in expected]
+    np.testing.assert_array_equal(library(f"cast_{t}_{to}", dtype, x), np.array(expected, dtype))
+
+
+def test_half_conversions(library: Library) -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    wide = library("f16_to_f32", np.float32, halves)
+    np.testing.assert_array_equal(wide, halves.view(np.float16).astype(np.float32))
+    # every half, every midpoint between two halves, and their neighbours
+    finite = np.unique(wide[np.isfinite(wide)])
+    middle = ((finite[1:].astype(np.float64) + finite[:-1]) / 2).astype(np.float32)
+    x = np.concatenate([finite, middle, np.nextafter(middle, np.float32(0)),
+                        np.nextafter(middle, np.float32(np.inf)), SPECIAL,
+                        np.array([65519.996, 65520, 1e-8, 2.9e-8, 3.1e-8], np.float32)])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(library("f32_to_f16", np.uint16, x).view(np.float16),
+                                      x.astype(np.float16))
+    np.testing.assert_array_equal(library("bf16_to_f32", np.float32, halves).view(np.uint32),
+                                  halves.astype(np.uint32) << 16)
+    bits = x.view(np.uint32).astype(np.uint64)
+    expected = ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    number = ~np.isnan(x)
+    narrow = library("f32_to_bf16", np.uint16, x)
+    np.testing.assert_array_equal(narrow[number], expected[number])
+    back = library("bf16_to_f32", np.float32, library("f32_to_bf16", np.uint16, np.array(
+        [0x7f800001, 0x7fffffff, 0xffffffff], np.uint32).view(np.float32)))
+    assert np.isnan(back).all()
+
+
+@width
+def test_clang(tmp_path: Path, flags: list[str]) -> None:
+    clang = Library(tmp_path, flags, "clang")
+    for name, ulp, x in ACCURACY[:9]:
+        test_f32_accuracy(clang, name, ulp, x)
+    test_half_conversions(clang)
+
+
+@pytest.mark.parametrize("level", [level for level in WIDTHS if level in ("native", "x86-64-v3")])
+def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
+    """A loop that is not vectorised is ten times slower, which no other test would notice."""
+    loops = [_loop(f"{f}_f32", "float", "float", 1) for f in [*OWN, "sqrt", "rsqrt", "sign"]]
+    loops += [_loop(f"{f}_f32", "float", "float", 2) for f in ("max", "min")]
+    for loop in loops:
+        (tmp_path / "one.c").write_text('#include "vmath.h"\n' + loop)
+        done = subprocess.run(
+            ["gcc", "-std=gnu11", "-O3", *WIDTHS[level], *FLAGS, "-I", str(KERNELS),
+             "-fopt-info-vec", "-c", "one.c", "-o", "one.o"], cwd=tmp_path, capture_output=True,
+            text=True)
+        assert "loop vectorized" in done.stderr, loop
