@@ -102,6 +102,7 @@ def like(x: Any, op: Op, **attrs: Any) -> Any:
 
 def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
+    operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
     with np.errstate(all="ignore"):
         if op.eval is not None:
             out = op.eval(*operands, **attrs)
