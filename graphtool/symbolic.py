@@ -456,6 +456,29 @@ def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
     return total
 
 
+def coefficient(d: Dim, name: str) -> Dim | None:
+    """c where d = c·name + terms without it; None where the symbol occurs in any other way."""
+    total: dict[Monomial, int] = {}
+    for mono, coeff in _terms(d):
+        rest: list[tuple[Atom, int]] = []
+        found = False
+        for atom, power in mono:
+            if isinstance(atom, Symbol):
+                if atom.name != name:
+                    rest.append((atom, power))
+                elif power == 1:
+                    found = True
+                else:
+                    return None
+            elif name in (s.name for s in symbols(_poly({((atom, 1),): 1}))):
+                return None
+            else:
+                rest.append((atom, power))
+        if found:
+            total[tuple(rest)] = total.get(tuple(rest), 0) + coeff
+    return _poly(total)
+
+
 def product(dims: Iterable[Dim]) -> Dim:
     total: Dim = 1
     for d in dims:

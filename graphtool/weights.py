@@ -56,29 +56,43 @@ def weight(array: Array) -> Weight:
     return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), view)
 
 
-def save(weights: Iterable[Weight], file: BinaryIO) -> None:
-    """Write the weights, each digest once, sorted by digest, as a safetensors file."""
+def layout(weights: Iterable[Weight]) -> tuple[dict[str, int], int]:
+    """Where each digest's bytes start, counted from the end of the header, and their total."""
     unique = {w.digest: w for w in weights}
-    header: dict[str, Any] = {"__metadata__": {"format": "graphtool/weights"}}
-    offset = 0
+    at: dict[str, int] = {}
+    total = 0
     for digest in sorted(unique):
+        at[digest] = total
+        total += -(-unique[digest].nbytes // ALIGN) * ALIGN
+    return at, total
+
+
+def save(weights: Iterable[Weight], file: BinaryIO) -> int:
+    """Write the weights, each digest once, sorted by digest, as safetensors.
+
+    Returns where the data start: `layout` counts from there.
+    """
+    unique = {w.digest: w for w in weights}
+    starts, _ = layout(unique.values())
+    header: dict[str, Any] = {"__metadata__": {"format": "graphtool/weights"}}
+    for digest, start in starts.items():
         w = unique[digest]
+        end, padded = start + w.nbytes, start + -(-w.nbytes // ALIGN) * ALIGN
         header[digest] = {"dtype": _NAMES.get(w.dtype.name, "U8"), "shape": list(w.shape),
-                          "data_offsets": [offset, offset + w.nbytes]}
+                          "data_offsets": [start, end]}
         if w.dtype.name not in _NAMES:
             header["__metadata__"][digest] = w.dtype.name
-        offset += -(-w.nbytes // ALIGN) * ALIGN
-        if offset > header[digest]["data_offsets"][1]:  # the format wants no holes
-            header[f"pad:{digest}"] = {
-                "dtype": "U8", "shape": [offset - header[digest]["data_offsets"][1]],
-                "data_offsets": [header[digest]["data_offsets"][1], offset]}
+        if padded > end:  # the format wants no holes
+            header[f"pad:{digest}"] = {"dtype": "U8", "shape": [padded - end],
+                                       "data_offsets": [end, padded]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % ALIGN)
     file.write(struct.pack("<Q", len(text)) + text)
-    for digest in sorted(unique):
+    for digest in starts:
         data = unique[digest].source
         file.write(memoryview(data.reshape(-1).view(np.uint8)) if data.size else b"")
         file.write(b"\0" * (-data.nbytes % ALIGN))
+    return len(text) + 8
 
 
 def load(path: Path) -> Mapping[str, Weight]:

@@ -123,12 +123,16 @@ def save(module: Module, path: Path) -> None:
 
 def collect_weights(graph: Graph) -> list[Weight]:
     """The constants, regions included, that are too large to stand inline."""
-    found = [n.attrs["data"] for n in graph.nodes
-             if n.op.name == "constant" and n.attrs["data"].source.size > INLINE]
+    return [w for w in collect_all(graph) if w.source.size > INLINE]
+
+
+def collect_all(graph: Graph) -> list[Weight]:
+    """Every constant of the graph and its regions."""
+    found = [n.attrs["data"] for n in graph.nodes if n.op.name == "constant"]
     for node in graph.nodes:
         for a in node.attrs.values():
             if isinstance(a, Graph):
-                found += collect_weights(a)
+                found += collect_all(a)
     return found
 
 

@@ -105,31 +105,33 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hook:
-    """A function that a template calls back: its scalar parameters and its body."""
+    """A function that a template calls back on a finished row: float acc[count] at `indices`.
+
+    `{KERNEL}_NAME` in C; the body loads from the buffer `acc` and stores where the row belongs.
+    """
 
     name: str
-    params: tuple[str, ...]  # C declarations such as "int64_t m"
+    indices: tuple[Symbol, ...]  # int64_t parameters, the last one is followed by `count`
     body: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A kernel header with its macros; `hooks` are emitted before it."""
+    """A kernel header with its macros; an index polynomial among them is printed as C.
+
+    `{KERNEL}` in a macro is the kernel's own name. A pointer (macro, buffer, offset) is defined
+    as `(buffer + offset)`. Hooks are emitted before the header.
+    """
 
     header: str
-    macros: tuple[tuple[str, str], ...]
+    macros: tuple[tuple[str, str | Dim], ...]
+    pointers: tuple[tuple[str, str, Dim], ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
     hooks: tuple[Hook, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A C function of the prelude, for its effect (`memset` of a halo)."""
-
-    fn: str
-    args: tuple[str, ...]
-
-
-Stmt = Union[For, Let, Accumulate, Store, If, Template, Call]
+Stmt = Union[For, Let, Accumulate, Store, If, Template]
 
 # ---- programs ----
 
@@ -148,23 +150,37 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
-    """One C function: every thread runs it on its share. `serial`: thread 0 alone."""
+class Param:
+    """A pointer parameter of a kernel; its Loads and Stores name it."""
 
     name: str
+    dtype: DType
+    const: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One C function that every thread runs on its share; `serial`: thread 0 alone runs it.
+
+    Equal kernels are one: two layers of the same shape differ only in the buffers they are given.
+    """
+
+    name: str
+    params: tuple[Param, ...]
     body: tuple[Stmt, ...]
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
     serial: bool = False
-    label: str = ""  # which graph nodes it came from
-    flops: Dim = 0
-    bytes: Dim = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
+    """Call a kernel on buffers; `barrier`: then wait until all threads are done."""
+
     kernel: str
-    barrier: bool = True  # wait for all threads behind it
+    args: tuple[str, ...]
+    label: str = ""  # the graph nodes that it computes
+    where: str = ""
+    flops: Dim = 0
+    barrier: bool = True
 
 
 Step = Run
@@ -191,6 +207,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     steps: tuple[Step, ...]
     arena: Dim = 0  # bytes
+    threads: int = 1  # the most that a run may use
     donations: tuple[tuple[int, int], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)

@@ -1,1 +1,188 @@
-"""(to come)"""
+"""Target ops: what the kernels in kernels/*.h compute, on weights packed for them.
+
+They evaluate like any op, so a graph can be run at every stage before lowering. `nr` is the width
+of a packed panel; panels are padded with zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.symbolic import ceildiv, maximum, minimum
+
+TEMPLATE = frozenset({"template"})
+
+# ---- pack: [..., K, N] → [..., ⌈N/nr⌉, K, nr] ---------------------------------------------------
+
+
+def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank >= 2, f"rank 2 at least, got {b}")
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), k, nr))
+
+
+def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+    b = np.swapaxes(b, -1, -2) if transpose else b
+    k, n = b.shape[-2:]
+    panels = -(-n // nr)
+    wide = np.zeros((*b.shape[:-2], k, panels * nr), b.dtype)
+    wide[..., :n] = b
+    split = wide.reshape(*b.shape[:-2], k, panels, nr)
+    return np.ascontiguousarray(np.moveaxis(split, -3, -2))
+
+
+def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+    shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+    n = b.shape[-2 if transpose else -1]
+    zero = const(0.0 if b.dtype.is_float else 0, b.dtype)
+
+    def at(idx: Any) -> Any:
+        *lead, panel, k, lane = idx
+        column = panel * nr + lane
+        safe = maximum(minimum(column, n - 1), 0)
+        read = b.at((*lead, safe, k) if transpose else (*lead, k, safe))
+        if isinstance(n, int) and n % nr == 0:
+            return read
+        return apply("select", apply("lt", index(column), index(n), dtype=dtypes.bool_), read,
+                     zero, dtype=b.dtype)
+    return Pull(b.dtype, shape, at)
+
+
+register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
+            doc="the right-hand side of a product in panels of nr columns"))
+
+
+# ---- matmul_packed -----------------------------------------------------------------------------
+
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
+    need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
+    need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
+    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")  # type: ignore[arg-type]
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(a.dtype, (*lead, a.shape[-2], n))
+
+
+def unpack(b: Array, n: int) -> Array:
+    """[..., P, K, nr] → [..., K, n]"""
+    wide = np.moveaxis(b, -3, -2)
+    return wide.reshape(*wide.shape[:-2], -1)[..., :n]
+
+
+register(Op("matmul_packed", _matmul_infer,
+            lambda a, b, *, n: np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype),
+            traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
+
+
+# ---- pack_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr] ---------------------------------
+
+def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1) -> TensorType:
+    o, c, kh, kw = w.shape
+    return TensorType(w.dtype, (groups, ceildiv(o // groups, nr), kh, kw * c, nr))
+
+
+def _pack_conv_eval(w: Array, *, nr: int, groups: int) -> Array:
+    o, c, kh, kw = w.shape
+    og = o // groups
+    panels = -(-og // nr)
+    wide = np.zeros((groups, panels * nr, c, kh, kw), w.dtype)
+    wide[:, :og] = w.reshape(groups, og, c, kh, kw)
+    split = wide.reshape(groups, panels, nr, c, kh, kw).transpose(0, 1, 4, 5, 3, 2)
+    return np.ascontiguousarray(split).reshape(groups, panels, kh, kw * c, nr)
+
+
+register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, category="memory",
+            doc="convolution weights in panels of nr output channels"))
+
+
+def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> TensorType:
+    need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
+    groups, depth = w.shape[0], w.shape[3]
+    need(depth * groups == window[1] * x.shape[3], f"{w} does not fit {x}")
+    return TensorType(x.dtype, (x.shape[0], *_space(x, window, strides, dilation), channels))
+
+
+def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
+    return tuple((d - (k - 1) * r - 1) // s + 1
+                 for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
+
+
+def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
+               dilation: Any) -> Array:
+    groups, panels, kh, depth, nr = w.shape
+    kw = window[1]
+    og = channels // groups
+    plain = w.reshape(groups, panels, kh, kw, depth // kw, nr).transpose(0, 1, 5, 4, 2, 3)
+    plain = plain.reshape(groups, panels * nr, depth // kw, kh, kw)[:, :og]
+    return OPS["conv"](x, np.ascontiguousarray(plain.reshape(channels, depth // kw, kh, kw)),
+                       strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
+
+
+register(Op("conv_packed", _conv_infer, _conv_eval, traits=TEMPLATE | {"contraction"},
+            doc="2-d convolution, channels last, of an input whose padding is in it"))
+
+
+# ---- depthwise: w [KH, KW, C] -------------------------------------------------------------------
+
+def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
+                     dilation: tuple[int, int] = (1, 1)) -> TensorType:
+    need(x.rank == 4 and w.rank == 3 and x.shape[3] == w.shape[2], f"depthwise of {x} with {w}")
+    return TensorType(x.dtype, (x.shape[0], *_space(x, w.shape[:2], strides, dilation), w.shape[2]))
+
+
+def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any) -> Array:
+    plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:, None])
+    return OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=w.shape[2],
+                       channels_last=True)
+
+
+register(Op("depthwise", _depthwise_infer, _depthwise_eval, traits=TEMPLATE | {"contraction"},
+            doc="one filter a channel, channels last, of an input whose padding is in it"))
+
+# ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
+
+# rows of G for m = 2 and m = 4, points 0, ±1 (±2), ∞ (Lavin and Gray, arXiv:1509.09308)
+G = {2: np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]]),
+     4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6],
+                  [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]])}
+
+
+def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
+    o, c, kh, kw = w.shape
+    need((kh, kw) == (3, 3) and tile in G, f"F({tile}, 3) of {w}")
+    return TensorType(w.dtype, ((tile + 2) ** 2, ceildiv(o, nr), c, nr))
+
+
+def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
+    g = G[tile]
+    u = np.einsum("ir,ocrs,js->ijco", g, w.astype(np.float64), g)
+    n, _, c, o = u.shape
+    return _pack_eval(u.reshape(n * n, c, o).astype(w.dtype), nr=nr, transpose=False)
+
+
+register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
+            doc="3×3 weights transformed to U = G·g·Gᵀ and packed"))
+
+
+def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int) -> TensorType:
+    need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2], f"winograd of {x} with {w}")
+    return TensorType(x.dtype, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
+
+
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int) -> Array:
+    n = tile + 2
+    u = unpack(w, channels).reshape(n, n, x.shape[3], channels).astype(np.float64)
+    back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ
+    plain = np.einsum("ri,ijco,sj->ocrs", back, u, back).astype(x.dtype)
+    return OPS["conv"](x, plain, channels_last=True)
+
+
+register(Op("winograd", _winograd_infer, _winograd_eval, traits=TEMPLATE | {"contraction"},
+            doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))

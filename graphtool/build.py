@@ -1,0 +1,240 @@
+"""Drives the C compiler and writes a build directory: sources, library, header, weights, manifest.
+
+The directory appears at once or not at all; an unchanged rebuild touches no compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool import cache, files, weights
+from graphtool.compiler import Compiler, find
+from graphtool.emit.c import emit
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import Module
+from graphtool.ir.serial import collect_all
+from graphtool.loops.ir import Port, Program
+from graphtool.lower import lower
+from graphtool.symbolic import bounds, text
+from graphtool.target import Target, named
+from graphtool.weights import Weight
+
+FORMAT, VERSION = "graphtool/build", 1
+
+
+class PortRow(msgspec.Struct, forbid_unknown_fields=True):
+    """An input or output: its name in the model, element type and shape."""
+
+    name: str
+    type: str
+    shape: list[int | str]
+
+
+class DimRow(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    min: int
+    max: int | None
+
+
+class StepRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One kernel call: what it computes, where that came from, what it costs."""
+
+    kernel: str
+    label: str
+    where: str
+    flops: int | str
+    barrier: bool
+
+
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    """build.json: all that a runtime needs, and what a person may ask."""
+
+    format: str
+    version: int
+    name: str
+    key: str
+    target: str
+    compiler: str
+    flags: list[str]
+    library: str
+    header: str
+    weights: str
+    weights_offset: int
+    weights_bytes: int
+    arena: int | str
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    dims: list[DimRow]
+    donations: list[tuple[int, int]]
+    steps: list[StepRow]
+    files: dict[str, str]
+    executable: str = ""
+
+
+def build(module: Module | Program, out_dir: Path, *, name: str = "model",
+          target: Target | None = None, cc: str | None = None, march: str = "native",
+          jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
+          store: Mapping[str, Weight] | None = None) -> Path:
+    """Compile a module (or a program, whose weights are in `store`) into `out_dir`.
+
+    Raises UsageError GT2110 for a bad name, CompilerError GT212x when the compiler is missing
+    or fails, InputError GT0330 when the directory cannot be written.
+    """
+    if not name.isidentifier() or not name.isascii():
+        raise UsageError("GT2110", f"{name!r} cannot name a C function",
+                         hint="use letters, digits and underscores")
+    target = target or named(march)
+    if isinstance(module, Program):
+        program, held = module, dict(store or {})
+    else:
+        program = lower(module, target, name=name)
+        held = {w.digest: w for w in collect_all(module.graph)}
+    compiler = find(cc, target, openmp=openmp)
+    sources = emit(program)
+    if exe:
+    needed = _weights(program, held)
+    key = _key(sources, [w.digest for w in needed], compiler, static, exe)
+    if unchanged(out_dir, key):
+        return out_dir
+    with replacing(out_dir) as work:
+        for file, source in sources.items():
+            (work / file).write_text(source)
+        manifest = _compile(work, program, compiler, jobs, static=static, exe=exe)
+        with files.atomic(work / f"{name}.safetensors") as file:
+            manifest["weights_offset"] = weights.save(needed, file)
+        manifest |= _describe(program, needed, key)
+        manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
+        row = msgspec.convert(manifest, Manifest)
+        text_json = json.dumps(msgspec.to_builtins(row), indent=1) + "\n"
+        files.write_bytes(work / "build.json", text_json.encode())
+    return out_dir
+
+
+def _weights(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
+    missing = [d for _, d in program.weights if d not in held]
+    if missing:
+        raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
+                         hint="keep the program's .safetensors file beside it")
+    return [held[d] for _, d in program.weights]
+
+
+def _compile(work: Path, program: Program, compiler: Compiler, jobs: int | None, *,
+             static: bool, exe: bool) -> dict[str, Any]:
+    """Compile every C file (in parallel, through the cache) and link."""
+    name = program.name
+    units = sorted(p for p in work.glob("*.c") if p.name != f"{name}_main.c")
+    headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        objects = list(pool.map(lambda p: compiler.compile(p, headers), units))
+    library = f"lib{name}.a" if static else f"lib{name}.so"
+    if static:
+        compiler.archive(objects, work / library)
+    else:
+        compiler.link(objects, work / library, shared=True)
+    out: dict[str, Any] = {"library": library, "compiler": compiler.version,
+                           "flags": list(compiler.flags)}
+    if exe:
+        main = compiler.compile(work / f"{name}_main.c", headers)
+        compiler.link([*objects, main], work / name, shared=False)
+        out["executable"] = name
+    for o in objects:
+        o.unlink()
+    for o in work.glob("*.o"):
+        o.unlink()
+    return out
+
+
+def _describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
+    def dim(d: Any) -> int | str:
+        return d if isinstance(d, int) else text(d)
+
+    def port(p: Port) -> dict[str, Any]:
+        return {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+    return {
+        "format": FORMAT, "version": VERSION, "name": program.name, "key": key,
+        "target": program.meta.get("target", ""), "header": f"{program.name}.h",
+        "weights": f"{program.name}.safetensors",
+        "weights_bytes": weights.layout(held)[1], "arena": dim(program.arena),
+        "inputs": [port(p) for p in program.inputs],
+        "outputs": [port(p) for p in program.outputs],
+        "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
+        "donations": list(program.donations),
+        "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
+                   "barrier": s.barrier} for s in program.steps]}
+
+
+def _key(sources: Mapping[str, str], digests: list[str], compiler: Compiler, static: bool,
+         exe: bool) -> str:
+    h = hashlib.sha256()
+    for part in (*(x for kv in sorted(sources.items()) for x in kv), *sorted(digests),
+                 compiler.version, *compiler.flags, str(static), str(exe)):
+        h.update(part.encode() + b"\0")
+    return h.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unchanged(out_dir: Path, key: str) -> bool:
+    """Whether the directory already holds this very build, whole."""
+    try:
+        manifest = msgspec.json.decode((out_dir / "build.json").read_bytes(), type=Manifest)
+        return manifest.key == key and all(
+            (out_dir / f).stat().st_size >= 0 for f in manifest.files)
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+class replacing:
+    """A new directory that takes the place of `path` when all has gone well."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Path:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and not _ours(self.path):
+                raise InputError("GT2112", "the output directory exists and is not a build",
+                                 where=str(self.path), hint="name another, or remove it")
+            self.work = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
+            os.chmod(self.work, 0o755)
+        except OSError as error:
+            raise InputError("GT0330", f"cannot write: {error.strerror or error}",
+                             where=str(self.path)) from error
+        return self.work
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if error is not None:
+            shutil.rmtree(self.work, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise InputError("GT0330", f"cannot write: {error.strerror or error}",
+                                 where=str(self.path)) from error
+            return
+        old = None
+        if self.path.exists():
+            old = self.work.with_name(self.work.name + ".old")
+            self.path.rename(old)
+        self.work.rename(self.path)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _ours(path: Path) -> bool:
+    return path.is_dir() and ((path / "build.json").exists() or not any(path.iterdir()))
+
+
+cache_dir, cache_prune, cache_clear = cache.directory, cache.prune, cache.clear

@@ -1,0 +1,78 @@
+"""A content-addressed cache of compiled objects in the user's own directory (mode 0700).
+
+Entries are written under a temporary name and renamed, so that concurrent builds are safe.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+LIMIT = 512 << 20  # bytes that `prune` leaves
+
+
+def directory() -> Path:
+    """The cache's directory, made if need be; a private one where that cannot be written."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphtool"
+    try:
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.chmod(base, 0o700)
+        return base
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="graphtool-cache-"))
+
+
+def get(key: str, to: Path) -> bool:
+    """Copy the entry to `to`; whether there was one."""
+    entry = directory() / key[:2] / key
+    try:
+        shutil.copyfile(entry, to)
+        os.utime(entry)
+        return True
+    except OSError:
+        return False
+
+
+def put(key: str, source: Path) -> None:
+    """Keep a copy of the file; a cache that cannot be written is no error."""
+    entry = directory() / key[:2] / key
+    try:
+        entry.parent.mkdir(mode=0o700, exist_ok=True)
+        fd, temp = tempfile.mkstemp(dir=entry.parent)
+        os.close(fd)
+        shutil.copyfile(source, temp)
+        os.replace(temp, entry)
+    except OSError:
+        return
+
+
+def entries() -> list[tuple[float, int, Path]]:
+    """(last use, bytes, path) of each entry, oldest first."""
+    found = []
+    for path in directory().glob("??/*"):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append((stat.st_mtime, stat.st_size, path))
+    return sorted(found)
+
+
+def prune(limit: int = LIMIT, max_age_days: float = 30) -> int:
+    """Drop entries unused for long, then the oldest until the rest fits; bytes freed."""
+    found = entries()
+    total, freed = sum(size for _, size, _ in found), 0
+    oldest = time.time() - max_age_days * 86400
+    for used, size, path in found:
+        if used < oldest or total - freed > limit:
+            path.unlink(missing_ok=True)
+            freed += size
+    return freed
+
+
+def clear() -> int:
+    """Drop everything; bytes freed."""
+    return prune(limit=0, max_age_days=-1)

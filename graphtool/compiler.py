@@ -1,0 +1,133 @@
+"""Finding and calling the C compiler: which one, with which flags, through the object cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from graphtool import cache
+from graphtool.errors import CompilerError
+from graphtool.target import Target
+
+TIMEOUT = 600  # seconds for one file
+BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibility=hidden",
+        "-Wall", "-Wextra", "-Wno-psabi")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A command, its version line, and the flags every file is compiled with."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    openmp: bool
+
+    def run(self, *args: str, cwd: Path | None = None) -> None:
+        done = _run([*self.command, *args], cwd)
+        if done.returncode:
+            raise CompilerError("GT2121", f"{self.command[0]} failed", where=_tail(done.stderr),
+                                hint="the sources stay out of the build directory; "
+                                     "`graphtool emit` writes them for a look")
+
+    def compile(self, source: Path, headers: str) -> Path:
+        """The object of a C file, from the cache where its text and flags were seen before."""
+        target = source.with_suffix(".o")
+        h = hashlib.sha256()
+        for part in (source.name, source.read_text(), headers, self.version, *self.flags):
+            h.update(part.encode() + b"\0")
+        if not cache.get(h.hexdigest(), target):
+            self.run(*self.flags, "-c", source.name, "-o", target.name, cwd=source.parent)
+            cache.put(h.hexdigest(), target)
+        return target
+
+    def link(self, objects: list[Path], target: Path, *, shared: bool) -> None:
+        openmp = ("-fopenmp",) if self.openmp else ()
+        self.run(*(("-shared",) if shared else ()), *(o.name for o in objects), *openmp, "-lm",
+                 "-o", target.name, cwd=target.parent)
+
+    def archive(self, objects: list[Path], target: Path) -> None:
+        done = _run(["ar", "rcsD", target.name, *(o.name for o in objects)], target.parent)
+        if done.returncode:
+            raise CompilerError("GT2122", "ar failed", where=_tail(done.stderr))
+
+
+def find(cc: str | None, target: Target, *, openmp: bool = True) -> Compiler:
+    """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`. Raises CompilerError GT2120."""
+    for command in candidates(cc):
+        version = version_of(command)
+        if version is None:
+            continue
+        with_openmp = openmp and supports(command, "-fopenmp")
+        extra = "-fopenmp" if with_openmp else (
+            "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
+        flags = (*BASE, *march_flags(target), *((extra,) if extra else ()),
+                 *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()))
+        return Compiler(command, version, flags, with_openmp)
+    wanted = cc or "cc, gcc, clang or ziglang"
+    raise CompilerError("GT2120", f"no C compiler found: {wanted}",
+                        hint="install gcc or clang, or `pip install 'graphtool[zig]'`")
+
+
+def march_flags(target: Target) -> tuple[str, ...]:
+    if target.march == "generic":
+        return ("-DGT_LANES=1",)
+    wide = ("-mprefer-vector-width=512",) if target.lanes == 16 else ()
+    return (f"-march={target.march}", f"-DGT_LANES={target.lanes}", *wide)
+
+
+def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
+    if cc:
+        yield tuple(shlex.split(cc))
+        return
+    if os.environ.get("CC"):
+        yield tuple(shlex.split(os.environ["CC"]))
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            yield (name,)
+    if find_spec("ziglang"):
+        yield (sys.executable, "-m", "ziglang", "cc")
+
+
+@lru_cache(maxsize=32)
+def version_of(command: tuple[str, ...]) -> str | None:
+    """The first line of `--version`; None where the command cannot be run."""
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
+
+
+@lru_cache(maxsize=64)
+def supports(command: tuple[str, ...], flag: str) -> bool:
+    """Whether a trivial program compiles and links with the flag."""
+    try:
+        done = subprocess.run([*command, flag, "-x", "c", "-", "-o", os.devnull],
+                              input="int main(void) { return 0; }", capture_output=True, text=True,
+                              timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT)
+    except OSError as error:
+        raise CompilerError("GT2120", f"cannot run {command[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompilerError("GT2123", f"{command[0]} took more than {TIMEOUT} s") from error
+
+
+def _tail(stderr: str) -> str:
+    return "\n".join(stderr.strip().splitlines()[-8:])

@@ -1,0 +1,170 @@
+"""Scalar expressions and index polynomials as C text, with the fewest parentheses C allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InternalError
+from graphtool.loops.ir import Apply, Const, Expr, Index, Load, Name
+from graphtool.scalars import BY_NAME
+from graphtool.symbolic import Call, Dim, Symbol, bounds
+
+PRIMARY, UNARY, MUL, ADD, TERNARY = 16, 14, 13, 12, 3
+_BITS = (6, 7, 8)  # | ^ &: gcc wants parentheses around whatever stands in them
+_NARROW = {"float16", "bfloat16"}
+Text = tuple[str, int]  # C text and the precedence of its outermost operator
+
+
+def compute_type(d: DType) -> DType:
+    """The type that C computes in: half types widen to float, each store rounds."""
+    return dtypes.float32 if d.name in _NARROW else d
+
+
+class ExprPrinter:
+    """Prints expressions; `dims` maps symbols of the program to C identifiers."""
+
+    def __init__(self, dims: Mapping[str, str]) -> None:
+        self.dims = dims
+
+    def expr(self, e: Expr, least: int = 0) -> str:
+        text, prec = self.text(e)
+        return f"({text})" if prec < least else text
+
+    def text(self, e: Expr) -> Text:
+        match e:
+            case Const(value, dtype):
+                return literal(value, compute_type(dtype))
+            case Name(name):
+                return name, PRIMARY
+            case Index(value):
+                return self.dim(value)
+            case Load(buffer, index, dtype):
+                read = f"{buffer}[{self.dim(index)[0]}]"
+                if dtype.name in _NARROW:
+                    return f"gt_{dtype.short}_to_f32({read})", PRIMARY
+                return read, PRIMARY
+            case Apply():
+                return self.apply(e)
+        raise InternalError("GT7201", f"{type(e).__name__} cannot be printed as C")
+
+    def apply(self, e: Apply) -> Text:
+        if e.fn == "select":
+            c, a, b = e.args
+            return (f"{self.expr(c, 9)} ? {self.expr(a, TERNARY + 1)} : "
+                    f"{self.expr(b, TERNARY)}"), TERNARY
+        if e.fn == "cast":
+            return self.cast(e.args[0], e.dtype)
+        if e.fn == "bitcast":
+            source, to = e.args[0].dtype.short, e.dtype.short
+            return f"gt_bitcast_{source}_{to}({self.expr(e.args[0])})", PRIMARY
+        row = BY_NAME[e.fn]
+        operand = compute_type(e.args[0].dtype)
+        if e.fn == "not" and operand is dtypes.bool_:
+            return f"!{self.expr(e.args[0], UNARY)}", UNARY
+        if operand is dtypes.bool_ and e.fn in ("max", "min"):  # on 0 and 1
+            row = BY_NAME["or" if e.fn == "max" else "and"]
+        if not row.prec:
+            return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
+        args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
+        text = row.c.format(*args), row.prec
+        narrow = operand.is_integer and operand.bits < 32 and row.result == "same"
+        return (f"({operand.c})({text[0]})", UNARY) if narrow else text
+
+    def operand(self, e: Expr, prec: int, position: int) -> str:
+        if prec in _BITS:
+            return self.expr(e, UNARY)
+        if prec == UNARY:
+            text = self.expr(e, UNARY)
+            return f"({text})" if text.startswith("-") else text
+        return self.expr(e, prec + (position > 0) if prec > 10 else 11)
+
+    def cast(self, x: Expr, to: DType) -> Text:
+        source, out = compute_type(x.dtype), compute_type(to)
+        if source is out:
+            if to.name in _NARROW and x.dtype is not to:  # round to the narrow type
+                return f"gt_{to.short}_to_f32(gt_f32_to_{to.short}({self.expr(x)}))", PRIMARY
+            return self.text(x)
+        if out is dtypes.bool_:
+            return f"{self.expr(x, 10)} != 0", 9
+        if source.is_float and out.is_integer:
+            return f"gt_cast_{source.short}_{out.short}({self.expr(x)})", PRIMARY
+        return f"({out.c}){self.expr(x, UNARY)}", UNARY
+
+    def stored(self, e: Expr, to: DType) -> str:
+        """The expression as a store to a buffer of type `to` writes it."""
+        if to.name in _NARROW:
+            return f"gt_f32_to_{to.short}({self.expr(e)})"
+        return self.expr(e)
+
+    # ---- index polynomials -----------------------------------------------------------------
+
+    def dim(self, d: Dim) -> Text:
+        if isinstance(d, int):
+            return str(d), PRIMARY if d >= 0 else UNARY
+        out, prec = "", PRIMARY
+        for n, (mono, coeff) in enumerate(d.terms):
+            factors = [self.atom(a) for a, p in mono for _ in range(p)]
+            if abs(coeff) != 1 or not factors:
+                factors.append(str(abs(coeff)))
+            sign = ("-" if coeff < 0 else "") if n == 0 else (" - " if coeff < 0 else " + ")
+            out += sign + " * ".join(factors)
+            prec = min(prec, MUL if len(factors) > 1 else PRIMARY, UNARY if sign == "-" else PRIMARY)
+        return out, ADD if len(d.terms) > 1 else prec
+
+    def index(self, d: Dim, least: int = 0) -> str:
+        text, prec = self.dim(d)
+        return f"({text})" if prec < least else text
+
+    def atom(self, a: Symbol | Call) -> str:
+        if isinstance(a, Symbol):
+            return self.dims.get(a.name, a.name)
+        if a.fn in ("min", "max"):
+            return f"gt_{a.fn}_i64({self.index(a.a)}, {self.index(a.b)})"
+        low = bounds(a.a)[0]
+        if low is not None and low >= 0:
+            sign = "/" if a.fn == "//" else "%"
+            return f"({self.index(a.a, MUL)} {sign} {self.index(a.b, UNARY)})"
+        name = "floordiv" if a.fn == "//" else "floormod"
+        return f"gt_{name}({self.index(a.a)}, {self.index(a.b)})"
+
+
+def literal(value: float, dtype: DType) -> Text:
+    """A C constant of exactly this value and type."""
+    if dtype is dtypes.bool_:
+        return str(int(bool(value))), PRIMARY
+    if dtype.is_integer:
+        return _integer(int(value), dtype)
+    if value != value:
+        return "NAN", PRIMARY
+    if value in (np.inf, -np.inf):
+        return ("INFINITY", PRIMARY) if value > 0 else ("-INFINITY", UNARY)
+    if dtype is dtypes.float32:
+        with np.errstate(over="ignore"):
+            single = np.float32(value)
+        if np.isinf(single):
+            return literal(float(single), dtype)
+        text = np.format_float_positional(single, trim="0") if 1e-4 <= abs(single) < 1e7 or (
+            single == 0) else np.format_float_scientific(single, trim="0")
+        text += "f"
+    else:
+        text = repr(float(value))
+    return text, UNARY if text.startswith("-") else PRIMARY
+
+
+def _integer(value: int, dtype: DType) -> Text:
+    if dtype.kind == "uint":
+        return (f"{value}u" if dtype.bits <= 32 else f"UINT64_C({value})"), PRIMARY
+    if dtype.bits == 64:
+        if value == -2**63:
+            return "INT64_MIN", PRIMARY
+        return (str(value), PRIMARY if value >= 0 else UNARY) if abs(value) < 2**31 else (
+            (f"INT64_C({value})", PRIMARY))
+    if dtype.bits == 32 and value == -2**31:
+        return "INT32_MIN", PRIMARY
+    return str(value), PRIMARY if value >= 0 else UNARY
+
+

@@ -1,0 +1,47 @@
+"""A list of lines with an indentation; and the escaping of foreign text for C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def line(self, text: str = "") -> None:
+        self.lines.append("    " * self.depth + text if text else "")
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        self.line(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line(tail)
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def c_string(text: str) -> str:
+    """A C string literal of the text's UTF-8 bytes; nothing in it can end the literal."""
+    out = []
+    for byte in text.encode("utf-8", "surrogateescape"):
+        char = chr(byte)
+        if char in '"\\?':  # ? so that no trigraph forms
+            out.append("\\" + char)
+        elif 32 <= byte < 127:
+            out.append(char)
+        else:
+            out.append(f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def c_comment(text: str, limit: int = 160) -> str:
+    """The text made safe inside a comment: printable ASCII that neither ends nor nests it."""
+    safe = "".join(c if 32 <= ord(c) < 127 and c != "\\" else "?" for c in text)
+    safe = safe.replace("*/", "* /").replace("/*", "/ *")
+    return safe if len(safe) <= limit else safe[:limit - 4] + " ..."

@@ -1,0 +1,89 @@
+"""The loop IR as text: what `show` prints of a program, and the key by which kernels are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Name,
+    Program,
+    Stmt,
+    Store,
+    Template,
+)
+from graphtool.symbolic import text
+
+
+def expr_text(e: Expr) -> str:
+    match e:
+        case Const(value, dtype):
+            return f"{value!r}:{dtype.short}"
+        case Name(name):
+            return name
+        case Index(value):
+            return f"[{text(value)}]"
+        case Load(buffer, index, _):
+            return f"{buffer}[{text(index)}]"
+        case Apply(fn, args, dtype):
+            suffix = f":{dtype.short}" if fn in ("cast", "bitcast") else ""
+            return f"{fn}{suffix}({', '.join(map(expr_text, args))})"
+
+
+def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
+    deeper = indent + "  "
+    for s in body:
+        match s:
+            case For(it, extent, mode, inner, reduces):
+                extra = "".join(f" {fn}:{acc}" for acc, fn in reduces)
+                yield f"{indent}for {it.name} < {text(extent)} {mode}{extra}"
+                yield from statement_lines(inner, deeper)
+            case Let(name, value, mutable):
+                yield f"{indent}{'var' if mutable else 'let'} {name}:{value.dtype.short} = " + (
+                    expr_text(value))
+            case Accumulate(name, fn, value):
+                yield f"{indent}{name} = {fn}({name}, {expr_text(value)})"
+            case Store(buffer, index, value):
+                yield f"{indent}{buffer}[{text(index)}] = {expr_text(value)}"
+            case If(cond, then, orelse):
+                yield f"{indent}if {expr_text(cond)}"
+                yield from statement_lines(then, deeper)
+                if orelse:
+                    yield f"{indent}else"
+                    yield from statement_lines(orelse, deeper)
+            case Template(header, macros, _, _, _, hooks):
+                yield f"{indent}template {header}"
+                for key, value in macros:
+                    yield f"{deeper}{key} = {value if isinstance(value, str) else text(value)}"
+                for key, buffer, offset in s.pointers:
+                    yield f"{deeper}{key} = {buffer} + {text(offset)}"
+                for hook in hooks:
+                    names = ", ".join(x.name for x in hook.indices)
+                    yield f"{deeper}{hook.name}({names})"
+                    yield from statement_lines(hook.body, deeper + "  ")
+
+
+def program_lines(program: Program) -> Iterable[str]:
+    """The whole program: ports, buffers, kernels, steps."""
+    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
+        for p in ports:
+            yield f"{kind} {p.name}: {p.dtype.short}[{','.join(map(text, p.shape))}]"
+    for b in program.buffers:
+        yield (f"buffer {b.name}: {b.dtype.short} × {text(b.size)} in {b.space}"
+               f" at {text(b.offset) if b.space in ('arena', 'weight') else b.slot}  # {b.label}")
+    for k in program.kernels:
+        params = ", ".join(f"{'' if p.const else 'mut '}{p.name}: {p.dtype.short}"
+                           for p in k.params)
+        yield f"kernel {k.name}({params}){' serial' if k.serial else ''}"
+        yield from statement_lines(k.body, "  ")
+    for s in program.steps:
+        yield f"run {s.kernel}({', '.join(s.args)}){' barrier' if s.barrier else ''}  # {s.label}"
+    yield f"arena {text(program.arena)} bytes"

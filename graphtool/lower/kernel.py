@@ -1,0 +1,127 @@
+"""One unit → one kernel. Equal kernels are kept once; a run says which buffers it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Node, Value
+from graphtool.loops.ir import Kernel, Param, Stmt, Template
+from graphtool.loops.pull import Names, Pull, const
+from graphtool.loops.text import statement_lines
+from graphtool.loops.walk import map_statements
+from graphtool.lower.members import pulls, read_values
+from graphtool.lower.merge import merged
+from graphtool.lower.nest import cost, nest
+from graphtool.lower.place import Copy, Placement
+from graphtool.lower.templates import TEMPLATES, lower_template
+from graphtool.lower.units import Unit
+from graphtool.lower.views import pull_of
+from graphtool.symbolic import Dim, bounds, product
+from graphtool.target import Target
+
+SERIAL_BELOW = 20_000  # nominal flops under which one thread is faster than waking the others
+Made = tuple[Kernel, tuple[str, ...], frozenset[str], Dim]
+
+
+class KernelTable:
+    """The program's kernels so far, by their text under canonical parameter names."""
+
+    def __init__(self) -> None:
+        self.kernels: list[Kernel] = []
+        self.by_text: dict[str, Kernel] = {}
+
+    def add(self, body: tuple[Stmt, ...], dtypes: dict[str, DType], work: int) -> tuple[
+            Kernel, tuple[str, ...], frozenset[str]]:
+        """The kernel with buffers renamed to parameters, its arguments, and those it writes."""
+        order, written = _buffers(body)
+        names, reads, writes = {}, 0, 0
+        for b in order:
+            if b in written:
+                names[b], writes = f"y{writes}", writes + 1
+            else:
+                names[b], reads = f"x{reads}", reads + 1
+        params = tuple(Param(names[b], dtypes[b], b not in written) for b in order)
+        renamed = map_statements(body, lambda b: names.get(b, b))
+        serial = work < SERIAL_BELOW and not any(isinstance(s, Template) for s in body)
+        head = " ".join(f"{p.dtype.short} {p.name}" for p in params)
+        text = "\n".join([head, str(serial), *statement_lines(renamed)])
+        kernel = self.by_text.get(text)
+        if kernel is None:
+            kernel = Kernel(f"k{len(self.kernels)}", params, renamed, serial)
+            self.kernels.append(kernel)
+            self.by_text[text] = kernel
+        return kernel, tuple(order), frozenset(written)
+
+
+def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:
+    """The buffers that statements touch in order of appearance, and those they write."""
+    order: dict[str, None] = {}
+    written: set[str] = set()
+
+    def see(name: str, write: bool) -> None:
+        if name == "acc":
+            return
+        order.setdefault(name)
+        if write:
+            written.add(name)
+    for s in body:
+        if isinstance(s, Template):
+            for b in s.reads:
+                see(b, False)
+            for b in s.writes:
+                see(b, True)
+    map_statements(body, lambda b: b, see)
+    return list(order), written
+
+
+def unit_kernel(unit: Unit, placement: Placement, target: Target,
+                table: KernelTable) -> Iterator[Made]:
+    """The kernels of a unit: one, or one per output shape where they differ."""
+    root = next((n for n in unit.nodes if n.op.name in TEMPLATES), None)
+    if root is not None:
+        body, flops = lower_template(unit, root, placement, target)
+        yield *table.add(body, _dtypes(placement), 1 << 30), flops
+        return
+    shapes: dict[tuple[Dim, ...], list[Value]] = {}
+    for v in unit.outputs:
+        shapes.setdefault(v.type.shape, []).append(v)
+    for shape, values in shapes.items():
+        if any(d == 0 for d in shape):
+            continue
+        names = Names()
+        views = {v: placement.views[v] for v in read_values(unit)} | {
+            v: placement.views[v] for v in values}
+        views = merged(unit, values, views)
+        env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
+                                 if v not in unit.outputs}, names)
+        outputs = [(views[v], env[v]) for v in values]
+        body = nest(names, outputs)
+        per = sum(cost(p.at(tuple(0 for _ in p.shape))) for _, p in outputs)
+        work = per * product(views[values[0]].shape)
+        most = bounds(work)[1]
+        yield *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), work
+
+
+def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
+    """Fill a window with a value or a number."""
+    names = Names()
+    match c.source:
+        case Value():
+            source = pull_of(placement.views[c.source])
+        case Node():
+            args = [pull_of(placement.views[x]) if isinstance(x, Value) else x
+                    for x in c.source.inputs]
+            assert c.source.op.lower is not None
+            source = c.source.op.lower(names, *args, **c.source.attrs)
+        case number:
+            value = float(number) if c.target.dtype.is_float else int(number)
+            source = Pull(c.target.dtype, c.target.shape, lambda _: const(value, c.target.dtype))
+    body = nest(names, [(c.target, source)])
+    most = bounds(product(c.target.shape))[1]
+    return *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), 0
+
+
+def _dtypes(placement: Placement) -> dict[str, DType]:
+    return {n: b.dtype for n, b in placement.buffers.items()}
+

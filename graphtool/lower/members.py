@@ -1,0 +1,35 @@
+"""The nodes of a unit as pulls: what each of its values is in terms of what the unit reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.errors import InternalError
+from graphtool.ir.graph import Node, Operand, Value
+from graphtool.loops.pull import Names, Pull
+from graphtool.lower.units import Unit
+
+
+def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) -> dict[Value, Pull]:
+    """The pull of every value of the nodes, given those of what they read."""
+    env = dict(known)
+
+    def operand(x: Operand) -> Any:
+        return env[x] if isinstance(x, Value) else x
+    for node in nodes:
+        if node.outputs[0] in env:
+            continue
+        if node.op.lower is None:
+            raise InternalError("GT7202", f"{node.op.name} has no lowering")
+        made = node.op.lower(names, *map(operand, node.inputs), **node.attrs)
+        made = made if isinstance(made, tuple) else (made,)
+        env.update(zip(node.outputs, made, strict=True))
+    return env
+
+
+def read_values(unit: Unit) -> list[Value]:
+    """What the unit reads from outside, in order of first use."""
+    own = {v for n in unit.nodes for v in n.outputs}
+    return list(dict.fromkeys(x for n in unit.nodes for x in n.inputs
+                              if isinstance(x, Value) and x not in own))

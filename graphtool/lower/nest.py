@@ -1,0 +1,327 @@
+"""Pulls → loop nests. One placement rule: a reduction or a shared scalar stands at the loop depth
+of its deepest free iterator. With it, decomposed softmax becomes the nest one writes by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from graphtool import dtypes
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+)
+from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
+from graphtool.lower.views import View
+from graphtool.scalars import BY_NAME
+from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, symbol_of, symbols
+
+UNROLL = 32  # a window of up to so many elements is written out
+HOIST = 4  # flops from which a loop-invariant scalar gets a name of its own
+Mode = Literal["serial", "parallel", "simd", "unroll"]
+
+
+@dataclass(eq=False)
+class Scope:
+    """A loop being filled; the root has no iterator. Inner loops are appended when complete."""
+
+    iter: Symbol | None = None
+    extent: Dim = 1
+    mode: Mode = "serial"
+    parent: Scope | None = None
+    body: list[Stmt] = field(default_factory=list)
+    named: dict[int, Expr] = field(default_factory=dict)
+    reduces: tuple[tuple[str, str], ...] = ()
+
+    def close(self) -> None:
+        assert self.parent is not None and self.iter is not None
+        self.parent.body.append(For(self.iter, self.extent, self.mode, tuple(self.body),
+                                    self.reduces))
+
+
+def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
+    """Loops over the (common) shape of the outputs that store each of them."""
+    shape = outputs[0][1].shape
+    iters = [iterator(names.new("i"), d) if d != 1 else None for d in shape]
+    idx = tuple(0 if s is None else symbol_of(s) for s in iters)
+    exprs = [(view, pull.at(idx)) for view, pull in outputs]
+    writer = _Writer(names, [e for _, e in exprs])
+    loops = [(s, d) for s, d in zip(iters, shape, strict=True) if s is not None]
+    loops = _by_stride(loops, outputs[0][0], shape)
+    scope = writer.open_loops(loops)
+    for view, e in exprs:
+        scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
+    while scope.parent is not None:
+        scope.close()
+        scope = scope.parent
+    return tuple(scope.body)
+
+
+def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
+              count: Dim) -> tuple[Stmt, ...]:
+    """The body of a template's hook: a simd loop over `lane` that stores each expression."""
+    writer = _Writer(names, [e for _, _, e in stores])
+    root = Scope()
+    inner = Scope(lane, count, "simd", root)
+    writer.inner = lane.name
+    for view, at, e in stores:
+        inner.body.append(Store(view.buffer, at, writer.emit(e, inner)))
+    inner.close()
+    return tuple(root.body)
+
+
+def cost(e: PExpr, memo: dict[int, int] | None = None) -> int:
+    """Nominal flops of one evaluation, reductions multiplied out (unbounded extents count 64)."""
+    memo = {} if memo is None else memo
+    if id(e) not in memo:
+        match e:
+            case Apply(fn, args):
+                row = BY_NAME.get(fn)
+                memo[id(e)] = (row.flops if row else 1) + sum(cost(a, memo) for a in args)
+            case Reduce():
+                size = bounds(product(d for _, d in e.iters))[1] or 64
+                memo[id(e)] = size * (1 + cost(e.body, memo))
+            case Load():
+                memo[id(e)] = 1
+            case _:
+                memo[id(e)] = 0
+    return memo[id(e)]
+
+
+def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
+               shape: tuple[Dim, ...]) -> list[tuple[Symbol, Dim]]:
+    """Outer to inner by falling stride of the store, so that the innermost runs along memory."""
+    strides = [s for s, d in zip(view.strides, shape, strict=True) if d != 1]
+    key = {id(loop): bounds(s)[0] or 0 for loop, s in zip(loops, strides, strict=True)}
+    return sorted(loops, key=lambda loop: -key[id(loop)])
+
+
+class _Writer:
+    def __init__(self, names: Names, roots: list[PExpr]) -> None:
+        self.names = names
+        self.free_memo: dict[int, frozenset[str]] = {}
+        self.keep: list[PExpr] = list(roots)  # ids stay valid while the objects live
+        self.uses = _use_counts(roots, names)
+        self.roots = roots
+        self.inner: str | None = None
+        self.simd_reduce = False
+
+    # ---- loops -----------------------------------------------------------------------------
+
+    def open_loops(self, loops: list[tuple[Symbol, Dim]]) -> Scope:
+        """The output loops, one parallel, the innermost simd unless its reductions are."""
+        if loops:
+            self.inner = loops[-1][0].name
+        self.simd_reduce = self._reductions_run_along_memory()
+        split = _parallel_loop(loops)
+        scope = Scope()
+        for n, (it, extent) in enumerate(loops):
+            mode: Mode = "parallel" if n == split else "serial"
+            if n == len(loops) - 1 and not self.simd_reduce and mode == "serial":
+                mode = "simd"
+            scope = Scope(it, extent, mode, scope)
+        return scope
+
+    def _reductions_run_along_memory(self) -> bool:
+        """Whether the loops to vectorise are the reductions inside the innermost output loop."""
+        inside = [r for r in _reduces(self.roots, self.names)
+                  if self.inner in self.free(r) and not _small(r)]
+        if not inside or self.inner is None:
+            return bool(inside)
+        for r in inside:
+            strides = [coefficient(x.index, self.inner) for x in _loads(r.body, self.names)]
+            if any(s not in (0, 1) for s in strides):
+                return True
+        return False
+
+    # ---- expressions -----------------------------------------------------------------------
+
+    def free(self, e: PExpr) -> frozenset[str]:
+        """Names of the iterators that the value depends on."""
+        found = self.free_memo.get(id(e))
+        if found is not None:
+            return found
+        match e:
+            case Load():
+                out = self._free_index(e.index)
+            case Index():
+                out = self._free_index(e.value)
+            case Apply():
+                out = frozenset().union(*map(self.free, e.args))
+            case Reduce():
+                own = {s.name for s, _ in e.iters}
+                extents = [self._free_index(d) for _, d in e.iters]
+                out = (self.free(e.body) - own).union(*extents) - own
+            case _:
+                out = frozenset()
+        self.free_memo[id(e)] = out
+        return out
+
+    def _free_index(self, d: Dim) -> frozenset[str]:
+        out: set[str] = set()
+        for s in symbols(d):
+            if s.name in self.names.indices:
+                out |= self.free(self.names.indices[s.name])
+            elif s.extent is not None:
+                out.add(s.name)
+        return frozenset(out)
+
+    def home(self, e: PExpr, scope: Scope) -> Scope:
+        free = self.free(e)
+        while scope.parent is not None and (scope.iter is None or scope.iter.name not in free):
+            scope = scope.parent
+        return scope
+
+    def emit(self, e: PExpr, scope: Scope) -> Expr:
+        """The expression to stand in `scope`; what must be named is named where it belongs."""
+        match e:
+            case Const() | Name():
+                return e
+            case Index():
+                self.bind_indices(e.value, scope)
+                return e
+            case Reduce():
+                return self.reduce(e, scope)
+            case Load():
+                self.bind_indices(e.index, scope)
+        home = self.home(e, scope)
+        if id(e) in home.named:
+            return home.named[id(e)]
+        shared = self.uses.get(id(e), 0) > 1
+        invariant = home is not scope and cost(e) >= HOIST
+        if not (shared or invariant):
+            return self.inline(e, scope)
+        value = self.inline(e, home)
+        name = Name(self.names.new("v"), e.dtype)
+        home.body.append(Let(name.name, value))
+        home.named[id(e)] = name
+        return name
+
+    def inline(self, e: PExpr, scope: Scope) -> Expr:
+        if isinstance(e, Apply):
+            return Apply(e.fn, tuple(self.emit(a, scope) for a in e.args), e.dtype)
+        assert isinstance(e, Load)
+        return e
+
+    def bind_indices(self, d: Dim, scope: Scope) -> None:
+        """Let-bind the data indices in d, each at the depth of the value that it reads."""
+        for s in symbols(d):
+            value = self.names.indices.get(s.name)
+            if value is None:
+                continue
+            home = self.home(value, scope)
+            if id(value) not in home.named:
+                home.named[id(value)] = Name(s.name, dtypes.int64)
+                inner = self.emit(value, home) if not isinstance(value, Apply) else Apply(
+                    value.fn, tuple(self.emit(a, home) for a in value.args), value.dtype)
+                home.body.append(Let(s.name, inner))
+
+    def reduce(self, r: Reduce, scope: Scope) -> Expr:
+        home = self.home(r, scope)
+        if id(r) in home.named:
+            return home.named[id(r)]
+        acc = Name(self.names.new("acc"), r.dtype)
+        for _, d in r.iters:
+            self.bind_indices(d, home)
+        # named before the body is written: the Let must stand before the loops
+        home.named[id(r)] = acc
+        inner = Scope(parent=home)
+        place: Scope = home
+        pending = Let(acc.name, r.init, mutable=True)
+        iters = self._reduce_order(r)
+        small = _small(r)
+        for n, (it, extent) in enumerate(iters):
+            mode: Mode = "unroll" if small else "serial"
+            last = n == len(iters) - 1
+            vector = last and not small and self._vectorise(r, it)
+            place = Scope(it, extent, "simd" if vector else mode, place,
+                          reduces=((acc.name, r.fn),) if vector else ())
+        inner = place
+        inner.body.append(Accumulate(acc.name, r.fn, self.emit(r.body, inner)))
+        home.body.append(pending)
+        while place is not home:
+            place.close()
+            assert place.parent is not None
+            place = place.parent
+        return acc
+
+    def _vectorise(self, r: Reduce, it: Symbol) -> bool:
+        if self.inner is not None and self.inner in self.free(r) and not self.simd_reduce:
+            return False
+        return any(coefficient(x.index, it.name) == 1 for x in _loads(r.body, self.names))
+
+    def _reduce_order(self, r: Reduce) -> list[tuple[Symbol, Dim]]:
+        """Iterators that run along memory go innermost."""
+        loads = _loads(r.body, self.names)
+        unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads)
+                for it, _ in r.iters}
+        return sorted(r.iters, key=lambda pair: unit[pair[0].name])
+
+
+def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
+    """Which loop the threads share: the outermost with enough turns, else the longest."""
+    sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
+    for n, size in enumerate(sizes):
+        if size >= 8:
+            return n
+    return max(range(len(sizes)), key=lambda n: sizes[n], default=-1)
+
+
+def _small(r: Reduce) -> bool:
+    size = product(d for _, d in r.iters)
+    return isinstance(size, int) and size <= UNROLL
+
+
+def _children(e: PExpr, names: Names) -> list[PExpr]:
+    match e:
+        case Apply():
+            return list(e.args)
+        case Reduce():
+            return [e.body, *_index_values([d for _, d in e.iters], names)]
+        case Load():
+            return _index_values([e.index], names)
+        case Index():
+            return _index_values([e.value], names)
+        case _:
+            return []
+
+
+def _index_values(dims: list[Dim], names: Names) -> list[PExpr]:
+    return [names.indices[s.name] for d in dims for s in symbols(d) if s.name in names.indices]
+
+
+def _walk(roots: list[PExpr], names: Names) -> list[PExpr]:
+    """Every expression once."""
+    seen: dict[int, PExpr] = {}
+    stack = list(roots)
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen:
+            seen[id(e)] = e
+            stack += _children(e, names)
+    return list(seen.values())
+
+
+def _use_counts(roots: list[PExpr], names: Names) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for e in [*roots, *(c for e in _walk(roots, names) for c in _children(e, names))]:
+        counts[id(e)] = counts.get(id(e), 0) + 1
+    return counts
+
+
+def _reduces(roots: list[PExpr], names: Names) -> list[Reduce]:
+    return [e for e in _walk(roots, names) if isinstance(e, Reduce)]
+
+
+def _loads(e: PExpr, names: Names) -> list[Load]:
+    return [x for x in _walk([e], names) if isinstance(x, Load)]

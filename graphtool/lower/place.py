@@ -1,0 +1,274 @@
+"""Placement: which buffer, at which offset and strides, each value of the graph lies in.
+
+Movement ops are views. The operands of concat and pad are written straight into windows of the
+result, so neither copies. What strides cannot say becomes a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.lower.units import Unit
+from graphtool.lower.views import (
+    View,
+    broadcast_view,
+    dense,
+    reshape_view,
+    slice_view,
+    transpose_view,
+)
+from graphtool.ops.shape import inverse
+from graphtool.symbolic import Dim, product
+from graphtool.weights import Weight
+
+VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast"})
+WINDOWS = frozenset({"concat", "pad"})
+
+
+@dataclass
+class Storage:
+    """One buffer before the arena is planned."""
+
+    name: str
+    dtype: DType
+    size: Dim
+    space: Literal["input", "output", "weight", "arena"]
+    slot: int = 0
+    weight: Weight | None = None
+    label: str = ""
+
+
+@dataclass
+class Copy:
+    """A window to fill: with a value, with what a movement op gives, or with a number."""
+
+    source: Value | Node | float
+    target: View
+    label: str
+
+
+@dataclass
+class Placement:
+    views: dict[Value, View] = field(default_factory=dict)
+    buffers: dict[str, Storage] = field(default_factory=dict)
+    copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
+
+
+class Placer:
+    """Backwards: concat, pad and the outputs ask for windows. Forwards: every value gets its view."""
+
+    def __init__(self, graph: Graph, units: list[Unit]) -> None:
+        self.graph = graph
+        self.unit_of = {node: unit for unit in units for node in unit.nodes}
+        self.stored = {v for unit in units for v in unit.outputs}
+        self.wanted: dict[Value, View] = {}
+        self.out = Placement()
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in node.inputs:
+                if isinstance(x, Value):
+                    self.readers.setdefault(x, []).append(node)
+
+    def run(self) -> Placement:
+        self.outputs()
+        for node in reversed(self.graph.nodes):
+            if node in self.unit_of or not node.outputs:
+                continue
+            if node.op.name in WINDOWS:
+                self.windows(node)
+            elif node.op.name in VIEWS:
+                self.pass_on(node)
+        self.forward()
+        return self.out
+
+    # ---- buffers ---------------------------------------------------------------------------
+
+    def buffer(self, stem: str, dtype: DType, size: Dim, space: str, **more: object) -> str:
+        name = f"{stem}{sum(b.startswith(stem) for b in self.out.buffers)}" if space in (
+            "input", "output") else f"{stem}{len(self.out.buffers)}"
+        self.out.buffers[name] = Storage(name, dtype, size, space, **more)  # type: ignore[arg-type]
+        return name
+
+    def fresh(self, v: Value) -> View:
+        t = v.type
+        return dense(self.buffer("b", t.dtype, product(t.shape), "arena", label=v.hint),
+                     t.dtype, t.shape)
+
+    # ---- backwards -------------------------------------------------------------------------
+
+    def outputs(self) -> None:
+        for i, v in enumerate(self.graph.outputs):
+            t = v.type
+            view = dense(self.buffer("out", t.dtype, product(t.shape), "output", slot=i,
+                                     label=v.hint), t.dtype, t.shape)
+            if v in self.wanted or not self.made_here(v):
+                self.copy(None, v, view)
+            else:
+                self.wanted[v] = view
+
+    def made_here(self, v: Value) -> bool:
+        """Whether a kernel, concat, pad or a view of such defines v, so that it can be placed."""
+        return v in self.stored or (v in self.made and self.made[v].op.name in VIEWS | WINDOWS)
+
+    @property
+    def made(self) -> dict[Value, Node]:
+        if not hasattr(self, "_made"):
+            self._made = {v: n for n in self.graph.nodes for v in n.outputs}
+        return self._made
+
+    def copy(self, before: Node | None, source: Value | float, target: View,
+             label: str = "") -> None:
+        if any(d == 0 for d in target.shape):
+            return
+        self.out.copies.setdefault(before, []).append(
+            Copy(source, target, label or (source.hint if isinstance(source, Value) else "")))
+
+    def windows(self, node: Node) -> None:
+        """Give concat's and pad's operands their place in the result."""
+        out = node.outputs[0]
+        whole = self.wanted.get(out)
+        if whole is None:
+            whole = self.wanted[out] = self.fresh(out)
+        for x, view in _parts(node, whole):
+            if isinstance(x, Value):
+                self.ask(node, x, view)
+            else:
+                self.copy(node, x, view, out.hint)
+
+    def ask(self, node: Node, x: Value, view: View) -> None:
+        """x is to lie in `view`, if it can; else it is copied there."""
+        if x not in self.wanted and self.made_here(x) and self.readable(x, view):
+            self.wanted[x] = view
+        else:
+            self.copy(node, x, view)
+
+    def readable(self, x: Value, view: View) -> bool:
+        """Whether all readers of x can read it there.
+
+        A reshape may need it dense; a template wants the elements of a row side by side.
+        """
+        for r in self.readers.get(x, ()):
+            if r.op.name == "reshape" and r not in self.unit_of and (
+                    reshape_view(view, r.attrs["shape"]) is None):
+                return False
+            if "template" in r.op.traits and not suits(r, x, view):
+                return False
+        return True
+
+    def pass_on(self, node: Node) -> None:
+        """A window wanted for a view of x is wanted for x itself where it can be said."""
+        out, x = node.outputs[0], node.inputs[0]
+        view = self.wanted.get(out)
+        if view is None or not isinstance(x, Value):
+            return
+        back = _unview(node, view, x)
+        if back is not None and x not in self.wanted and self.made_here(x) and (
+                self.readable(x, back)):
+            self.wanted[x] = back
+            del self.wanted[out]
+
+    # ---- forwards --------------------------------------------------------------------------
+
+    def forward(self) -> None:
+        views = self.out.views
+        for i, v in enumerate(self.graph.inputs):
+            t = v.type
+            views[v] = dense(self.buffer("in", t.dtype, product(t.shape), "input", slot=i,
+                                         label=v.hint), t.dtype, t.shape)
+        for node in self.graph.nodes:
+            if node.op.name == "constant":
+                w = node.attrs["data"]
+                name = self.buffer("w", w.dtype, product(w.shape), "weight", weight=w,
+                                   label=node.outputs[0].hint)
+                views[node.outputs[0]] = dense(name, w.dtype, w.shape)
+            elif node in self.unit_of:
+                for v in node.outputs:
+                    if v in self.stored:
+                        views[v] = self.wanted.get(v) or self.fresh(v)
+            elif node.op.name in WINDOWS:
+                views[node.outputs[0]] = self.wanted[node.outputs[0]]
+            elif node.op.name in VIEWS:
+                views[node.outputs[0]] = self.view(node)
+
+    def view(self, node: Node) -> View:
+        out, x = node.outputs[0], node.inputs[0]
+        assert isinstance(x, Value)
+        seen = view_of(node, self.out.views[x])
+        if out in self.wanted or seen is None or not self.readable(out, seen):
+            target = self.wanted.get(out) or self.fresh(out)
+            self.out.copies.setdefault(node, []).append(
+                Copy(node, target, out.hint))
+            return target
+        return seen
+
+
+def view_of(node: Node, v: View) -> View | None:
+    """The view that a movement op gives of its operand's view; None where a copy is needed."""
+    a = node.attrs
+    match node.op.name:
+        case "transpose":
+            return transpose_view(v, a["perm"])
+        case "slice":
+            return slice_view(v, a["start"], node.outputs[0].type.shape, a["strides"])
+        case "broadcast":
+            return broadcast_view(v, a["shape"])
+        case _:
+            return reshape_view(v, a["shape"])
+
+
+def suits(reader: Node, x: Value, view: View) -> bool:
+    """Whether a template can read x there: rows of adjacent elements, packed weights dense."""
+    if any(w is x for w in reader.inputs[1:]):
+        return view.contiguous
+    return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+def _unview(node: Node, view: View, x: Value) -> View | None:
+    match node.op.name:
+        case "transpose":
+            return transpose_view(view, inverse(node.attrs["perm"]))
+        case "reshape":
+            return reshape_view(view, x.type.shape)
+        case _:
+            return None
+
+
+def _parts(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
+    """The windows of a concat's operands; of a pad's operand and its edges."""
+    rank = len(whole.shape)
+    ones = (1,) * rank
+    if node.op.name == "concat":
+        axis = node.attrs["axis"] % rank
+        start: Dim = 0
+        for x in node.inputs:
+            assert isinstance(x, Value)
+            at = tuple(start if i == axis else 0 for i in range(rank))
+            yield x, slice_view(whole, at, x.type.shape, ones)
+            start = start + x.type.shape[axis]
+        return
+    (x,) = node.inputs
+    assert isinstance(x, Value)
+    lo, hi = node.attrs["lo"], node.attrs["hi"]
+    yield x, slice_view(whole, lo, x.type.shape, ones)
+    inner_lo: list[Dim] = [0] * rank
+    inner = list(whole.shape)
+    for axis in range(rank):  # slabs: each axis between the slabs of the axes before it
+        for at, size in ((0, lo[axis]), (lo[axis] + x.type.shape[axis], hi[axis])):
+            if size != 0:
+                start_at, shape = list(inner_lo), list(inner)
+                start_at[axis], shape[axis] = at, size
+                yield node.attrs["value"], slice_view(whole, tuple(start_at), tuple(shape), ones)
+        inner_lo[axis], inner[axis] = lo[axis], x.type.shape[axis]
+
+
+def windowable(node: Node) -> bool:
+    """Whether a concat or pad can be built from windows: edges, no interior, nothing cropped."""
+    if node.op.name == "concat":
+        return True
+    interior = node.attrs["interior"]
+    return (not interior or not any(interior)) and all(
+        isinstance(p, int) and p >= 0 for p in (*node.attrs["lo"], *node.attrs["hi"]))

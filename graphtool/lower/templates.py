@@ -1,0 +1,268 @@
+"""The table of template kernels: for each target op, how its unit becomes a header with macros.
+
+The nodes that follow the target op in its unit become the header's epilogue: a loop over one
+finished row of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from graphtool import dtypes
+from graphtool.errors import InternalError
+from graphtool.ir.graph import Node, Value
+from graphtool.loops.ir import Hook, Load, Stmt, Template
+from graphtool.loops.pull import Names, Pull, iterator
+from graphtool.lower.members import pulls, read_values
+from graphtool.lower.nest import hook_body
+from graphtool.lower.place import Placement, Storage
+from graphtool.lower.units import Unit
+from graphtool.lower.views import View, pull_of
+from graphtool.ops.shape import unflatten_index
+from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.target import Target
+
+Macros = list[tuple[str, str | Dim]]
+Lowered = tuple[tuple[Stmt, ...], Dim]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One use of a template: the unit, its target op, and where everything lies."""
+
+    unit: Unit
+    root: Node
+    placement: Placement
+    target: Target
+
+    def view(self, operand: int) -> View:
+        x = self.root.inputs[operand]
+        assert isinstance(x, Value)
+        return self.placement.views[x]
+
+    @property
+    def out(self) -> Value:
+        return self.root.outputs[0]
+
+
+def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:
+    """The body of the unit's kernel, and its nominal flops."""
+    return TEMPLATES[root.op.name](Site(unit, root, placement, target))
+
+
+# ---- what all templates share ------------------------------------------------------------------
+
+def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
+             row: Dim | None = None) -> Hook:
+    """The hook that finishes a row: `idx` is the element of lane 0 in terms of `indices`.
+
+    With `row`, the leading axes are walked as one: `row` is their row-major position.
+    """
+    names = Names()
+    count = symbol_of(Symbol("count", 1, None))
+    lane = iterator(names.new("j"), count)
+    full = (*idx[:-1], idx[-1] + symbol_of(lane))
+    full = tuple(0 if d == 1 else i for i, d in zip(full, site.out.type.shape, strict=True))
+
+    def finished(at: tuple[Dim, ...]) -> Load:
+        if at != full:
+            raise InternalError("GT7203", f"the epilogue of {site.out.hint} leaves its row")
+        return Load("acc", symbol_of(lane), dtypes.float32)
+    views = {v: site.placement.views[v] for v in (*read_values(site.unit), *site.unit.outputs)}
+    env = {v: pull_of(views[v]) if row is None else _row_pull(views[v], full, row)
+           for v in read_values(site.unit)}
+    env[site.out] = Pull(dtypes.float32, site.out.type.shape, finished)
+    env = pulls(site.unit.nodes, env, names)
+    stores = [(views[v], index_in_row(views[v], full, full, row), env[v].at(full))
+              for v in site.unit.outputs]
+    return Hook("epilogue", indices, hook_body(names, stores, lane, count))
+
+
+def index_in_row(v: View, idx: tuple[Dim, ...], full: tuple[Dim, ...], row: Dim | None) -> Dim:
+    """Where an element lies; without divisions where the view's leading axes are one walk."""
+    step = None if row is None else row_stride(v)
+    if step is None or row is None or idx[:-1] != full[len(full) - len(idx):-1]:
+        return v.index(idx)
+    return v.offset + row * step + idx[-1] * v.strides[-1]
+
+
+def row_stride(v: View) -> Dim | None:
+    """The step from row to row if all axes but the last can be walked as one, else None."""
+    lead = [(d, s) for d, s in zip(v.shape[:-1], v.strides[:-1], strict=True) if d != 1]
+    for (_, outer), (d, inner) in zip(lead, lead[1:], strict=False):
+        if outer != d * inner:
+            return None
+    return lead[-1][1] if lead else 0
+
+
+def _row_pull(v: View, full: tuple[Dim, ...], row: Dim) -> Pull:
+    whole = len(v.shape) == len(full) and all(
+        d != 1 or i == 0 for d, i in zip(v.shape[:-1], full[:-1], strict=True))
+    return Pull(v.dtype, v.shape, lambda idx: Load(
+        v.buffer, index_in_row(v, idx, full, row if whole else None), v.dtype))
+
+
+def template(site: Site, header: str, macros: Macros, pointers: list[tuple[str, str, Dim]],
+             hook: Hook, scratch: tuple[str, ...] = ()) -> tuple[Stmt, ...]:
+    reads = [b for _, b, _ in pointers if b not in scratch]
+    reads += [site.placement.views[v].buffer for v in read_values(site.unit)]
+    writes = [site.placement.views[v].buffer for v in site.unit.outputs]
+    macros = [*macros, ("GT_EPILOGUE", "{KERNEL}_epilogue")]
+    return (Template(header, tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
+                     tuple(dict.fromkeys([*writes, *scratch])), (hook,)),)
+
+
+def tile_rows(target: Target, nv: int, rows: Dim) -> int:
+    """Rows of a register tile nv vectors wide: accumulators, a row of B, one broadcast."""
+    registers = 32 if target.lanes == 16 or target.march.startswith("arm") else 16
+    most = max(1, min(16, (registers - nv - 1) // nv))
+    limit = bounds(rows)[1]
+    return most if limit is None else max(1, min(most, limit))
+
+
+def panel_vectors(target: Target, nr: int) -> int:
+    if nr % target.lanes:
+        raise InternalError("GT7204", f"panels of {nr} on vectors of {target.lanes}")
+    return nr // target.lanes
+
+
+# ---- the table's entries -----------------------------------------------------------------------
+
+def matmul(site: Site) -> Lowered:
+    a, b = site.view(0), site.view(1)
+    *lead, m, n = site.out.type.shape
+    nr = b.shape[-1]
+    assert isinstance(nr, int)
+    shared = len(b.shape) == 3
+    step = row_stride(a) if shared else None
+    if step is not None:  # all rows of A in one product
+        return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
+    if shared and len(lead) == 2:
+        return _pointwise(site, a, b)
+    return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
+
+
+def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
+             rows: tuple[Dim, ...]) -> Lowered:
+    """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
+    n, k, nr = site.out.type.shape[-1], b.shape[-2], b.shape[-1]
+    assert isinstance(nr, int)
+    batch = product(lead)
+    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
+    inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
+    nv = panel_vectors(site.target, nr)
+    macros: Macros = [
+        ("GT_MR", str(tile_rows(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
+        ("GT_N", n), ("GT_K", k), ("GT_LDA", step if m != 1 else k), ("GT_BATCH", batch)]
+    own = len(rows) + 1
+    pointers = [("GT_A(b)", a.buffer, _batch_offset(a, which, own)),
+                ("GT_B(b)", b.buffer, _batch_offset(b, which, 3))]
+    hook = epilogue(site, (at, row, first), (*which, *inner, symbol_of(first)),
+                    symbol_of(row) if len(rows) > 1 and not lead else None)
+    return template(site, "gemm.h", macros, pointers, hook), batch * m * n * k * 2
+
+
+def _pointwise(site: Site, x: View, w: View) -> Lowered:
+    """Rows that lie in an image with a halo: a 1×1 convolution."""
+    c, nr = w.shape[-2:]
+    assert isinstance(nr, int)
+    nv = panel_vectors(site.target, nr)
+    out = site.out.type.shape
+    ones: Macros = [(f"GT_{m}", 1) for m in ("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW")]
+    macros: Macros = [
+        ("GT_MR", str(tile_rows(site.target, nv, out[2]))), ("GT_NV", str(nv)), *_image(site),
+        ("GT_C", c), ("GT_O", out[3]), *ones]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "conv.h", macros, pointers, hook), product(out) * c * 2
+
+
+def _batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
+    """Where product `which` of a batch starts; leading dims broadcast."""
+    lead = len(v.shape) - own
+    idx = tuple(0 if d == 1 else i for i, d in zip(
+        which[len(which) - lead:], v.shape[:lead], strict=True))
+    return v.index((*idx, *(0,) * own))
+
+
+_PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Symbol("o", 0, None))
+
+
+def _image(site: Site) -> Macros:
+    """What the convolutions have in common: sizes of the result, strides of the input."""
+    x = site.view(0)
+    n, oh, ow, _ = site.out.type.shape
+    return [("GT_BATCH", n), ("GT_OH", oh), ("GT_OW", ow), ("GT_XN", x.strides[0]),
+            ("GT_XH", x.strides[1]), ("GT_XW", x.strides[2])]
+
+
+def conv(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    groups, _, kh, depth, nr = w.shape
+    kw = a["window"][1]
+    assert isinstance(depth, int) and isinstance(nr, int) and isinstance(groups, int)
+    nv = panel_vectors(site.target, nr)
+    out = site.out.type.shape
+    macros: Macros = [
+        ("GT_MR", str(tile_rows(site.target, nv, out[2]))), ("GT_NV", str(nv)), *_image(site),
+        ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
+        ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
+        ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
+
+
+def depthwise(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    kh, kw, c = w.shape
+    out = site.out.type.shape
+    registers = 32 if site.target.lanes == 16 else 16
+    small = (kh, kw) == (3, 3) and a["strides"] == (1, 1) and registers == 32
+    wide = (bounds(out[2])[1] or 64) >= 56
+    macros: Macros = [
+        ("GT_BH", "2" if small else "1"), ("GT_BW", "7"), ("GT_CB", "1" if wide else "2"),
+        *_image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
+        ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
+        ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2
+
+
+def winograd(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    points, _, c, nr = w.shape
+    assert isinstance(points, int) and isinstance(c, int) and isinstance(nr, int)
+    m, channels = a["tile"], a["channels"]
+    n, oh, ow, _ = site.out.type.shape
+    nv = panel_vectors(site.target, nr)
+    tiles = bounds(n * ((oh + m - 1) // m) * ((ow + m - 1) // m))[1]
+    group = tiles if tiles is not None and tiles <= 64 else 28
+    rounded_c = -(-c // site.target.lanes) * site.target.lanes
+    rounded_o = -(-channels // nr) * nr
+    share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
+    work = _scratch(site, share)
+    macros: Macros = [
+        ("GT_TILE", str(m)), ("GT_MR", str(tile_rows(site.target, nv, group))),
+        ("GT_NV", str(nv)), ("GT_GROUP", str(group)), *_image(site), ("GT_C", c),
+        ("GT_O", channels)]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
+                ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    flops = product(site.out.type.shape) * 9 * c * 2
+    return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
+
+
+def _scratch(site: Site, share: int) -> str:
+    """A buffer with one share for each thread; it lives during this kernel only."""
+    name = f"s{len(site.placement.buffers)}"
+    site.placement.buffers[name] = Storage(name, dtypes.float32, share * site.target.threads,
+                                           "arena", label=f"scratch of {site.out.hint}")
+    return name
+
+
+TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
+    "matmul_packed": matmul, "conv_packed": conv, "depthwise": depthwise, "winograd": winograd}

@@ -1,0 +1,93 @@
+"""Views: where a value's elements lie, as a buffer, an offset and a stride per axis.
+
+Movement ops (reshape, transpose, slice, broadcast) are views of what they move wherever strides
+can say it; nothing is copied for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Load
+from graphtool.loops.pull import Pull
+from graphtool.ops.shape import reshape_blocks
+from graphtool.symbolic import Dim, product
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Element idx lies at offset + Σ idx·strides of `buffer`, counted in elements."""
+
+    buffer: str
+    dtype: DType
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim = 0
+
+    def index(self, idx: tuple[Dim, ...]) -> Dim:
+        at = self.offset
+        for i, s in zip(idx, self.strides, strict=True):
+            at = at + i * s
+        return at
+
+    @property
+    def contiguous(self) -> bool:
+        return all(d == 1 or s == c for d, s, c in zip(
+            self.shape, self.strides, dense_strides(self.shape), strict=True))
+
+
+def dense_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    out: list[Dim] = []
+    step: Dim = 1
+    for d in reversed(shape):
+        out.append(step)
+        step = step * d
+    return tuple(reversed(out))
+
+
+def dense(buffer: str, dtype: DType, shape: tuple[Dim, ...]) -> View:
+    return View(buffer, dtype, shape, dense_strides(shape))
+
+
+def pull_of(view: View) -> Pull:
+    """Reading a view, element by element."""
+    return Pull(view.dtype, view.shape,
+                lambda idx: Load(view.buffer, view.index(idx), view.dtype))
+
+
+def transpose_view(v: View, perm: tuple[int, ...]) -> View:
+    return View(v.buffer, v.dtype, tuple(v.shape[p] for p in perm),
+                tuple(v.strides[p] for p in perm), v.offset)
+
+
+def slice_view(v: View, start: tuple[Dim, ...], shape: tuple[Dim, ...],
+               steps: tuple[int, ...]) -> View:
+    return View(v.buffer, v.dtype, shape,
+                tuple(s * k for s, k in zip(v.strides, steps, strict=True)), v.index(start))
+
+
+def broadcast_view(v: View, shape: tuple[Dim, ...]) -> View:
+    skip = len(shape) - len(v.shape)
+    strides = tuple(0 if i < skip or v.shape[i - skip] != shape[i] else v.strides[i - skip]
+                    for i in range(len(shape)))
+    return View(v.buffer, v.dtype, shape, strides, v.offset)
+
+
+def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
+    """The same elements in row-major order under another shape; None if strides cannot say it."""
+    strides: list[Dim] = []
+    for xs, ys in reshape_blocks(v.shape, shape):
+        run = [(d, s) for d, s in zip(v.shape[xs], v.strides[xs], strict=True) if d != 1]
+        for (_, s0), (d1, s1) in zip(run, run[1:], strict=False):
+            if s0 != d1 * s1:
+                return None
+        step: Dim = run[-1][1] if run else 1
+        block: list[Dim] = []
+        for d in reversed(shape[ys]):
+            block.append(step)
+            step = step * d
+        strides += reversed(block)
+    if product(v.shape) != product(shape):
+        return None
+    return View(v.buffer, v.dtype, shape, tuple(strides), v.offset)

@@ -1,0 +1,165 @@
+"""fuse: says which nodes one kernel computes. An annotation; the nodes stay as they are.
+
+Template groups: a kernel with the elementwise nodes that follow it. Nest groups: an elementwise or
+reducing node with all that only it reads and that is cheap to compute in place.
+"""
+
+from __future__ import annotations
+
+from graphtool.ir.graph import Graph, Group, Node, Value, producers
+from graphtool.ops.shape import reshape_blocks
+
+TEMPLATE_OPS = frozenset({"matmul_packed", "conv_packed", "depthwise", "winograd"})
+MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
+INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
+
+
+def fuse(graph: Graph) -> Graph:
+    """The graph with its table of groups."""
+    return _Fuser(graph).run()
+
+
+class _Fuser:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.made = producers(graph)
+        self.position = {n: i for i, n in enumerate(graph.nodes)}
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in node.inputs:
+                if isinstance(x, Value):
+                    self.readers.setdefault(x, []).append(node)
+        self.results = set(graph.outputs)
+        self.taken: set[Node] = set()
+        self.groups: list[Group] = []
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            if node.op.name in TEMPLATE_OPS:
+                self.template(node)
+        for node in reversed(self.graph.nodes):
+            if node not in self.taken and _roots_nest(node):
+                self.nest(node)
+        order = sorted(self.groups, key=lambda g: self.position[self.made[g.root]])
+        return Graph(self.graph.inputs, self.graph.nodes, self.graph.outputs, tuple(order))
+
+    # ---- templates -------------------------------------------------------------------------
+
+    def template(self, root: Node) -> None:
+        """The kernel and the elementwise nodes of its shape that can run on its finished rows."""
+        members = [root]
+        inside = {root}
+        shape = root.outputs[0].type.shape
+        frontier = list(self.readers.get(root.outputs[0], ()))
+        while frontier:
+            node = min(frontier, key=self.position.__getitem__)
+            frontier.remove(node)
+            if node in inside or not self.joins(node, inside, root, shape):
+                continue
+            members.append(node)
+            inside.add(node)
+            frontier += self.readers.get(node.outputs[0], ())
+        self.taken |= inside
+        last = members[-1].outputs[0]
+        self.groups.append(Group(last, tuple(members), "template"))
+
+    def joins(self, node: Node, inside: set[Node], root: Node, shape: object) -> bool:
+        """Elementwise on the same shape, and nothing it reads comes back from the group."""
+        if node in self.taken or "elementwise" not in node.op.traits:
+            return False
+        if node.outputs[0].type.shape != shape:
+            return False
+        return not any(self.depends(self.made[x], inside, self.position[root])
+                       for x in node.inputs if isinstance(x, Value) and x in self.made
+                       and self.made[x] not in inside)
+
+    def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
+        """Whether the node is computed from a member."""
+        stack, seen = [node], {node}
+        while stack:
+            here = stack.pop()
+            if here in inside:
+                return True
+            for x in here.inputs:
+                maker = self.made.get(x) if isinstance(x, Value) else None
+                if maker is not None and maker not in seen and self.position[maker] >= oldest:
+                    seen.add(maker)
+                    stack.append(maker)
+        return False
+
+    # ---- nests -----------------------------------------------------------------------------
+
+    def nest(self, root: Node) -> None:
+        """The root and, backwards from it, every producer that only the group reads."""
+        inside = {root}
+        frontier = [root]
+        while frontier and len(inside) < INLINE:
+            node = max(frontier, key=self.position.__getitem__)
+            frontier.remove(node)
+            for x in node.inputs:
+                maker = self.made.get(x) if isinstance(x, Value) else None
+                if maker is not None and maker not in inside and self.inlines(maker, node, inside):
+                    inside.add(maker)
+                    frontier.append(maker)
+        self.trim(inside, root)
+        if len(inside) > 1:
+            self.taken |= inside
+            members = tuple(sorted(inside, key=self.position.__getitem__))
+            self.groups.append(Group(root.outputs[0], members, "nest"))
+
+    def inlines(self, maker: Node, reader: Node, inside: set[Node]) -> bool:
+        if maker in self.taken or len(maker.outputs) != 1 or maker.op.lower is None:
+            return False
+        v = maker.outputs[0]
+        if v in self.results or any(r not in inside for r in self.readers[v]):
+            return False
+        if maker.op.name in MOVES:
+            return _moves_freely(maker)
+        if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
+            return False  # each element would be computed once per window
+        if reader.op.name in ("pack", "gather"):
+            return "elementwise" in maker.op.traits
+        if "reduction" in maker.op.traits:
+            return maker.op.name.startswith("reduce_") and _trailing(maker)
+        return "elementwise" in maker.op.traits or maker.op.name in ("gather", "iota")
+
+    def trim(self, inside: set[Node], root: Node) -> None:
+        """Movement at the group's edge stays outside: there it is a view and costs nothing."""
+        changed = True
+        while changed:
+            changed = False
+            for node in list(inside):
+                if node is root or node.op.name not in ("reshape", "transpose", "slice",
+                                                        "broadcast"):
+                    continue
+                x = node.inputs[0]
+                if isinstance(x, Value) and self.made.get(x) not in inside:
+                    inside.discard(node)
+                    changed = True
+
+
+def _roots_nest(node: Node) -> bool:
+    traits = node.op.traits
+    return node.op.lower is not None and len(node.outputs) == 1 and (
+        "elementwise" in traits or "reduction" in traits or "windowed" in traits
+        or node.op.name in ("pack", "gather", "dynamic_slice", "dynamic_update_slice"))
+
+
+def _trailing(node: Node) -> bool:
+    """The reduced axes are the innermost, so each result is computed once per row of readers."""
+    shape = node.inputs[0].type.shape if isinstance(node.inputs[0], Value) else ()
+    axes = {a % len(shape) for a in node.attrs["axes"]}
+    kept = [i for i, d in enumerate(shape) if i not in axes and d != 1]
+    return not kept or all(a > kept[-1] for a in axes if shape[a] != 1)
+
+
+def _moves_freely(node: Node) -> bool:
+    """Whether reading through it costs no division: only splitting reshapes do not."""
+    if node.op.name != "reshape":
+        return True
+    x = node.inputs[0]
+    if not isinstance(x, Value):
+        return False
+    before, after = x.type.shape, node.outputs[0].type.shape
+    return all(sum(d != 1 for d in before[xs]) <= 1
+               for xs, _ in reshape_blocks(before, after))

@@ -1,0 +1,131 @@
+"""layout: convolutions and pooling run channels-last, and so does everything between them.
+
+Each convolution becomes one on transposed operands. What follows it (elementwise, pooling, concat,
+reductions …) is rebuilt on the channels-last twin of its operand, so that transposes are left only
+where the graph leaves that region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Builder, Tracer, rebuild
+
+
+def layout(graph: Graph) -> Graph:
+    """Rebuild the graph around channels-last convolutions."""
+    return rebuild(graph, _rewrite)
+
+
+def to_last(rank: int) -> tuple[int, ...]:
+    """N C … → N … C"""
+    return (0, *range(2, rank), 1)
+
+
+def to_first(rank: int) -> tuple[int, ...]:
+    """N … C → N C …"""
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+def _rewrite(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Sequence[Any] | None:
+    if len(node.outputs) != 1 or node.attrs.get("channels_last"):
+        return None
+    handler = _SOURCES.get(node.op.name)
+    if handler is None and any(twin(builder, x) is not None for x in inputs):
+        handler = _FOLLOWERS.get(node.op.name) or (
+            _elementwise if "elementwise" in node.op.traits else None)
+    rank = len(node.outputs[0].type.shape)
+    if handler is None or rank < 3:
+        return None
+    last = handler(builder, node, inputs)
+    return (OPS["transpose"](last, perm=to_first(rank)),)
+
+
+def twin(builder: Builder, x: Operand) -> Value | None:
+    """The channels-last value that x is the channels-first transpose of."""
+    node = builder.made.get(x) if isinstance(x, Value) else None
+    if node is None or node.op.name != "transpose":
+        return None
+    perm = node.attrs["perm"]
+    source = node.inputs[0]
+    return source if len(perm) >= 3 and perm == to_first(len(perm)) and (
+        isinstance(source, Value)) else None
+
+
+def last_of(builder: Builder, x: Operand) -> Any:
+    """The channels-last form of an operand: its twin, else a transpose."""
+    if not isinstance(x, Value):
+        return x
+    source = twin(builder, x)
+    if source is not None:
+        return Tracer(source, builder)
+    rank = len(x.type.shape)
+    return OPS["transpose"](Tracer(x, builder), perm=to_last(rank))
+
+
+Handler = Callable[[Builder, Node, tuple[Operand, ...]], Any]
+
+
+def _conv(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    x, w = inputs
+    assert isinstance(w, Value)
+    return node.op(last_of(b, x), Tracer(w, b), **{**node.attrs, "channels_last": True})
+
+
+def _pool(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    return node.op(last_of(b, inputs[0]), **{**node.attrs, "channels_last": True})
+
+
+def _elementwise(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    rank = len(node.outputs[0].type.shape)
+    out = []
+    for x in inputs:
+        if isinstance(x, Value) and (missing := rank - len(x.type.shape)):
+            # NumPy's leading ones are made explicit before axes move
+            x = OPS["reshape"](Tracer(x, b), shape=(*(1,) * missing, *x.type.shape)).value
+        out.append(last_of(b, x))
+    return node.op(*out, **node.attrs)
+
+
+def _axis(axis: int, rank: int) -> int:
+    """Where a channels-first axis lies channels last."""
+    return to_last(rank).index(axis % rank)
+
+
+def _reduce(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    rank = len(node.outputs[0].type.shape)
+    axes = tuple(sorted(_axis(a, rank) for a in node.attrs["axes"]))
+    return node.op(last_of(b, inputs[0]), **{**node.attrs, "axes": axes})
+
+
+def _one_axis(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    rank = len(node.outputs[0].type.shape)
+    return node.op(*(last_of(b, x) for x in inputs),
+                   **{**node.attrs, "axis": _axis(node.attrs["axis"], rank)})
+
+
+def _permuted(*names: str) -> Handler:
+    """For ops whose attributes have one entry an axis."""
+    def handler(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+        order = to_last(len(node.outputs[0].type.shape))
+        attrs = dict(node.attrs)
+        for name in names:
+            if attrs.get(name):
+                attrs[name] = tuple(attrs[name][p] for p in order)
+        return node.op(last_of(b, inputs[0]), **attrs)
+    return handler
+
+
+_SOURCES: dict[str, Handler] = {"conv": _conv}
+_FOLLOWERS: dict[str, Handler] = {
+    "max_pool": _pool, "avg_pool": _pool,
+    **{f"reduce_{k}": _reduce for k in ("sum", "prod", "max", "min", "mean")},
+    "softmax": _one_axis, "log_softmax": _one_axis, "concat": _one_axis, "cumulative": _one_axis,
+    "pad": _permuted("lo", "hi", "interior"), "slice": _permuted("start", "limit", "strides"),
+    "broadcast": _permuted("shape"), "resize": _permuted("sizes"),
+    "reduce_window": _permuted("window", "strides", "padding", "base_dilation",
+                               "window_dilation"),
+}

@@ -1,0 +1,149 @@
+"""select: contractions become target ops, with their weights packed for the kernels.
+
+Packing is an op like any other: `fold` evaluates it where the weights are constant, and where they
+are not it runs as a kernel of its own. What no kernel suits is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import dtypes, target
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.symbolic import Dim, bounds, product
+from graphtool.target import Target
+
+WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
+
+
+def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
+    """Choose kernels for `march`; `winograd` is the largest output tile allowed (0, 2 or 4)."""
+    goal = target.named(march)
+    choices = {"matmul": _matmul, "conv": _conv}
+
+    def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        choose = choices.get(node.op.name)
+        if choose is None or node.outputs[0].type.dtype is not dtypes.float32:
+            return None
+        x, w = inputs
+        if not isinstance(x, Value) or not isinstance(w, Value):
+            return None
+        if any(d == 0 for d in node.outputs[0].type.shape):
+            return None
+        out = choose(b, goal, node, Tracer(x, b), Tracer(w, b), winograd)
+        return None if out is None else (out,)
+    return rebuild(graph, rewrite)
+
+
+# ---- products ----------------------------------------------------------------------------------
+
+def _matmul(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, _: int) -> Any:
+    if x.dtype is not dtypes.float32 or w.dtype is not dtypes.float32:
+        return None
+    if node.attrs["transpose_a"]:
+        x = OPS["transpose"](x, perm=_swapped(x.ndim))
+    n = w.shape[-2 if node.attrs["transpose_b"] else -1]
+    constant = b.made.get(w.value) is not None and b.made[w.value].op.name == "constant"
+    if not isinstance(n, int) or n < goal.lanes // 2:
+        return None
+    rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
+    if not constant and (bounds(rows)[1] or 1 << 20) < 4:
+        return None  # packing would cost as much as the product
+    packed = OPS["pack"](w, nr=panel_width(goal, rows, n), transpose=node.attrs["transpose_b"])
+    return OPS["matmul_packed"](x, packed, n=n)
+
+
+def panel_width(goal: Target, rows: Dim, n: int) -> int:
+    """Columns of a panel: wide where few rows stream the weights, narrow where n is small."""
+    most = bounds(rows)[1]
+    if most is not None and most <= 2 and n >= 4 * goal.lanes:
+        return goal.lanes * 8
+    if n <= goal.lanes:
+        return goal.lanes
+    return goal.nr
+
+
+def _swapped(rank: int) -> tuple[int, ...]:
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+# ---- convolutions ------------------------------------------------------------------------------
+
+def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: int) -> Any:
+    a = node.attrs
+    rank = x.ndim
+    if not a["channels_last"] or rank not in (3, 4) or a["batch_groups"] != 1 or a["dtype"]:
+        return None
+    if a["lhs_dilation"] and any(d != 1 for d in a["lhs_dilation"]):
+        x, a = _dilated(x, a)
+    if rank == 3:  # a row is an image one pixel high
+        x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
+        w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
+        a = {**a, "strides": (1, *(a["strides"] or (1,))),
+             "padding": ((0, 0), *(a["padding"] or ((0, 0),))),
+             "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
+    out = _conv2d(goal, a, x, w, winograd)
+    return OPS["reshape"](out, shape=node.outputs[0].type.shape) if rank == 3 else out
+
+
+def _dilated(x: Tracer, a: Any) -> tuple[Tracer, Any]:
+    """Transposed convolution: zeros between the elements, then an ordinary one."""
+    gaps = tuple(d - 1 for d in a["lhs_dilation"])
+    rank = len(gaps) + 2
+    spread = OPS["pad"](x, lo=(0,) * rank, hi=(0,) * rank, interior=(0, *gaps, 0))
+    return spread, {**a, "lhs_dilation": None}
+
+
+def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
+    strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
+    padding = a["padding"] or ((0, 0), (0, 0))
+    o, c, kh, kw = w.shape
+    groups = a["groups"]
+    if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
+            p != 0 for pair in padding for p in pair):
+        return _pointwise(goal, x, w)
+    x = _padded(x, padding)
+    if groups == o and c == 1 and groups == x.shape[3]:
+        flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
+        return OPS["depthwise"](x, flat, strides=strides, dilation=dilation)
+    tile = _winograd_tile(goal, x, w, strides, dilation, groups, winograd)
+    if tile:
+        packed = OPS["pack_winograd"](w, tile=tile, nr=goal.nr)
+        return OPS["winograd"](x, packed, channels=o, tile=tile)
+    nr = goal.lanes if o // groups <= goal.lanes else goal.nr
+    packed = OPS["pack_conv"](w, nr=nr, groups=groups)
+    return OPS["conv_packed"](x, packed, channels=o, window=(kh, kw), strides=strides,
+                              dilation=dilation)
+
+
+def _winograd_tile(goal: Target, x: Tracer, w: Tracer, strides: Any, dilation: Any, groups: int,
+                   most: int) -> int:
+    """The output tile that saves most, 0 where the direct sum is better."""
+    o, c, kh, kw = w.shape
+    regular = (kh, kw) == (3, 3) and strides == dilation == (1, 1) and groups == 1
+    if not regular or min(o, c) < WINOGRAD_LEAST or most < 2:  # type: ignore[type-var]
+        return 0
+    height = bounds(x.shape[1])[1] or 1 << 20
+    width = bounds(x.shape[2])[1] or 1 << 20
+    if min(height, width) - 2 < 4 or most < 4:
+        return 2
+    # on small maps the weights, (m+2)²/9 times larger, are read for few tiles
+    return 4 if (height - 2) * (width - 2) >= 144 else 2
+
+
+def _padded(x: Tracer, padding: Any) -> Tracer:
+    if not any(p != 0 for pair in padding for p in pair):
+        return x
+    lo = (0, *(p[0] for p in padding), 0)
+    return OPS["pad"](x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
+
+
+def _pointwise(goal: Target, x: Tracer, w: Tracer) -> Any:
+    """1×1 of stride 1: one product over all pixels."""
+    o, c = w.shape[:2]
+    flat = OPS["reshape"](w, shape=(o, c))
+    nr = panel_width(goal, product(x.shape[:-1]), o)  # type: ignore[arg-type]
+    return OPS["matmul_packed"](x, OPS["pack"](flat, nr=nr, transpose=True), n=o)

@@ -1,0 +1,190 @@
+"""Loads a build directory and runs it: ctypes, the weights mapped, the arena kept between runs."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool import files
+from graphtool.build import FORMAT, Manifest, PortRow
+from graphtool.dim_parser import parse
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError
+from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.target import cores
+
+Array = np.ndarray[Any, Any]
+ALIGN = 64
+
+
+def read_manifest(build_dir: Path) -> Manifest:
+    """build.json, checked. Raises InputError GT2201 for anything else."""
+    path = build_dir / "build.json"
+    raw = files.read_json(files.read_bytes(path), str(path))
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if found != FORMAT:
+        raise InputError("GT2201", f"expected a {FORMAT} directory, got {found or 'another'}",
+                         where=str(build_dir))
+    try:
+        return msgspec.convert(raw, Manifest)
+    except msgspec.ValidationError as error:
+        raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error
+
+
+def load(build_dir: Path | str, threads: int | None = None) -> Model:
+    """A callable model: `model(**inputs) -> {output: array}`; see Model."""
+    return Model(Path(build_dir), threads)
+
+
+class _Spec:
+    """A port with its dims as polynomials."""
+
+    def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
+        self.name, self.dtype = row.name, dtype(row.type)
+        self.shape: tuple[Dim, ...] = tuple(
+            d if isinstance(d, int) else parse(d, table) for d in row.shape)
+        self.static = all(isinstance(d, int) for d in self.shape)
+
+
+class Model:
+    """A compiled model. Not thread-safe: each thread loads its own (the library is shared).
+
+    `model(**inputs)` takes arrays by the model's own names (numpy or DLPack) and gives a dict of
+    arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays.
+    """
+
+    def __init__(self, build_dir: Path, threads: int | None) -> None:
+        self.manifest = m = read_manifest(build_dir)
+        self.threads = threads or cores()
+        self._table = {d.name: symbol(d.name, d.min, d.max) for d in m.dims}
+        self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
+        self.outputs = tuple(_Spec(p, self._table) for p in m.outputs)
+        path = build_dir / m.library
+        if m.library.endswith(".a"):
+            raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
+                             hint="build without --static")
+        try:
+            library = ctypes.CDLL(str(path.resolve()))
+            self._run = getattr(library, f"{m.name}_run")
+            self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
+        except (OSError, AttributeError) as error:
+            raise InputError("GT2203", f"cannot load the library: {error}",
+                             where=str(path)) from error
+        self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
+        self._weights, self._mapping = _map(build_dir / m.weights, m.weights_offset, m.weights_bytes)
+        self._dims = (ctypes.c_int64 * max(len(m.dims), 1))()
+        self._arena = np.empty(0, np.uint8)
+        self._arena_at = 0
+        self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
+        self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
+
+    def __call__(self, **inputs: Any) -> dict[str, Array]:
+        return self.run(inputs)
+
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[
+            str, Array]:
+        """Run once. Raises InputError GT221x for inputs that do not fit, saying what was wanted."""
+        arrays = [self._input(spec, inputs) for spec in self.inputs]
+        if len(inputs) > len(self.inputs):
+            extra = sorted(set(inputs) - {s.name for s in self.inputs})
+            raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
+                             + ", ".join(s.name for s in self.inputs))
+        sizes = self._bind(arrays)
+        results = {s.name: self._output(s, sizes, out) for s in self.outputs}
+        for i, a in enumerate(arrays):
+            self._ins[i] = a.ctypes.data
+        for i, r in enumerate(results.values()):
+            self._outs[i] = r.ctypes.data
+        self.call()
+        return results
+
+    def call(self) -> None:
+        """Run again on the arrays of the last `run`, without any checks."""
+        if self._run(ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
+                     self._ins, self._outs, self.threads):
+            raise InputError("GT2215", "a dimension is out of its range")
+
+    def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
+        if spec.name not in inputs:
+            raise InputError("GT2210", f"the input {spec.name!r} is missing")
+        x = inputs[spec.name]
+        a = x if isinstance(x, np.ndarray) else (
+            np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x))
+        if a.dtype != spec.dtype.numpy:
+            raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")
+        if len(a.shape) != len(spec.shape) or any(
+                isinstance(d, int) and d != n for d, n in zip(spec.shape, a.shape, strict=True)):
+            want = ",".join(map(str, spec.shape))
+            raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, "
+                                       f"[{want}] expected")
+        return np.ascontiguousarray(a)
+
+    def _bind(self, arrays: list[Array]) -> dict[str, Dim]:
+        """The values of the symbols, from the inputs' shapes; also sizes the arena."""
+        if not self._table:
+            if not self._arena.size:
+                self._grow()
+            return {}
+        sizes: dict[str, Dim] = {}
+        for spec, a in zip(self.inputs, arrays, strict=True):
+            for d, n in zip(spec.shape, a.shape, strict=True):
+                if isinstance(d, Poly) and len(symbols(d)) == 1 and d == self._table[
+                        symbols(d)[0].name]:
+                    name = symbols(d)[0].name
+                    if sizes.setdefault(name, n) != n:
+                        raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+        for spec, a in zip(self.inputs, arrays, strict=True):
+            for d, n in zip(spec.shape, a.shape, strict=True):
+                if substitute(d, sizes) != n:
+                    raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, the "
+                                               f"dimension {d} cannot be {n}")
+        changed = False
+        for i, d in enumerate(self.manifest.dims):
+            value = int(sizes.get(d.name, d.min))  # type: ignore[arg-type]
+            if value < d.min or (d.max is not None and value > d.max):
+                raise InputError("GT2215", f"{d.name} is {value}, "
+                                           f"{d.min} to {d.max or 'any'} allowed")
+            changed |= self._dims[i] != value
+            self._dims[i] = value
+        if changed or not self._arena.size:
+            self._grow()
+        return sizes
+
+    def _grow(self) -> None:
+        need = int(self._arena_bytes(self._dims)) + ALIGN
+        if need > self._arena.size:
+            self._arena = np.empty(need, np.uint8)
+            self._arena_at = -(-self._arena.ctypes.data // ALIGN) * ALIGN
+
+    def _output(self, spec: _Spec, sizes: Mapping[str, Dim],
+                out: Mapping[str, Array] | None) -> Array:
+        shape = spec.shape if spec.static else tuple(substitute(d, sizes) for d in spec.shape)
+        given = out.get(spec.name) if out else None
+        if given is None:
+            return np.empty(shape, spec.dtype.numpy)  # type: ignore[arg-type]
+        if given.shape != shape or given.dtype != spec.dtype.numpy or not (
+                given.flags.c_contiguous and given.flags.writeable):
+            raise InputError("GT2216", f"out[{spec.name!r}] must be a writable contiguous "
+                                       f"{spec.dtype.name} array of shape {list(shape)}")
+        return given
+
+
+def _map(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
+    """The address of the weights, and what keeps them mapped."""
+    if size == 0:
+        return 0, None
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise InputError("GT2204", f"cannot map the weights: {error}", where=str(path)) from error
+    if len(mapped) < offset + size:
+        raise InputError("GT2204", "the weights file is cut short", where=str(path))
+    view = np.frombuffer(mapped, np.uint8)
+    return int(view.ctypes.data) + offset, view
