@@ -317,10 +317,14 @@ class _Engine:
 
     def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
         """The result with the type that the rule replaces: a smaller shape is broadcast to it."""
-        if result.dtype is type.dtype and result.shape != type.shape:
-            result = OPS["broadcast"](result, shape=type.shape)
+        made = result.type
+        try:
+            if made.dtype is type.dtype and made.shape != type.shape:
+                result = OPS["broadcast"](result, shape=type.shape)
+        except InputError:
+            pass
         if result.type != type:
-            raise InternalError("GT7604", f"rule {r.name} turned {type} into {result.type}")
+            raise InternalError("GT7604", f"rule {r.name} turned {type} into {made}")
         name = emitter.builder.prefix
         self.fired.append(Fired(r.name, r.numerics, (
             name, *(v.hint for v in env.get(_MATCHED, ()))), result.value.hint))

@@ -1,0 +1,99 @@
+"""The table, its order, the text of passes, reports, regions, and the verification in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pass_samples import SAMPLES, module, text
+
+from graphtool import ops as o
+from graphtool import passes
+from graphtool.errors import GraphtoolError, InternalError
+from graphtool.ir.graph import Graph, Group, Module, Node, TensorType, Value
+from graphtool.ir.op import Op
+from graphtool.passes.arguments import PassCall
+
+CONVNET = SAMPLES["convnet"]
+
+
+@pytest.mark.parametrize(("text", "code", "message"), [
+    ("nonsense", "GT0601", "unknown pass 'nonsense'"),
+    ("fold{x=1}", "GT0602", "no argument 'x'"),
+    ("fold{max_bytes=many}", "GT0603", "int expected"),
+    ("decompose,freeze", "GT0604", "freeze must run before decompose"),
+    ("dce,", "GT0608", "cannot read"),
+    ("fold{max_bytes=1", "GT0608", "cannot read"),
+])
+def test_bad_lists(text: str, code: str, message: str) -> None:
+    with pytest.raises(GraphtoolError, match=message) as caught:
+        passes.calls(text)
+    assert caught.value.code == code
+
+
+def test_arguments_are_read_by_annotation() -> None:
+    calls = passes.calls(" fold{max_bytes=2MiB} , decompose{keep=softmax+gelu},dce{}")
+    assert calls == [PassCall("fold", {"max_bytes": 2 << 20}),
+                     PassCall("decompose", {"keep": ("softmax", "gelu")}), PassCall("dce")]
+    assert str(calls[1]) == "decompose{keep=softmax+gelu}"
+
+
+def test_order_names_passes() -> None:
+    later = {"layout", "select", "fuse"}
+    assert {name for row in passes.ORDER for name in row[:2]} <= set(passes.functions()) | later
+
+
+def test_table_out_of_order_is_refused() -> None:
+    with pytest.raises(InternalError):
+        passes.check_order(["decompose", "recognise"], InternalError)
+
+
+def test_reports() -> None:
+    seen: list[passes.PassReport] = []
+    passes.run(CONVNET, "dce,simplify", after=lambda report, _: seen.append(report))
+    assert [r.name for r in seen] == ["dce", "simplify"]
+    assert seen[1].before > seen[1].after
+    assert "add_zero" in {f.rule for f in seen[1].journal}
+
+
+def test_no_passes() -> None:
+    assert passes.run(CONVNET, []) is CONVNET
+
+
+def test_broken_pass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wreck(graph: Graph) -> Graph:
+        return Graph(graph.inputs, graph.nodes[1:], graph.outputs)
+    monkeypatch.setattr(passes, "PASSES", (passes.Pass("wreck", wreck, "a test"),))
+    with pytest.raises(InternalError, match="GT71") as caught:
+        passes.run(CONVNET)
+    assert "after the pass wreck" in caught.value.where
+
+
+def test_regions_are_rewritten_too() -> None:
+    body = module(lambda x: (x + 0.0) * 1.0, "f32[2]").graph
+    loop = Op("loop", lambda x, *, body: x)
+    value, out = body.inputs[0].type, Value(TensorType(*_parts(body)), "out")
+    x = Value(value, "x")
+    m = Module(Graph((x,), (Node(loop, (x,), {"body": body}, (out,)),), (out,)), ("y",))
+    inner = passes.run(m, "simplify", verify=False).graph.nodes[0].attrs["body"]
+    assert not inner.nodes
+
+
+def _parts(graph: Graph) -> Any:
+    t = graph.outputs[0].type
+    return t.dtype, t.shape
+
+
+def test_groups_stay_while_no_node_changes() -> None:
+    m = module(lambda x: o.exp(x) * 2.0, "f32[2]")
+    group = Group(m.graph.outputs[0], m.graph.nodes, "nest")
+    grouped = Module(Graph(m.graph.inputs, m.graph.nodes, m.graph.outputs, (group,)), ("y",))
+    assert passes.run(grouped, "dce,fold,cse").graph.groups == (group,)
+    wasteful = module(lambda x: o.exp(x) * 1.0, "f32[2]").graph
+    group = Group(wasteful.outputs[0], wasteful.nodes, "nest")
+    grouped = Module(Graph(wasteful.inputs, wasteful.nodes, wasteful.outputs, (group,)), ("y",))
+    assert not passes.run(grouped, "simplify").graph.groups
+
+
+def test_default_pipeline_is_deterministic() -> None:
+    assert text(passes.run(CONVNET)) == text(passes.run(CONVNET))

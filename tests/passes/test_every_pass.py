@@ -1,0 +1,35 @@
+"""What holds for each pass on each sample: it verifies, keeps values, and changes nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+from pass_samples import SAMPLES, assert_same, text
+
+from graphtool import passes
+
+NAMES = sorted({p.name for p in passes.PASSES if p.default})
+EVERY = pytest.mark.parametrize("sample", SAMPLES)
+
+
+@EVERY
+@pytest.mark.parametrize("name", NAMES)
+def test_keeps_values(name: str, sample: str) -> None:
+    assert_same(SAMPLES[sample], passes.run(SAMPLES[sample], name))
+
+
+@EVERY
+@pytest.mark.parametrize("name", NAMES)
+def test_idempotent(name: str, sample: str) -> None:
+    once = passes.run(SAMPLES[sample], name)
+    assert text(passes.run(once, name)) == text(once)
+
+
+@EVERY
+@pytest.mark.parametrize("name", NAMES)
+def test_deterministic(name: str, sample: str) -> None:
+    assert text(passes.run(SAMPLES[sample], name)) == text(passes.run(SAMPLES[sample], name))
+
+
+@EVERY
+def test_default_pipeline(sample: str) -> None:
+    assert_same(SAMPLES[sample], passes.run(SAMPLES[sample]), rtol=1e-4)

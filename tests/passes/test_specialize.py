@@ -1,0 +1,28 @@
+"""Symbols are bound in types, attributes and the table; bounds are checked."""
+
+from __future__ import annotations
+
+import pytest
+from pass_samples import SAMPLES, assert_same, text
+
+from graphtool.errors import InputError, UsageError
+from graphtool.passes import run
+
+
+@pytest.mark.parametrize("sample", ["convnet", "block"])
+def test_binds_everywhere(sample: str) -> None:
+    new = run(SAMPLES[sample], "specialize{B=3}")
+    assert not new.symbols
+    assert "B" not in {c for v in new.graph.inputs for c in str(v.type)}
+    assert '"symbols": {}' in text(new)
+    assert_same(SAMPLES[sample], new)  # random inputs take B = 3
+
+
+def test_unknown_symbol() -> None:
+    with pytest.raises(UsageError, match="no symbol 'Q'"):
+        run(SAMPLES["block"], "specialize{Q=3}")
+
+
+def test_bounds() -> None:
+    with pytest.raises(InputError, match="B = 9"):
+        run(SAMPLES["block"], "specialize{B=9}")
