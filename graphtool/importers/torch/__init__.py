@@ -1,1 +1,54 @@
-""""""
+"""Models from torch: live modules by torch.export or torch.fx, and `.pt2` archives.
+
+Importing this package fills the table of handlers and loads no torch; only capture.py, live.py,
+lines.py and source.py do, when they are called for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from graphtool.errors import UsageError
+from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
+    activation,
+    create,
+    elementwise,
+    index,
+    linalg,
+    norm,
+    order,
+    pool,
+    recurrent,
+    reduce,
+    resize,
+    shape,
+)
+from graphtool.importers.torch.convert import to_module
+from graphtool.importers.torch.pt2 import read_pt2
+from graphtool.importers.torch.table import HANDLERS
+from graphtool.ir.graph import Module
+
+__all__ = ["HANDLERS", "import_torch", "need_torch", "read_pt2"]
+
+
+def need_torch() -> None:
+    """Raises UsageError GT1100 where torch is not installed."""
+    if find_spec("torch") is None:
+        raise UsageError("GT1100", "this needs torch, which is not installed",
+                         hint="pip install 'graphtool[torch]'")
+
+
+def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
+                 dynamic: Mapping[str, tuple[int, int | None]] | None = None,
+                 names: Sequence[str] = ()) -> Module:
+    """The module that computes `model(*args)`, an nn.Module in the mode that it is in.
+
+    `dynamic` maps a symbol to its bounds: `batch` makes dim 0 of every input symbolic,
+    `seq@ids.1,mask.1` the named dims. `names` replaces the inputs' names in order.
+    Raises UnsupportedError GT1101 (ops), GT1102 (capture fails), UsageError GT1104 for arguments.
+    """
+    need_torch()
+    from graphtool.importers.torch import capture as captures
+    return to_module(captures.program(model, args, capture, dynamic or {}, names))

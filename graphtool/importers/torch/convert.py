@@ -1,0 +1,232 @@
+"""From a captured `Program` to a Module: one handler a call, everything unsupported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
+from graphtool.importers.torch import provenance
+from graphtool.importers.torch.context import Context, Missing
+from graphtool.importers.torch.records import Call, Program, Ref, Sink, Source
+from graphtool.importers.torch.table import handler
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import known, symbols
+from graphtool.weights import Weight
+
+# calls that check or annotate, and compute nothing
+IGNORED = frozenset(f"aten.{name}" for name in (
+    "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
+    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar"))
+_SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
+
+
+def to_module(program: Program) -> Module:
+    """The module that computes the program.
+
+    Raises UnsupportedError GT1101 with every op that has no handler, or no handler for its form,
+    and InputError GT1103 where the program contradicts itself.
+    """
+    return _Converter(program).run()
+
+
+class _Converter:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.builder = Builder()
+        self.context = Context(self.builder)
+        self.locations = provenance.Locations()
+        self.env: dict[str, Any] = {}
+        self.missing: dict[tuple[str, str], list[str]] = {}
+        self.poisoned: set[str] = set()
+        self.used = _used_names(program)
+
+    def run(self) -> Module:
+        self._refuse_unknown_types()
+        inputs = self._sources()
+        for call in self.program.calls:
+            self._call(call)
+        if self.missing:
+            raise self._unsupported()
+        outputs, names, donations = self._sinks(inputs)
+        graph = Graph(tuple(v for _, v in inputs), _alive(self.builder.nodes, outputs),
+                      tuple(outputs))
+        return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
+                      tuple(donations), dict(self.program.meta))
+
+    def _refuse_unknown_types(self) -> None:
+        declared = set(self.program.symbols)
+        for call in self.program.calls:
+            for name in call.outputs:
+                kind = self.program.types.get(name)
+                for d in kind.shape if isinstance(kind, TensorType) else ():
+                    fresh = [s.name for s in symbols(d) if s.name not in declared]
+                    if fresh and call.target not in IGNORED:
+                        self._miss(call, "its size depends on the data")
+                        self.poisoned.update(call.outputs)
+
+    # ---- inputs --------------------------------------------------------------------------------
+
+    def _sources(self) -> list[tuple[Source, Value]]:
+        """Users' inputs, then mutated buffers; all other buffers and parameters are constants."""
+        changed = {s.key for s in self.program.sinks if s.kind == "state"}
+        owners: dict[Any, str] = {}
+        inputs, state = [], []
+        for source in self.program.sources:
+            kind = self.program.types.get(source.name)
+            if source.data is None or source.key in changed:
+                if not isinstance(kind, TensorType):
+                    continue  # an argument that capture fixed (None, a number)
+                x = self.builder.input(kind, source.key)
+                (inputs if source.data is None else state).append((source, x.value))
+                self.env[source.name] = x
+            elif source.name in self.used:
+                first = owners.setdefault(_identity(source.data), source.key)
+                self.env[source.name] = self.builder.constant(
+                    source.data, first, source.kind == "parameter")
+            else:
+                owners.setdefault(_identity(source.data), source.key)
+        return inputs + state
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> None:
+        base = call.target.rpartition(".")[0]
+        if base in IGNORED or not call.outputs:
+            return
+        if self._symbolic(call):
+            return
+        fn = handler(call.target)
+        if fn is None:
+            self._miss(call, "there is no handler for it")
+        if fn is None or self.poisoned & _names((call.args, tuple(call.kwargs.values()))):
+            self.poisoned.update(call.outputs)
+            return
+        try:
+            self._bind(call, self._apply(call, fn))
+        except Missing as fault:
+            self._miss(call, fault.item.reason, fault.item.name)
+            self.poisoned.update(call.outputs)
+
+    def _symbolic(self, call: Call) -> bool:
+        """Arithmetic on sizes: its value is known already, from the program's types."""
+        kinds = [self.program.types.get(n) for n in call.outputs]
+        if any(isinstance(k, TensorType) for k in kinds):
+            return False
+        if not call.target.startswith(_SYMBOLIC):
+            return False
+        for name, kind in zip(call.outputs, kinds, strict=True):
+            self.env[name] = kind
+        return True
+
+    def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
+        types = [self.program.types.get(n) if n in self.used else None for n in call.outputs]
+        self.context.outs = tuple(t if isinstance(t, TensorType) else None for t in types)
+        if not any(self.context.outs):
+            return (None,) * len(call.outputs)
+        args = self._resolve(call.args)
+        kwargs = {k: self._resolve(v) for k, v in call.kwargs.items()}
+        with self.builder.scope(call.place.module, self.locations.key(call.place)):
+            try:
+                results = fn(self.context, *args, **kwargs)
+            except InputError as error:
+                error.where = "\n".join(s for s in (provenance.describe(call.place), error.where)
+                                        if s)
+                raise
+            except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+                raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
+                                           f"{error}",
+                                 where=provenance.describe(call.place)) from error
+        return tuple(results) if isinstance(results, (tuple, list)) else (results,)
+
+    def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
+        for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
+            if wanted is None or result is None:
+                continue
+            if result.dtype is not wanted.dtype or len(result.shape) != len(wanted.shape) or any(
+                    known(a, "==", b) is False
+                    for a, b in zip(result.shape, wanted.shape, strict=True)):
+                raise InternalError("GT7203", f"{call.target} gives {result.type}, torch says "
+                                              f"{wanted}", where=provenance.describe(call.place))
+            self.env[name] = result
+
+    def _resolve(self, x: Any) -> Any:
+        match x:
+            case Ref(name):
+                if name not in self.env:
+                    raise InputError("GT1103", f"{name!r} is used before it is defined")
+                return self.env[name]
+            case tuple():
+                return tuple(self._resolve(i) for i in x)
+            case _:
+                return x
+
+    # ---- outputs -------------------------------------------------------------------------------
+
+    def _sinks(self, inputs: list[tuple[Source, Value]]
+               ) -> tuple[list[Value], list[str], list[tuple[int, int]]]:
+        position = {source.key: i for i, (source, _) in enumerate(inputs)}
+        outputs, names, donations = [], [], []
+        for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
+            if sink.kind == "state":
+                donations.append((len(outputs), position[sink.key]))
+            outputs.append(self._output(sink))
+            names.append(sink.key)
+        return outputs, names, donations
+
+    def _output(self, sink: Sink) -> Value:
+        x = self._resolve(sink.value)
+        value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))
+        assert isinstance(value, Value)
+        return value
+
+    # ---- what is missing, and where things came from -------------------------------------------
+
+    def _miss(self, call: Call, reason: str, name: str = "") -> None:
+        self.missing.setdefault((name or call.target, reason), []).append(
+            provenance.describe(call.place))
+
+    def _unsupported(self) -> UnsupportedError:
+        items = tuple(Unsupported(name, reason, tuple(places))
+                      for (name, reason), places in self.missing.items())
+        count = sum(len(i.places) for i in items)
+        return UnsupportedError("GT1101", f"{count} calls cannot be imported from torch", items,
+                                hint="write them with other torch functions, or leave this part "
+                                     "of the model out of the export")
+
+    def _locations(self, graph: Graph) -> dict[str, Any]:
+        reached = {n.where for n in graph.nodes}
+        return {k: v for k, v in self.locations.table.items() if k in reached}
+
+
+def _alive(nodes: list[Node], outputs: list[Value]) -> tuple[Node, ...]:
+    """The nodes that an output needs, in order."""
+    needed, kept = set(outputs), []
+    for node in reversed(nodes):
+        if any(v in needed for v in node.outputs):
+            kept.append(node)
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+    return tuple(reversed(kept))
+
+
+def _identity(w: Weight) -> Any:
+    """Tied parameters share their memory."""
+    return w.source.__array_interface__["data"][0], w.dtype.name, w.shape, w.digest
+
+
+def _names(x: Any) -> set[str]:
+    match x:
+        case Ref(name):
+            return {name}
+        case tuple():
+            return {n for i in x for n in _names(i)}
+        case _:
+            return set()
+
+
+def _used_names(program: Program) -> set[str]:
+    used = _names(tuple(s.value for s in program.sinks))
+    for call in program.calls:
+        used |= _names((call.args, tuple(call.kwargs.values())))
+    return used

@@ -1,0 +1,299 @@
+"""Indexing by data: gather and scatter in torch's many forms, all said with one of each of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.context import Context, Missing, axis_of
+from graphtool.importers.torch.shape import bound
+from graphtool.importers.torch.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.ops.common import broadcast_shapes
+from graphtool.ops.reduce import identity
+from graphtool.symbolic import Dim, product
+
+# ---- along one axis ----------------------------------------------------------------------------
+
+
+@aten("embedding")
+def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+    return o.embedding(weight, indices)
+
+
+@aten("index_select")
+def index_select(c: Context, self: Tracer, dim: int, index: Tracer) -> Any:
+    if not self.ndim:
+        return self
+    axis = axis_of(dim, self.ndim)
+    count = product(index.shape)
+    picked = o.gather(self, c.reshape(c.cast(index, dtypes.int64), (count, 1)), axes=(axis,))
+    return c.transpose(picked, [*range(1, axis + 1), 0, *range(axis + 1, self.ndim)])
+
+
+@aten("take")
+def take(c: Context, self: Tracer, index: Tracer) -> Any:
+    flat = c.reshape(self, (product(self.shape),))
+    at = c.wrap(index, flat.shape[0])
+    return o.gather(flat, c.reshape(at, (*index.shape, 1)), axes=(0,))
+
+
+def _last(x: Tracer, axis: int) -> list[int]:
+    """The permutation that puts one axis last."""
+    return [*(i for i in range(x.ndim) if i != axis), axis]
+
+
+def _back(perm: list[int]) -> list[int]:
+    return [perm.index(i) for i in range(len(perm))]
+
+
+def _cropped(c: Context, x: Tracer, like: tuple[Dim, ...], axis: int | None) -> Tracer:
+    """x cut to another shape on all axes but one."""
+    for i, d in enumerate(like):
+        if i != axis and x.shape[i] != d:
+            x = c.window(x, i, 0, d)
+    return x
+
+
+@aten("gather")
+def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
+           sparse_grad: bool = False) -> Any:
+    """out[i][j] = self[i][index[i][j]]: the axis goes last, all others are batch axes."""
+    if not self.ndim or not index.ndim:
+        return c.reshape(self, c.out.shape)
+    axis = axis_of(dim, self.ndim)
+    perm = _last(self, axis)
+    x = c.transpose(_cropped(c, self, index.shape, axis), perm)
+    at = c.transpose(c.cast(index, dtypes.int64), perm)
+    n = self.ndim - 1
+    picked = o.gather(x, c.reshape(at, (*at.shape, 1)), axes=(n,), batch=n)
+    return c.transpose(picked, _back(perm))
+
+
+@aten("take_along_dim")
+def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = None) -> Any:
+    if dim is None:
+        return take(c, self, indices)
+    axis = axis_of(dim, self.ndim)
+    lead = broadcast_shapes((*self.shape[:axis], 1, *self.shape[axis + 1:]),
+                            (*indices.shape[:axis], 1, *indices.shape[axis + 1:]))
+    def to(x: Tracer) -> Tracer:
+        return c.broadcast(x, (*lead[:axis], x.shape[axis], *lead[axis + 1:]))
+    return gather(c, to(self), axis, c.wrap(to(indices), self.shape[axis]))
+
+
+# ---- scatter along one axis --------------------------------------------------------------------
+
+def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
+    """x[i][index[i][j]] ∘= src[i][j]; where the index is smaller, only its part takes part."""
+    if not x.ndim:
+        return _combined(c, x, c.reshape(src, ()), kind)
+    index = c.reshape(index, index.shape or (1,))
+    axis = axis_of(dim, x.ndim)
+    src = _cropped(c, c.reshape(src, src.shape or (1,)), index.shape, None)
+    at = c.cast(index, dtypes.int64)
+    if all(a == b for i, (a, b) in enumerate(zip(x.shape, at.shape, strict=True)) if i != axis):
+        perm, n = _last(x, axis), x.ndim - 1
+        at, src = c.transpose(at, perm), c.transpose(src, perm)
+        y = o.scatter(c.transpose(x, perm), c.reshape(at, (*at.shape, 1)), src, axes=(n,),
+                      batch=n, kind=kind)
+        return c.transpose(y, _back(perm))
+    full = [c.reshape(at if i == axis else c.iota(at.shape, i), (*at.shape, 1))
+            for i in range(x.ndim)]
+    where = full[0] if len(full) == 1 else o.concat(*full, axis=x.ndim)
+    return o.scatter(x, where, src, axes=tuple(range(x.ndim)), kind=kind)
+
+
+def _combined(c: Context, x: Tracer, y: Tracer, kind: str) -> Any:
+    return y if kind == "set" else getattr(o, kind)(x, y)
+
+
+@aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce")
+def scatter(c: Context, self: Tracer, dim: int, index: Tracer, src: Any = None, *,
+            value: Any = None, reduce: str | None = None) -> Any:
+    src = value if src is None else src
+    if not isinstance(src, Tracer):
+        src = c.full(index.shape, src, self.dtype)
+    kind = {None: "set", "add": "add", "multiply": "mul"}[reduce]
+    return _scatter(c, self, dim, index, src, kind)
+
+
+@aten("scatter_add")
+def scatter_add(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer) -> Any:
+    return _scatter(c, self, dim, index, src, "add")
+
+
+_REDUCE = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}
+_NEUTRAL = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+
+
+@aten("scatter_reduce")
+def scatter_reduce(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer, reduce: str,
+                   *, include_self: bool = True) -> Any:
+    kind = _REDUCE[reduce]
+    start = self
+    if not include_self:  # what will be hit starts from the neutral element
+        neutral = c.full(index.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
+        start = _scatter(c, self, dim, index, neutral, "set")
+    total = _scatter(c, start, dim, index, src, kind)
+    if reduce != "mean":
+        return total
+    ones = c.full(index.shape, 1, self.dtype)
+    count = _scatter(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
+    safe = o.max(count, c.literal(1, self.dtype))
+    if self.dtype.is_float:
+        return o.div(total, safe)
+    return o.div(o.sub(total, o.mod(total, safe)), safe)  # integers round down
+
+
+def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind: str) -> Any:
+    """x[:, index[k]] ∘= source[:, k]"""
+    if not x.ndim:
+        return _combined(c, x, c.reshape(source, ()), kind)
+    axis = axis_of(dim, x.ndim)
+    count = product(index.shape)
+    source = c.reshape(source, (*x.shape[:axis], count, *x.shape[axis + 1:]))
+    front = c.transpose(source, [axis, *(i for i in range(x.ndim) if i != axis)])
+    at = c.reshape(c.wrap(index, x.shape[axis]), (count, 1))
+    return o.scatter(x, at, front, axes=(axis,), kind=kind)
+
+
+@aten("index_add")
+def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, *,
+              alpha: Any = 1) -> Any:
+    scaled = source if alpha == 1 else o.mul(source, c.cast(alpha, source.dtype))
+    return _along(c, self, dim, index, scaled, "add")
+
+
+@aten("index_copy")
+def index_copy(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer) -> Any:
+    return _along(c, self, dim, index, source, "set")
+
+
+@aten("index_fill")
+def index_fill(c: Context, self: Tracer, dim: int, index: Tracer, value: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    shape = (*self.shape[:axis], product(index.shape), *self.shape[axis + 1:])
+    return _along(c, self, dim, index, c.full(shape, c.cast(value, self.dtype), self.dtype), "set")
+
+
+# ---- advanced indexing -------------------------------------------------------------------------
+
+def _advanced(c: Context, x: Tracer, indices: tuple[Any, ...]) -> tuple[tuple[int, ...], Tracer,
+                                                                       list[int]]:
+    """The indexed axes, the joint index [..., n], and the order of axes that torch gives back.
+
+    Our gather puts the index dims first; torch puts them where the indexed axes stood if those
+    were neighbours, else first.
+    """
+    if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
+        raise Missing("indexing by a mask: its size depends on the data")
+    axes = tuple(a for a, i in enumerate(indices) if i is not None)
+    shape = broadcast_shapes(*(indices[a].shape for a in axes))
+    parts = [c.reshape(c.broadcast(c.wrap(indices[a], x.shape[a]), shape), (*shape, 1))
+             for a in axes]
+    joint = parts[0] if len(parts) == 1 else o.concat(*parts, axis=len(shape))
+    rest = [a for a in range(x.ndim) if a not in axes]
+    lead = list(range(len(shape)))
+    tail = list(range(len(shape), len(shape) + len(rest)))
+    first = axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
+    return axes, joint, [*tail[:first], *lead, *tail[first:]]
+
+
+@aten("index", "_unsafe_index")
+def index(c: Context, self: Tracer, indices: tuple[Any, ...]) -> Any:
+    axes, joint, order = _advanced(c, self, indices)
+    return c.transpose(o.gather(self, joint, axes=axes), order)
+
+
+@aten("index_put", "_unsafe_index_put")
+def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer,
+              accumulate: bool = False) -> Any:
+    if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
+        return _masked_put(c, self, indices, values, accumulate)
+    axes, joint, order = _advanced(c, self, indices)
+    rest = [self.shape[a] for a in range(self.ndim) if a not in axes]
+    ours = (*joint.shape[:-1], *rest)
+    updates = c.broadcast(c.cast(values, self.dtype), tuple(ours[i] for i in order))
+    return o.scatter(self, joint, c.transpose(updates, _back(order)), axes=axes,
+                     kind="add" if accumulate else "set")
+
+
+def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
+                accumulate: bool) -> Any:
+    """One mask and one value for all of it; more would have to count the mask."""
+    masks = [(a, i) for a, i in enumerate(indices) if i is not None]
+    if len(masks) != 1 or any(d != 1 for d in values.shape):
+        raise Missing("values put where a mask is true: their number depends on the data")
+    axis, mask = masks[0]
+    mask = c.reshape(mask, (*mask.shape, *(1,) * (x.ndim - axis - mask.ndim)))
+    value = c.reshape(c.cast(values, x.dtype), ())
+    return o.select(mask, o.add(x, value) if accumulate else value, x)
+
+
+@aten("masked_scatter")
+def masked_scatter(c: Context, self: Tracer, mask: Tracer, source: Tracer) -> Any:
+    """The k-th true place takes the k-th element of the source."""
+    shape = broadcast_shapes(self.shape, mask.shape)
+    flags = c.reshape(c.broadcast(mask, shape), (product(shape),))
+    rank = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0)
+    last = c.number(product(source.shape) - 1, dtypes.int64)
+    at = o.min(o.max(o.sub(rank, 1), 0), last)
+    picked = o.gather(c.reshape(source, (product(source.shape),)),
+                      c.reshape(at, (*at.shape, 1)), axes=(0,))
+    return o.select(c.reshape(flags, shape), c.reshape(picked, shape), c.broadcast(self, shape))
+
+
+# ---- writing into a slice ----------------------------------------------------------------------
+
+def _into(c: Context, x: Tracer, src: Tracer, axis: int, start: Dim, step: int) -> Any:
+    """x with src at start, start + step, … along one axis: a padded copy, selected by a mask."""
+    count, size = src.shape[axis], x.shape[axis]
+    if count == size:
+        return src
+    covered = (count - 1) * step + 1
+    lo = tuple(start if i == axis else 0 for i in range(x.ndim))
+    hi = tuple(size - start - covered if i == axis else 0 for i in range(x.ndim))
+    gap = tuple(step - 1 if i == axis else 0 for i in range(x.ndim))
+    line = c.full([count if i == axis else 1 for i in range(x.ndim)], True, dtypes.bool_)
+    mask = o.pad(line, lo=lo, hi=hi, interior=gap)
+    return o.select(mask, o.pad(src, lo=lo, hi=hi, interior=gap), x)
+
+
+@aten("slice_scatter")
+def slice_scatter(c: Context, self: Tracer, src: Tracer, dim: int = 0, start: Any = None,
+                  end: Any = None, step: int = 1) -> Any:
+    axis = axis_of(dim, self.ndim)
+    if src.shape[axis] == 0:
+        return self
+    first = bound(start, self.shape[axis], 0)
+    shape = (*self.shape[:axis], src.shape[axis], *self.shape[axis + 1:])
+    return _into(c, self, c.broadcast(c.cast(src, self.dtype), shape), axis, first, step)
+
+
+@aten("select_scatter")
+def select_scatter(c: Context, self: Tracer, src: Tracer, dim: int, index: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
+    shape = (*self.shape[:axis], 1, *self.shape[axis + 1:])
+    return _into(c, self, c.reshape(c.cast(src, self.dtype), shape), axis, at, 1)
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(c: Context, self: Tracer, src: Tracer, offset: int = 0, dim1: int = 0,
+                     dim2: int = 1) -> Any:
+    a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
+    perm = [a, b, *(i for i in range(self.ndim) if i not in (a, b))]
+    n = src.shape[-1]
+    line = c.iota((n, 1), 0)
+    at = o.concat(o.add(line, max(-offset, 0)), o.add(line, max(offset, 0)), axis=1)
+    front = c.transpose(src, [src.ndim - 1, *range(src.ndim - 1)])
+    y = o.scatter(c.transpose(self, perm), at, front, axes=(0, 1))
+    return c.transpose(y, _back(perm))
+
+
+@aten("nonzero", "masked_select", "nonzero_static", "unique_dim", "_unique2", "unique_consecutive")
+def sized_by_data(c: Context, *_: Any, **__: Any) -> Any:
+    raise Missing("its size depends on the data")

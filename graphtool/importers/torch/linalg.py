@@ -1,0 +1,189 @@
+"""Contractions: matrix products, linear layers, convolutions, attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.context import Context, Missing, pairs
+from graphtool.importers.torch.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.ops.common import broadcast_shapes
+from graphtool.symbolic import Dim
+
+# ---- matrix products ---------------------------------------------------------------------------
+
+
+@aten("mm", "bmm")
+def mm(c: Context, self: Tracer, mat2: Tracer, **_: Any) -> Any:
+    return o.matmul(self, mat2)
+
+
+@aten("matmul", "mv", "dot", "vdot")
+def matmul(c: Context, self: Tracer, other: Tracer) -> Any:
+    """NumPy's rule: a vector gains an axis, which the result loses."""
+    a = self if self.ndim > 1 else c.reshape(self, (1, self.shape[0]))
+    b = other if other.ndim > 1 else c.reshape(other, (other.shape[0], 1))
+    return c.reshape(o.matmul(a, b), c.out.shape)
+
+
+@aten("outer", "ger")
+def outer(c: Context, self: Tracer, vec2: Tracer) -> Any:
+    return o.mul(c.reshape(c.cast(self, c.out.dtype), (self.shape[0], 1)),
+                 c.cast(vec2, c.out.dtype))
+
+
+def _weighted(c: Context, x: Any, factor: Any) -> Any:
+    return x if factor == 1 else o.mul(x, c.cast(factor, x.dtype))
+
+
+def _plus(c: Context, self: Tracer, product: Any, beta: Any, alpha: Any) -> Any:
+    product = _weighted(c, product, alpha)
+    return product if beta == 0 else o.add(product, _weighted(c, self, beta))
+
+
+@aten("addmm", "baddbmm")
+def addmm(c: Context, self: Tracer, mat1: Tracer, mat2: Tracer, *, beta: Any = 1,
+          alpha: Any = 1) -> Any:
+    return _plus(c, self, o.matmul(mat1, mat2), beta, alpha)
+
+
+@aten("addbmm")
+def addbmm(c: Context, self: Tracer, batch1: Tracer, batch2: Tracer, *, beta: Any = 1,
+           alpha: Any = 1) -> Any:
+    total = o.reduce_sum(o.matmul(batch1, batch2), axes=(0,))
+    return _plus(c, self, c.reshape(total, total.shape[1:]), beta, alpha)
+
+
+@aten("addmv")
+def addmv(c: Context, self: Tracer, mat: Tracer, vec: Tracer, *, beta: Any = 1,
+          alpha: Any = 1) -> Any:
+    return _plus(c, self, matmul(c, mat, vec), beta, alpha)
+
+
+@aten("addr")
+def addr(c: Context, self: Tracer, vec1: Tracer, vec2: Tracer, *, beta: Any = 1,
+         alpha: Any = 1) -> Any:
+    return _plus(c, self, outer(c, vec1, vec2), beta, alpha)
+
+
+@aten("linear")
+def linear(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None) -> Any:
+    if weight.ndim == 1:
+        y = matmul(c, input, weight)
+        return y if bias is None else o.add(y, bias)
+    if input.ndim == 1:
+        y = o.linear(c.reshape(input, (1, input.shape[0])), weight, bias)
+        return c.reshape(y, c.out.shape)
+    return o.linear(input, weight, bias)
+
+
+# ---- convolution -------------------------------------------------------------------------------
+
+def _conv(c: Context, x: Tracer, w: Tracer, bias: Tracer | None, strides: tuple[int, ...],
+          padding: Any, dilation: tuple[int, ...], groups: int) -> Any:
+    """x without a batch gains one for the time."""
+    single = x.ndim == w.ndim - 1
+    x = c.reshape(x, (1, *x.shape)) if single else x
+    y = _biased(c, o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilation,
+                          groups=groups), bias)
+    return c.reshape(y, y.shape[1:]) if single else y
+
+
+def _biased(c: Context, y: Any, bias: Tracer | None) -> Any:
+    if bias is None:
+        return y
+    return o.add(y, c.reshape(bias, (bias.shape[0], *(1,) * (y.ndim - 2))))
+
+
+@aten("conv1d", "conv2d", "conv3d")
+def conv(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None, stride: Any = 1,
+         padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+    n = weight.ndim - 2
+    dilation = pairs(dilation, n)
+    if isinstance(padding, str):
+        edges = _named_padding(padding, weight.shape[2:], dilation)
+    else:
+        edges = tuple((p, p) for p in pairs(padding, n))
+    return _conv(c, input, weight, bias, pairs(stride, n), edges, dilation, groups)
+
+
+def _named_padding(name: str, window: tuple[Dim, ...], dilation: tuple[int, ...]) -> Any:
+    """"same" puts the odd one behind."""
+    total = [d * (k - 1) if name == "same" else 0 for d, k in zip(dilation, window, strict=True)]
+    return tuple((t // 2, t - t // 2) for t in total)
+
+
+@aten("convolution", "_convolution")
+def convolution(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None, stride: Any,
+                padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+                groups: int, *_: Any) -> Any:
+    if transposed:
+        return conv_transpose(c, input, weight, bias, stride, padding, output_padding, groups,
+                              dilation)
+    return conv(c, input, weight, bias, stride, padding, dilation, groups)
+
+
+@aten("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None,
+                   stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                   dilation: Any = 1) -> Any:
+    """A convolution of the input spread out by the stride with the window turned around."""
+    n = weight.ndim - 2
+    strides, pad, more, spread = (pairs(x, n) for x in (stride, padding, output_padding, dilation))
+    single = input.ndim == weight.ndim - 1
+    x = c.reshape(input, (1, *input.shape)) if single else input
+    edges = tuple((d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(
+        spread, weight.shape[2:], pad, more, strict=True))
+    y = o.conv(x, _turned(c, weight, groups), padding=edges, lhs_dilation=strides,
+               rhs_dilation=spread, groups=groups)
+    y = _biased(c, y, bias)
+    return c.reshape(y, y.shape[1:]) if single else y
+
+
+def _turned(c: Context, w: Tracer, groups: int) -> Tracer:
+    """[in, out / groups, *window] as [out, in / groups, *window] back to front."""
+    inputs, outputs, *window = w.shape
+    space = range(2, w.ndim)
+    if groups == 1:
+        w = c.transpose(w, [1, 0, *space])
+    else:
+        w = c.reshape(w, (groups, inputs // groups, outputs, *window))
+        w = c.transpose(w, [0, 2, 1, *(i + 1 for i in space)])
+        w = c.reshape(w, (groups * outputs, inputs // groups, *window))
+    return w if all(k == 1 for k in window) else o.reverse(w, axes=tuple(space))
+
+
+# ---- attention ---------------------------------------------------------------------------------
+
+@aten("scaled_dot_product_attention")
+def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: Tracer,
+                                 attn_mask: Tracer | None = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, *, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Any:
+    if dropout_p:
+        raise Missing("attention with dropout is random; call model.eval() before the import")
+    lead = _lead(query, key, value)
+    q, k, v = (c.broadcast(x, (*lead[x], *x.shape[-2:])) for x in (query, key, value))
+    if attn_mask is not None and attn_mask.dtype is not dtypes.bool_:
+        attn_mask = c.cast(attn_mask, q.dtype)
+    return o.attention(q, k, v, attn_mask, causal=is_causal, scale=scale)
+
+
+def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
+    """Leading dims: heads may be shared by groups of queries, the dims before them broadcast."""
+    if q.ndim == 2:
+        return {x: () for x in (q, k, v)}
+    batch = broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
+    return {x: (*batch, x.shape[-3]) for x in (q, k, v)}
+
+
+@aten("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention_for_cpu(c: Context, query: Tracer, key: Tracer, value: Tracer,
+                            dropout_p: float = 0.0, is_causal: bool = False, *,
+                            attn_mask: Tracer | None = None, scale: float | None = None) -> Any:
+    if c.used(1):
+        raise Missing("the logarithms that a fused attention kernel keeps for its gradient")
+    return scaled_dot_product_attention(c, query, key, value, attn_mask, dropout_p, is_causal,
+                                        scale=scale), None

@@ -1,0 +1,251 @@
+"""A live `torch.export` program as a `Program`: nodes, types, weights and names read off torch."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import sympy
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.importers.torch import exprs
+from graphtool.importers.torch.names import output_name
+from graphtool.importers.torch.provenance import clean_path
+from graphtool.importers.torch.records import Call, Place, Program, Ref, Sink, Source, Type
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol, symbol
+from graphtool.weights import Weight, weight
+
+DTYPES: dict[torch.dtype, DType] = {
+    getattr(torch, name): getattr(dtypes, ours) for name, ours in (
+        ("float64", "float64"), ("float32", "float32"), ("float16", "float16"),
+        ("bfloat16", "bfloat16"), ("float8_e4m3fn", "float8e4m3fn"),
+        ("float8_e4m3fnuz", "float8e4m3fnuz"), ("float8_e5m2", "float8e5m2"),
+        ("float8_e5m2fnuz", "float8e5m2fnuz"), ("float8_e8m0fnu", "float8e8m0"),
+        ("int64", "int64"), ("int32", "int32"), ("int16", "int16"), ("int8", "int8"),
+        ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
+        ("bool", "bool_")) if hasattr(torch, name)}
+_BITS = {8: torch.uint8, 16: torch.int16}
+
+
+def element_type(kind: torch.dtype) -> DType:
+    """Raises InputError GT1105 for complex and quantised types."""
+    if kind not in DTYPES:
+        raise InputError("GT1105", f"tensors of {kind} are not supported",
+                         hint="split complex numbers into real and imaginary parts")
+    return DTYPES[kind]
+
+
+def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's elements in numpy, without a copy where it is contiguous on the CPU."""
+    if t.layout is not torch.strided:
+        raise InputError("GT1105", f"tensors of layout {t.layout} are not supported")
+    row = element_type(t.dtype)
+    t = t.detach().cpu().resolve_neg().contiguous()
+    if row.numpy.type.__module__ == ml_dtypes.__name__ or row.name.startswith(("bfloat", "float8")):
+        return np.asarray(t.view(_BITS[row.bits]).numpy().view(row.numpy))
+    return np.asarray(t.numpy())
+
+
+def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
+         renamed: Mapping[str, str], meta: Mapping[str, Any]) -> Program:
+    """`wanted` gives the bounds of the user's symbols, `renamed` torch's names of them."""
+    return _Reader(exported, wanted, renamed).program(meta)
+
+
+class _Reader:
+    def __init__(self, exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
+                 renamed: Mapping[str, str]) -> None:
+        self.exported, self.renamed = exported, renamed
+        self.symbols: dict[str, Symbol] = {
+            name: Symbol(name, lo, hi) for name, (lo, hi) in wanted.items()}
+        self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
+        self.types: dict[str, Type] = {}
+        self.items: dict[fx.Node, dict[int, str]] = {}
+
+    def program(self, meta: Mapping[str, Any]) -> Program:
+        graph = self.exported.graph
+        for node in graph.nodes:
+            self._type(node)
+        calls = tuple(self._call(n) for n in graph.nodes
+                      if n.op == "call_function" and n.target is not operator.getitem)
+        return Program(self._sources(), calls, self._sinks(), self.types, self.symbols, meta)
+
+    # ---- types ---------------------------------------------------------------------------------
+
+    def _type(self, node: fx.Node) -> None:
+        if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
+            self.items.setdefault(node.args[0], {})[int(node.args[1])] = node.name  # type: ignore[arg-type]
+        if "val" in node.meta:
+            self.types[node.name] = self._value_type(node.meta["val"])
+
+    def _value_type(self, value: Any) -> Type:
+        match value:
+            case torch.Tensor():
+                return TensorType(element_type(value.dtype), tuple(map(self.dim, value.shape)))
+            case bool() | torch.SymBool() | torch.SymFloat():
+                return None
+            case int() | torch.SymInt():
+                return self.dim(value)
+            case _:
+                return None
+
+    def dim(self, d: int | torch.SymInt) -> Dim:
+        if isinstance(d, int):
+            return d
+        expr = d.node.expr
+        return int(expr) if isinstance(expr, sympy.Integer) else exprs.read(
+            sympy.srepr(expr), self._symbol)
+
+    def _symbol(self, name: str) -> Dim:
+        name = self.renamed.get(name, name)
+        if name in self.symbols:
+            s = self.symbols[name]
+            return symbol(s.name, s.lo, s.hi)
+        if name.startswith("u"):
+            return self.fresh.setdefault(name, symbol(name, 0))
+        bounds = self.exported.range_constraints.get(sympy.Symbol(name, positive=True, integer=True))
+        lo = int(bounds.lower) if bounds is not None else 1
+        hi = bounds.upper if bounds is not None else None
+        s = self.symbols[name] = Symbol(name, lo, int(hi) if hi is not None and hi.is_finite
+                                        and hi < 2**62 else None)
+        return symbol(s.name, s.lo, s.hi)
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def _call(self, node: fx.Node) -> Call:
+        value = node.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            names = self.items.get(node, {})
+            outputs = tuple(names.get(i, "") for i in range(len(value)))
+            self.types[""] = None
+        else:
+            outputs = (node.name,)
+        return Call(target_name(node.target), tuple(self._argument(a) for a in node.args),
+                    {k: self._argument(v) for k, v in node.kwargs.items()}, outputs, place(node))
+
+    def _argument(self, x: Any) -> Any:
+        match x:
+            case fx.Node():
+                return Ref(x.name)
+            case list() | tuple():
+                return tuple(self._argument(i) for i in x)
+            case torch.SymInt():
+                return self.dim(x)
+            case torch.dtype():
+                return DTYPES.get(x)
+            case bool() | int() | float() | str() | None:
+                return x
+            case _:
+                return None  # device, layout, memory format: nothing that we could honour
+
+    # ---- inputs and outputs --------------------------------------------------------------------
+
+    def _sources(self) -> tuple[Source, ...]:
+        signature, out = self.exported.graph_signature, []
+        for spec in signature.input_specs:
+            name = getattr(spec.arg, "name", "")
+            match spec.kind:
+                case InputKind.USER_INPUT:
+                    out.append(Source(name, "user", name))
+                case InputKind.PARAMETER:
+                    out.append(Source(name, "parameter", clean_path(spec.target or name),
+                                      self._weight(spec.target)))
+                case InputKind.BUFFER:
+                    out.append(Source(name, "buffer", clean_path(spec.target or name),
+                                      self._weight(spec.target)))
+                case InputKind.CONSTANT_TENSOR:
+                    out.append(Source(name, "constant", clean_path(spec.target or name),
+                                      self._weight(spec.target)))
+                case _:
+                    raise InputError("GT1106", f"inputs of the kind {spec.kind.name} are not "
+                                               "supported", where=name)
+        return tuple(out)
+
+    def _weight(self, name: str | None) -> Weight:
+        program = self.exported
+        found = program.state_dict.get(name or "")
+        found = found if found is not None else program.constants.get(name or "")
+        if not isinstance(found, torch.Tensor):
+            raise InputError("GT1106", f"the constant {name!r} is not a tensor")
+        return weight(array(found))
+
+    def _sinks(self) -> tuple[Sink, ...]:
+        signature = self.exported.graph_signature
+        keys = {s.arg.name: clean_path(s.target or "") for s in signature.input_specs
+                if s.kind in (InputKind.BUFFER, InputKind.PARAMETER)}
+        by_target = {s.target: keys[s.arg.name] for s in signature.input_specs
+                     if s.arg.name in keys}
+        names = iter(self._output_names())
+        out: list[Sink] = []
+        for spec in signature.output_specs:
+            value = getattr(spec.arg, "name", None)
+            match spec.kind:
+                case OutputKind.USER_OUTPUT | OutputKind.LOSS_OUTPUT:
+                    name = next(names)
+                    constant = getattr(spec.arg, "value", None)
+                    if value is not None and not hasattr(spec.arg, "value"):
+                        out.append(Sink(Ref(value), "user", name))
+                    elif constant is not None and isinstance(constant, (int, float)):
+                        out.append(Sink(constant, "user", name))
+                case OutputKind.BUFFER_MUTATION | OutputKind.PARAMETER_MUTATION:
+                    out.append(Sink(Ref(str(value)), "state", by_target[spec.target]))
+                case OutputKind.USER_INPUT_MUTATION:
+                    out.append(Sink(Ref(str(value)), "state", str(spec.target)))
+                case _:
+                    raise InputError("GT1106", f"outputs of the kind {spec.kind.name} are not "
+                                               "supported", where=str(value))
+        return tuple(out)
+
+    def _output_names(self) -> list[str]:
+        spec = self.exported.call_spec.out_spec
+        if spec is None:
+            return []
+        tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+        found = {}
+        for path, i in pytree.tree_flatten_with_path(tree)[0]:
+            found[i] = output_name(tuple(_step(key) for key in path))
+        return [found.get(i, f"output_{i}") for i in range(spec.num_leaves)]
+
+
+def _step(key: Any) -> str | int:
+    match key:
+        case pytree.SequenceKey(idx=i):
+            return int(i)
+        case pytree.MappingKey(key=name) | pytree.GetAttrKey(name=name):
+            return str(name)
+        case _:
+            return str(key).strip(".[]'")
+
+
+def target_name(target: Any) -> str:
+    """`aten.add.Tensor`, `prims.…`, `_operator.add`; higher-order ops as `higher_order.cond`."""
+    match target:
+        case torch._ops.OpOverload():
+            return f"{target.namespace}.{target._opname}.{target._overloadname}"
+        case torch._ops.HigherOrderOperator():
+            return f"higher_order.{target.name()}"
+        case _:
+            return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
+
+
+def place(node: fx.Node) -> Place:
+    """The innermost module's path, and the innermost class that is not torch's own."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = clean_path(str(stack[-1][0])) if stack else ""
+    owner = ""
+    for _, kind in stack:
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        if not name.startswith("torch."):
+            owner = name.rpartition(".")[2]
+    return Place(path, owner, node.meta.get("stack_trace") or "")

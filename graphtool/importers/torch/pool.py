@@ -1,0 +1,177 @@
+"""Pooling: fixed windows with torch's ceil_mode and divisors, and adaptive ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.context import Context, Missing, pairs
+from graphtool.importers.torch.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+Edges = tuple[tuple[Dim, Dim], ...]
+
+
+def _batched(c: Context, x: Tracer, n: int) -> Tracer:
+    return c.reshape(x, (1, *x.shape)) if x.ndim == n + 1 else x
+
+
+def _unbatched(c: Context, y: Tracer, n: int, x: Tracer) -> Tracer:
+    return c.reshape(y, y.shape[1:]) if x.ndim == n + 1 else y
+
+
+def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, padding: Any,
+             dilation: Any, ceil_mode: bool) -> tuple[dict[str, Any], Edges]:
+    """The attributes, and per axis the declared padding and the overhang that ceil_mode adds.
+
+    torch has worked out the result's size, so the overhang is what the last window needs.
+    """
+    window, pad, spread = (pairs(v, n) for v in (kernel_size, padding, dilation))
+    strides = pairs(stride, n) if stride not in ((), None) else window
+    over: list[Dim] = [0] * n
+    if ceil_mode:
+        for i, (size, out) in enumerate(zip(x.shape[-n:], c.out.shape[-n:], strict=True)):
+            reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
+            extra = reach - size - 2 * pad[i]
+            if not isinstance(extra, int):
+                raise Missing("pooling with ceil_mode over a symbolic size")
+            over[i] = max(extra, 0)
+    attrs = {"window": window, "strides": strides, "dilation": spread}
+    return attrs, tuple((p, h) for p, h in zip(pad, over, strict=True))
+
+
+@aten("max_pool1d", "max_pool2d", "max_pool3d")
+def max_pool(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+             dilation: Any = 1, ceil_mode: bool = False, n: int = 0) -> Any:
+    n = n or _rank(self, kernel_size)
+    attrs, edges = _windows(c, self, n, kernel_size, stride, padding, dilation, ceil_mode)
+    y = o.max_pool(_batched(c, self, n), padding=tuple((p, p + h) for p, h in edges), **attrs)
+    return _unbatched(c, y, n, self)
+
+
+def _rank(x: Tracer, kernel_size: Any) -> int:
+    """The number of spatial axes: torch gives one entry each, or one x tells from its rank."""
+    if isinstance(kernel_size, tuple) and len(kernel_size) > 1:
+        return len(kernel_size)
+    return max(x.ndim - 2, 1)
+
+
+def _with_indices(n: int) -> Any:
+    def handler(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+                dilation: Any = 1, ceil_mode: bool = False) -> Any:
+        if c.used(1):
+            raise Missing("the indices of max pooling")
+        return max_pool(c, self, kernel_size, stride, padding, dilation, ceil_mode, n), None
+    return handler
+
+
+for _n in (1, 2, 3):
+    aten(f"max_pool{_n}d_with_indices")(_with_indices(_n))
+
+
+def _average(n: int) -> Any:
+    def handler(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+                ceil_mode: bool = False, count_include_pad: bool = True,
+                divisor_override: Any = None) -> Any:
+        attrs, edges = _windows(c, self, n, kernel_size, stride, padding, 1, ceil_mode)
+        x = _batched(c, self, n)
+        if divisor_override is not None:  # a plain sum, over zeros where there is padding
+            y = _window_sum(x, attrs, edges)
+            return _unbatched(c, o.div(y, float(divisor_override)), n, self)
+        over = any(h != 0 for _, h in edges)
+        if count_include_pad and over:  # the overhang never counts, the declared padding does
+            x = _zero_padded(x, edges)
+            edges = tuple((0, h) for _, h in edges)
+        y = o.avg_pool(x, padding=tuple((p, p + h) for p, h in edges),
+                       count_include_pad=count_include_pad and not over, **attrs)
+        return _unbatched(c, y, n, self)
+    return handler
+
+
+def _zero_padded(x: Tracer, edges: Edges) -> Any:
+    lo = (0, 0, *(p for p, _ in edges))
+    return o.pad(x, lo=lo, hi=lo) if any(p != 0 for p in lo) else x
+
+
+def _window_sum(x: Tracer, attrs: dict[str, Any], edges: Edges) -> Any:
+    return o.reduce_window(
+        x, kind="sum", window=(1, 1, *attrs["window"]), strides=(1, 1, *attrs["strides"]),
+        padding=((0, 0), (0, 0), *((p, p + h) for p, h in edges)))
+
+
+for _n in (1, 2, 3):
+    aten(f"avg_pool{_n}d")(_average(_n))
+
+
+# ---- adaptive ----------------------------------------------------------------------------------
+
+def _adaptive_average(n: int) -> Any:
+    def handler(c: Context, self: Tracer, output_size: Any) -> Any:
+        space = tuple(range(self.ndim - n, self.ndim))
+        sizes = c.out.shape[-n:]
+        if all(s == 1 for s in sizes):
+            return o.reduce_mean(self, axes=space)
+        if _even(self.shape[-n:], sizes):
+            window = tuple(d // s for d, s in zip(self.shape[-n:], sizes, strict=True))
+            y = o.avg_pool(_batched(c, self, n), window=window, strides=window)
+            return _unbatched(c, y, n, self)
+        return _by_matrices(c, self, space, sizes)
+    return handler
+
+
+def _even(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> bool:
+    if not all(isinstance(d, int) for d in (*dims, *sizes)):
+        raise Missing("adaptive pooling over a symbolic size")
+    return all(d % s == 0 for d, s in zip(dims, sizes, strict=True) if s)
+
+
+def _bins(d: int, s: int) -> list[tuple[int, int]]:
+    """Bin i runs from ⌊i·d / s⌋ to ⌈(i + 1)·d / s⌉."""
+    return [(i * d // s, -(-(i + 1) * d // s)) for i in range(s)]
+
+
+def _by_matrices(c: Context, x: Tracer, axes: tuple[int, ...], sizes: Any) -> Any:
+    """Uneven bins: along each axis a constant matrix of averages."""
+    for axis, s in zip(axes, sizes, strict=True):
+        d = int(x.shape[axis])  # type: ignore[arg-type]
+        if d == s:
+            continue
+        matrix = np.zeros((s, d))
+        for i, (lo, hi) in enumerate(_bins(d, s)):
+            matrix[i, lo:hi] = 1 / (hi - lo)
+        perm = [*(i for i in range(x.ndim) if i != axis), axis]
+        y = o.matmul(c.transpose(x, perm), c.constant(matrix, x.dtype), transpose_b=True)
+        x = c.transpose(y, [perm.index(i) for i in range(x.ndim)])
+    return x
+
+
+def _adaptive_max(n: int) -> Any:
+    def handler(c: Context, self: Tracer, output_size: Any) -> Any:
+        if c.used(1):
+            raise Missing("the indices of max pooling")
+        _even(self.shape[-n:], c.out.shape[-n:])
+        x = self
+        for axis, s in zip(range(self.ndim - n, self.ndim), c.out.shape[-n:], strict=True):
+            x = _max_of_bins(c, x, axis, int(s))  # type: ignore[arg-type]
+        return x, None
+    return handler
+
+
+def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
+    """Each bin's elements side by side (the last one repeated where it is short), then the max."""
+    bins = _bins(int(x.shape[axis]), s)  # type: ignore[arg-type]
+    width = max(hi - lo for lo, hi in bins)
+    index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins])
+    picked = o.gather(x, c.constant(index[..., None], dtypes.int64), axes=(axis,))
+    top = o.reduce_max(picked, axes=(1,))
+    flat = c.reshape(top, (s, *(d for i, d in enumerate(x.shape) if i != axis)))
+    return c.transpose(flat, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
+
+
+for _n in (1, 2, 3):
+    aten(f"adaptive_avg_pool{_n}d", f"_adaptive_avg_pool{_n}d")(_adaptive_average(_n))
+    aten(f"adaptive_max_pool{_n}d")(_adaptive_max(_n))

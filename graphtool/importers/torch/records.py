@@ -1,0 +1,75 @@
+"""What a capture hands over: calls of ATen ops by name, with types and places. Knows no torch.
+
+A live `torch.export` program and a `.pt2` archive both come down to one `Program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Union
+
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol
+from graphtool.weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The tensor or symbolic number that another record calls `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call was made: the module's path, its class, and the stack, outermost frame first."""
+
+    module: str = ""
+    owner: str = ""
+    stack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order."""
+
+    target: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph input. `key` is torch's own name; `data` is absent for what the user passes."""
+
+    name: str
+    kind: Literal["user", "parameter", "buffer", "constant"]
+    key: str
+    data: Weight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A graph output: what the user gets as `key`, or the new state of the input `key`."""
+
+    value: Union[Ref, int, float, bool]
+    kind: Literal["user", "state"]
+    key: str
+
+
+Type = Union[TensorType, Dim, float, None]  # None: a symbolic bool or float, which has no meaning here
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A captured function. `types` gives the type of each tensor and the value of each SymInt."""
+
+    sources: tuple[Source, ...]
+    calls: tuple[Call, ...]
+    sinks: tuple[Sink, ...]
+    types: Mapping[str, Type]
+    symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
