@@ -11,10 +11,14 @@ from typing import Any
 
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
+    control,
     elementwise,
     index,
     nn,
+    quant,
+    recurrent,
     reduce,
+    sequence,
     shape,
 )
 from graphtool.importers.onnx.convert import Importer

@@ -162,7 +162,7 @@ def constant(*, value: Any = None, value_float: float | None = None, value_float
 @onnx_op("ConstantOfShape")
 def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
     fill = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
-    wanted = dims(shape, "the shape")
+    wanted: Any = dims(shape, "the shape")
     if isinstance(shape, Tracer):
         return o.broadcast(tensor(fill, shape), shape=wanted)
     return np.broadcast_to(fill, wanted)
@@ -170,8 +170,10 @@ def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
 
 @onnx_op("Range")
 def range_op(start: Any, limit: Any, delta: Any) -> Any:
-    first, last, step = (dims(x, "a bound of Range")[0] if dtype_of(x).is_integer
-                         else one(x, "a bound of Range") for x in (start, limit, delta))
+    count: Dim
+    given: list[Any] = [dims(x, "a bound of Range")[0] if dtype_of(x).is_integer
+                        else one(x, "a bound of Range") for x in (start, limit, delta)]
+    first, last, step = given
     row = dtype_of(start)
     if not any(has_symbols(v) for v in (first, last, step)):
         count = max(int(np.ceil((last - first) / step)), 0)

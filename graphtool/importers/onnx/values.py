@@ -31,7 +31,7 @@ class Known(Tracer):
 
     @property
     def symbolic(self) -> bool:
-        return self.array.dtype == object
+        return bool(self.array.dtype == object)
 
     @property
     def type(self) -> TensorType:
@@ -40,7 +40,7 @@ class Known(Tracer):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        return self.array.shape
+        return tuple(self.array.shape)
 
     @property
     def dtype(self) -> DType:

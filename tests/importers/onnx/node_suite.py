@@ -51,7 +51,8 @@ def outcome(case: Any) -> tuple[str, str]:
 
 
 def _arrays(values: Any) -> list[Any]:
-    return [numpy_helper.to_array(v) if isinstance(v, TensorProto) else v for v in values]
+    return [numpy_helper.to_array(v) if isinstance(v, TensorProto) else
+            np.asarray(v) if isinstance(v, np.generic) else v for v in values]
 
 
 def _try(case: Any, names: list[str], fixed: dict[str, Any]) -> tuple[str, str]:

@@ -1,0 +1,176 @@
+"""If, Loop and Scan. Known branches are taken and known trip counts unrolled; an If on a computed
+condition computes both branches and selects; a Loop may stop early by masking its carried values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.values import Known, array_of, axis_of, reshape, take, type_of
+from graphtool.ir.trace import Tracer
+
+UNROLL = 4096  # steps at most
+
+
+def known_bool(x: Any) -> bool | None:
+    array = array_of(x)
+    return None if array is None or array.dtype == object else bool(array.reshape(-1)[0])
+
+
+@onnx_op("If", fold=False)
+def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
+    choice = known_bool(cond)
+    if choice is not None:
+        return ctx.subgraph(then_branch if choice else else_branch, ())
+    yes = ctx.subgraph(then_branch, (), f"{ctx.node.output[0]}.then")
+    no = ctx.subgraph(else_branch, (), f"{ctx.node.output[0]}.else")
+    return [_selected(reshape(cond, ()), a, b) for a, b in zip(yes, no, strict=True)]
+
+
+def _selected(cond: Any, a: Any, b: Any) -> Any:
+    if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
+        raise Refused("branches that give sequences or optionals, on a computed condition")
+    if type_of(a) != type_of(b):
+        raise Refused(f"branches of types {type_of(a)} and {type_of(b)} on a computed condition")
+    return a if a is b else o.select(cond, a, b)
+
+
+# ---- loop --------------------------------------------------------------------------------------
+
+@onnx_op("Loop", fold=False)
+def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
+    most = _trips(trips)
+    going: Any = True if cond is None else known_bool(cond)
+    alive = None if going is not None else reshape(cond, ())
+    if alive is not None and most is None:
+        raise Refused("a loop whose number of steps is not known")
+    if going is False:
+        most = 0
+    values = list(carried)
+    seen: list[list[Any]] = []
+    step = 0
+    while most is None or step < most:
+        if step >= UNROLL:
+            raise Refused(f"a loop of more than {UNROLL} steps")
+        flag = _scalar(ctx, True) if alive is None else alive
+        out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), _label(ctx, step))
+        again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
+        if alive is not None and scans:
+            raise Refused("a loop with scan outputs that may stop early")
+        values = new if alive is None else [_selected(alive, a, b)
+                                            for a, b in zip(new, values, strict=True)]
+        seen.append(list(scans))
+        step += 1
+        if known_bool(again) is False:
+            break
+        if known_bool(again) is None:
+            if most is None or scans:
+                raise Refused("a loop whose number of steps is computed")
+            alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
+    return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
+
+
+def _label(ctx: Any, step: int) -> str:
+    name = next((n for n in ctx.node.output if n), ctx.node.op_type)
+    return f"{name}.{step}"
+
+
+def _scalar(ctx: Any, value: Any) -> Any:
+    kind = np.bool_ if isinstance(value, bool) else np.int64
+    return Known(np.asarray(value, kind), ctx.builder)
+
+
+def _trips(trips: Any) -> int | None:
+    if trips is None:
+        return None
+    array = array_of(trips)
+    if array is None or array.dtype == object:
+        raise Refused("a loop whose number of steps is computed")
+    return max(int(array.reshape(-1)[0]), 0)
+
+
+def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:
+    """The scan outputs, each with the steps as its first axis."""
+    if seen:
+        return [o.concat(*(reshape(x, (1, *x.shape)) for x in column), axis=0)
+                if len(column) > 1 else reshape(column[0], (1, *column[0].shape))
+                for column in zip(*seen, strict=True)]
+    return [_empty(v, ctx) for v in list(body.output)[first:]]
+
+
+def _empty(info: Any, ctx: Any) -> Any:
+    """A scan output of no steps, by the type that the body declares."""
+    t = ctx.importer.inputs.type(info)
+    if not all(isinstance(d, int) for d in t.shape):
+        raise Refused("a loop of no steps whose outputs have unknown sizes")
+    return np.zeros((0, *t.shape), t.dtype.numpy)
+
+
+# ---- scan --------------------------------------------------------------------------------------
+
+@onnx_op("Scan", since=9, fold=False)
+def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = None,
+         scan_input_directions: Any = None, scan_output_axes: Any = None,
+         scan_output_directions: Any = None, ctx: Any) -> Any:
+    cut = len(operands) - num_scan_inputs
+    axes = scan_input_axes or (0,) * num_scan_inputs
+    flips = scan_input_directions or (0,) * num_scan_inputs
+    xs = [(x, axis_of(a, x.ndim), bool(f))
+          for x, a, f in zip(operands[cut:], axes, flips, strict=True)]
+    values, seen = _scanned(list(operands[:cut]), xs, body, ctx, "")
+    outs = len(body.output) - cut
+    return [*values, *(_joined([row[k] for row in seen], (scan_output_axes or (0,) * outs)[k],
+                               bool((scan_output_directions or (0,) * outs)[k]))
+                       for k in range(outs))]
+
+
+def _scanned(values: list[Any], xs: list[tuple[Any, int, bool]], body: Any, ctx: Any,
+             label: str) -> tuple[list[Any], list[list[Any]]]:
+    """The states after all steps, and the scan outputs of each."""
+    steps = xs[0][0].shape[xs[0][1]]
+    if not isinstance(steps, int) or not 0 < steps <= UNROLL:
+        raise Refused("a scan over no steps, too many, or a symbolic number")
+    count, seen = len(values), []
+    for t in range(steps):
+        rows = [_row(x, axis, steps - 1 - t if flip else t) for x, axis, flip in xs]
+        out = ctx.subgraph(body, (*values, *rows), f"{_label(ctx, t)}{label}")
+        values = out[:count]
+        seen.append(out[count:])
+    return values, seen
+
+
+def _row(x: Any, axis: int, t: int) -> Any:
+    shape = tuple(d for a, d in enumerate(x.shape) if a != axis)
+    return reshape(take(x, axis, t, t + 1), shape)
+
+
+def _joined(rows: list[Any], axis: int, flip: bool) -> Any:
+    rows = rows[::-1] if flip else rows
+    at = axis_of(axis, rows[0].ndim + 1)
+    wide = [reshape(r, (*r.shape[:at], 1, *r.shape[at:])) for r in rows]
+    return o.concat(*wide, axis=at) if len(wide) > 1 else wide[0]
+
+
+@onnx_op("Scan", since=8, fold=False)
+def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
+           directions: Any = None, ctx: Any) -> Any:
+    """The old form: a batch axis first, time second; each row of the batch is scanned alone."""
+    cut = len(operands) - num_scan_inputs
+    if lengths is not None:
+        raise Refused("Scan-8 with sequence lengths")
+    batch = operands[0].shape[0]
+    if not isinstance(batch, int):
+        raise Refused("Scan-8 over a symbolic batch")
+    flips = directions or (0,) * num_scan_inputs
+    columns: list[list[Any]] = []
+    for b in range(batch):
+        mine = [_row(x, 0, b) for x in operands]
+        xs = [(x, 0, bool(f)) for x, f in zip(mine[cut:], flips, strict=True)]
+        values, seen = _scanned(mine[:cut], xs, body, ctx, f".{b}")
+        columns.append([*values, *(_joined(list(c), 0, False) for c in zip(*seen, strict=True))])
+    return [_joined(list(c), 0, False) for c in zip(*columns, strict=True)]
+

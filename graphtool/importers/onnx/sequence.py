@@ -1,0 +1,106 @@
+"""Sequences and optionals whose lengths are known at import: a sequence is a Python tuple."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.shape import parts
+from graphtool.importers.onnx.values import axis_of, dims, ints, reshape
+
+
+def _position(i: Any, length: int) -> int:
+    at = ints(i, "the position")[0]
+    if not -length <= at <= length:
+        raise ValueError(f"position {at} in a sequence of {length}")
+    return at + length if at < 0 else at
+
+
+@onnx_op("SequenceConstruct")
+def construct(*xs: Any) -> Any:
+    return xs
+
+
+@onnx_op("SequenceEmpty")
+def empty(*, dtype: int = 1) -> Any:
+    return ()
+
+
+@onnx_op("SequenceLength")
+def length(xs: Any) -> Any:
+    return np.asarray(len(xs), np.int64)
+
+
+@onnx_op("SequenceAt")
+def at(xs: Any, i: Any) -> Any:
+    return xs[_position(i, len(xs))]
+
+
+@onnx_op("SequenceInsert")
+def insert(xs: Any, x: Any, i: Any = None) -> Any:
+    where = len(xs) if i is None else _position(i, len(xs))
+    return (*xs[:where], x, *xs[where:])
+
+
+@onnx_op("SequenceErase")
+def erase(xs: Any, i: Any = None) -> Any:
+    where = len(xs) - 1 if i is None else _position(i, len(xs))
+    return (*xs[:where], *xs[where + 1:])
+
+
+@onnx_op("ConcatFromSequence")
+def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
+    if not xs:
+        raise Refused("joining an empty sequence")
+    if new_axis:
+        where = axis_of(axis, xs[0].ndim + 1)
+        xs = [reshape(x, (*x.shape[:where], 1, *x.shape[where:])) for x in xs]
+    return o.concat(*xs, axis=axis_of(axis, xs[0].ndim)) if len(xs) > 1 else xs[0]
+
+
+@onnx_op("SplitToSequence")
+def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any:
+    where = axis_of(axis, x.ndim)
+    d = x.shape[where]
+    if not isinstance(d, int):
+        raise Refused("splitting a symbolic size into a sequence")
+    if sizes is None:
+        out = parts(x, where, (1,) * d, d)
+        if not keepdims:
+            out = [reshape(p, (*x.shape[:where], *x.shape[where + 1:])) for p in out]
+        return tuple(out)
+    each = dims(sizes, "the split sizes")
+    if not sizes.shape:  # chunks of this size, the last as small as it comes
+        n = ints(sizes, "the chunk size")[0]
+        each = (n,) * (d // n) + ((d % n,) if d % n else ())
+    return tuple(parts(x, where, each, len(each)))
+
+
+@onnx_op("SequenceMap", fold=False)
+def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
+    """The body on each element; other sequences go along, tensors stay."""
+    rows = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
+                         f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
+    return [tuple(column) for column in zip(*rows, strict=True)]
+
+
+# ---- optionals: a value or None ----------------------------------------------------------------
+
+@onnx_op("Optional")
+def optional(x: Any = None, *, type: Any = None) -> Any:
+    return x
+
+
+@onnx_op("OptionalHasElement")
+def has_element(x: Any = None) -> Any:
+    return np.asarray(x is not None)
+
+
+@onnx_op("OptionalGetElement")
+def get_element(x: Any) -> Any:
+    if x is None:
+        raise ValueError("an empty optional has no element")
+    return x
