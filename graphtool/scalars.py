@@ -138,7 +138,7 @@ def _fn(name: str, f: Callable[..., Array], d: Derivative | None, *, flops: int 
         arity: int = 1, kinds: tuple[str, ...] = (FLOAT,), commutative: bool = False,
         **more: Any) -> Scalar:
     """A row whose C text is a call of `gt_NAME_TYPE`."""
-    operands = ", ".join("{%d}" % i for i in range(arity))
+    operands = ", ".join(f"{{{i}}}" for i in range(arity))
     return Scalar(name, f, f"gt_{name}_{{t}}({operands})", arity, kinds=kinds, flops=flops,
                   commutative=commutative, derivative=d, **more)
 

@@ -1,4 +1,4 @@
-"""THE table of op cases: op, operands, attributes. Many tests run over it; an op needs one at least.
+"""THE table of op cases: op, operands, attributes. Many tests run over it; every op has one.
 
 `case("conv", [(1, 3, 8, 8), (4, 3, 3, 3)], strides=(2, 2))`: a bare shape is a normal f32; `t` says
 type and kind of values; arrays, literals and None stand for themselves. `edge` marks a case whose

@@ -132,3 +132,9 @@ def count(x: Any, axes: tuple[int, ...]) -> Any:
     if isinstance(n, int):
         return float(n) if x.dtype.is_float else n
     return like(x, OPS["dim"], of=n, dtype=x.dtype)
+
+
+def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> Any:
+    """A constant of one value in the graph of the traced x."""
+    one = np.full((1,) * len(shape), value, (dtype or x.dtype).numpy)
+    return OPS["broadcast"](x.builder.constant(one), shape=shape)

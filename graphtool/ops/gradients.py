@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.trace import like
+from graphtool.ops.common import filled
 from graphtool.ops.window import conv_defaults, dilate
 from graphtool.symbolic import Dim, product
-
-
-def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> Any:
-    """A constant of one value in the graph of the traced x."""
-    one = np.full((1,) * len(shape), value, (dtype or x.dtype).numpy)
-    return o.broadcast(x.builder.constant(one), shape=shape)
 
 
 def _took(x: Any, y: Any) -> Any:
@@ -67,8 +60,6 @@ def _others(x: Any, axes: tuple[int, ...]) -> Any:
 def cumulative(g: Any, y: Any, x: Any, *, kind: str, axis: int, reverse: bool,
                exclusive: bool) -> tuple[Any, ...]:
     """A sum runs back; products and extremes go over all pairs (i, j), x[i] in y[j]'s prefix."""
-    if x.ndim == 0:
-        return (g if not exclusive else g * 0.0,)
     axis %= x.ndim
     if kind == "sum":
         return (o.cumulative(g, kind="sum", axis=axis, reverse=not reverse, exclusive=exclusive),)

@@ -13,7 +13,7 @@ from graphtool.errors import InputError
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
-from graphtool.ops.common import Array, check_axis, need
+from graphtool.ops.common import Array, check_axis, filled, need
 from graphtool.symbolic import Dim, known, maximum, minimum, text
 
 # ---- gather: y[b, i, rest] = x[b, indices[b, i], rest] -----------------------------------------
@@ -91,7 +91,8 @@ def _gather_lower(k: Names, x: Pull, indices: Pull, *, axes: Any, batch: int) ->
 
 
 def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int) -> tuple[Any, ...]:
-    return OPS["scatter"](x * 0.0, indices, g, axes=axes, batch=batch, kind="add"), None
+    zeros = filled(x, 0.0, x.shape)
+    return OPS["scatter"](zeros, indices, g, axes=axes, batch=batch, kind="add"), None
 
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
@@ -167,7 +168,8 @@ def _dynamic_slice_lower(k: Names, x: Pull, *start: Any, sizes: Any) -> Pull:
 
 
 def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tuple[Any, ...]:
-    return (OPS["dynamic_update_slice"](x * 0.0, g, *start), *[None] * len(start))
+    return (OPS["dynamic_update_slice"](filled(x, 0.0, x.shape), g, *start),
+            *[None] * len(start))
 
 
 register(Op("dynamic_slice", _dynamic_slice_infer, _dynamic_slice_eval, _dynamic_slice_vjp,
@@ -200,7 +202,7 @@ def _update_lower(k: Names, x: Pull, update: Pull, *start: Any) -> Pull:
 
 
 def _update_vjp(g: Any, _y: Any, x: Any, update: Any, *start: Any) -> tuple[Any, ...]:
-    hole = OPS["dynamic_update_slice"](g, update * 0.0, *start)
+    hole = OPS["dynamic_update_slice"](g, filled(g, 0.0, update.shape), *start)
     return (hole, OPS["dynamic_slice"](g, *start, sizes=update.shape), *[None] * len(start))
 
 

@@ -1,4 +1,4 @@
-"""Losses in stable forms, with torch's reductions: mean, sum or none. Class indices are integers."""
+"""Losses in stable forms, with torch's reductions: mean, sum or none. Labels are integers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.ops.common import Array, check_axis, need
+from graphtool.ops.common import Array, check_axis, filled, need
 from graphtool.symbolic import Dim, known, text
 
 
@@ -47,9 +47,7 @@ def _spread_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
     perm = (*(a for a in range(x.ndim) if a != axis), axis)
     back = tuple(perm.index(a) for a in range(x.ndim))
     last_g, last_i = OPS["transpose"](g, perm=perm), OPS["transpose"](indices, perm=perm)
-    zeros = OPS["broadcast"](OPS["reshape"](
-        x.builder.constant(np.zeros((), x.dtype.numpy)), shape=(1,) * x.ndim),
-        shape=tuple(x.shape[p] for p in perm))
+    zeros = filled(x, 0.0, tuple(x.shape[p] for p in perm))
     # gather and scatter want the index tuple last, and the gathered axis gone
     put = OPS["scatter"](zeros, OPS["reshape"](last_i, shape=(*last_i.shape, 1)), last_g,
                          axes=(x.ndim - 1,), batch=x.ndim - 1, kind="add")

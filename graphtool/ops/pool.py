@@ -12,7 +12,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ops.common import composite, need
+from graphtool.ops.common import composite, filled, need
 from graphtool.ops.window import Pairs, out_dim
 
 Ints = tuple[int, ...] | None
@@ -74,11 +74,9 @@ def avg_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
         return total / float(np.prod(window))
     axes = _spatial(x.ndim, channels_last)
     ones = tuple(d if a in axes else 1 for a, d in enumerate(x.shape))
-    one = np.ones((1,) * x.ndim, x.dtype.numpy)
     if all(isinstance(d, int) for d in ones):
         return total / o.reduce_window(np.ones(ones, x.dtype.numpy), kind="sum", **attrs)
-    spread = o.broadcast(x.builder.constant(one), shape=ones)
-    return total / o.reduce_window(spread, kind="sum", **attrs)
+    return total / o.reduce_window(filled(x, 1.0, ones), kind="sum", **attrs)
 
 
 @composite(types=_pool_types)

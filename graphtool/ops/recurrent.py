@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ops.common import check_axis, composite, fail, like_first, need
+from graphtool.ops.common import check_axis, composite, fail, filled, like_first, need
 
 _COUNT = {"forward": 1, "reverse": 1, "bidirectional": 2}
 State = tuple[Any, ...]
@@ -54,11 +52,6 @@ def _parts(x: Any, n: int) -> list[Any]:
                     strides=(1,) * x.ndim) for k in range(n)]
 
 
-def _zeros(x: Any, shape: tuple[Any, ...]) -> Any:
-    zero = x.builder.constant(np.zeros((1,) * len(shape), x.dtype.numpy))
-    return o.broadcast(zero, shape=shape)
-
-
 def _run(x: Any, r: Any, states: tuple[Any, ...], direction: str,
          step_of: Callable[[int], tuple[Any, Step]]) -> tuple[Any, ...]:
     """Unrolled: `step_of(d)` gives the projected input [T, B, G·H] and the step of a direction."""
@@ -68,7 +61,7 @@ def _run(x: Any, r: Any, states: tuple[Any, ...], direction: str,
     outputs, finals = [], []
     for d in range(_COUNT[direction]):
         projected, step = step_of(d)
-        state = tuple(_zeros(x, (batch, hidden)) if s is None else _at(s, d) for s in states)
+        state = tuple(filled(x, 0.0, (batch, hidden)) if s is None else _at(s, d) for s in states)
         order = range(steps)
         if direction == "reverse" or d == 1:
             order = order[::-1]
@@ -77,7 +70,7 @@ def _run(x: Any, r: Any, states: tuple[Any, ...], direction: str,
             state = step(_at(projected, t), state)
             seen[t] = state[0]
         outputs.append(o.stack(*(seen[t] for t in range(steps)), axis=0) if steps
-                       else _zeros(x, (0, batch, hidden)))
+                       else filled(x, 0.0, (0, batch, hidden)))
         finals.append(state)
     return (o.stack(*outputs, axis=1),
             *(o.stack(*(f[i] for f in finals), axis=0) for i in range(len(states))))

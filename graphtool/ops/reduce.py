@@ -1,4 +1,4 @@
-"""Reductions over axes, arg-reductions and running (cumulative) ones. Reduced axes are kept as 1."""
+"""Reductions over axes, arg-reductions and running (cumulative) ones; reduced axes stay as 1."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _declare(kind: Kind) -> None:
         if not axes:
             return x
         axes = tuple(a % x.ndim for a in axes)
-        more = {} if kind in ("and", "or") else {"initial": identity(kind, dtypes.of_numpy(x.dtype))}
+        start = identity(kind, dtypes.of_numpy(x.dtype))
+        more = {} if kind in ("and", "or") else {"initial": start}
         wide = x.astype(np.float32) if x.dtype in (np.float16, dtypes.bfloat16.numpy) else x
         with np.errstate(all="ignore"):
             out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
@@ -101,6 +102,7 @@ for _kind in ("sum", "prod", "max", "min", "and", "or"):
 
 def _arg_infer(x: TensorType, *, kind: str, axis: int, last: bool = False) -> TensorType:
     need(kind in ("max", "min"), "kind must be max or min")
+    need(x.rank > 0, "is not defined on scalars")
     return TensorType(dtypes.int64, kept_dims(x.shape, (axis,)))
 
 
@@ -114,7 +116,7 @@ def _arg_eval(x: Array, *, kind: str, axis: int, last: bool) -> Array:
 
 
 def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
-    """The extreme first, then the least (or greatest) index that holds it; NaN counts as extreme."""
+    """The extreme first, then the least (or greatest) index that holds it; NaN counts as one."""
     axis %= len(x.shape)
     n = x.shape[axis]
     best = lower_reduce(k, kind, identity(kind, x.dtype), x, (axis,))
@@ -134,7 +136,8 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
-            traits=frozenset({"reduction"}), doc="index of the extreme; the first (or last) of ties"))
+            traits=frozenset({"reduction"}),
+            doc="index of the extreme; the first (or last) of ties"))
 
 
 # ---- cumulative --------------------------------------------------------------------------------
@@ -142,18 +145,20 @@ register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
 def _cumulative_infer(x: TensorType, *, kind: str, axis: int, reverse: bool = False,
                       exclusive: bool = False) -> TensorType:
     need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
+    need(x.rank > 0, "is not defined on scalars")
     check_axis(axis, x.rank)
     return x
 
 
-def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool, exclusive: bool) -> Array:
+def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool,
+                     exclusive: bool) -> Array:
     ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[kind]
     x = np.flip(x, axis) if reverse else x
     out = np.asarray(ufunc.accumulate(x, axis=axis), x.dtype)
-    if exclusive:
+    if exclusive and x.shape[axis]:
         start = np.full_like(np.take(x, [0], axis), identity(kind, dtypes.of_numpy(x.dtype)))
         kept = np.take(out, range(x.shape[axis] - 1), axis)
-        out = np.concatenate([start, kept], axis) if x.shape[axis] else out
+        out = np.concatenate([start, kept], axis)
     return np.flip(out, axis) if reverse else out
 
 

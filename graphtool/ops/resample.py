@@ -29,7 +29,7 @@ _COORDINATES: dict[str, Callable[..., Any]] = {
     "asymmetric": lambda x, n, m, s, a, b: x / s,
     "tf_half_pixel_for_nn": lambda x, n, m, s, a, b: (x + 0.5) / s,
     "tf_crop_and_resize": lambda x, n, m, s, a, b: (
-        a * (n - 1) + x * (b - a) * (n - 1) / (m - 1) if m > 1 else 0.5 * (a + b) * (n - 1) + x * 0),
+        (a + x * (b - a) / (m - 1) if m > 1 else 0.5 * (a + b) + x * 0) * (n - 1)),
 }
 _ROUNDING: dict[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),

@@ -1,4 +1,4 @@
-"""Movement: reshape transpose broadcast slice pad concat reverse, and the constants iota, constant."""
+"""Movement: reshape transpose broadcast slice pad concat reverse; and constant, iota, dim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, cast, const, index, inside
-from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, need
+from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
 from graphtool.symbolic import Dim, bounds, exact_quotient, known, maximum, minimum, product, text
 from graphtool.weights import Weight
 
@@ -229,7 +229,7 @@ def _pad_eval(x: Array, *, lo: Any, hi: Any, interior: Any, value: float) -> Arr
     out = np.full([max(d + a + b, 0) for d, a, b in zip(wide, lo, hi, strict=True)],
                   np.asarray(value).astype(x.dtype))
     to, take = [], []
-    for d, a, b, i, n in zip(x.shape, lo, hi, interior, out.shape, strict=True):
+    for d, a, i, n in zip(x.shape, lo, interior, out.shape, strict=True):
         step = i + 1
         first = max(0, -(a // step)) if a < 0 else 0  # the first element that is not cropped
         last = max(first, min(d, -(-(n - a) // step))) if n > a else first
@@ -270,6 +270,9 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
              value: float) -> tuple[Any, ...]:
     interior = interior or (0,) * len(lo)
     rank = len(lo)
+    if any(known(_dilated(d, i) + a + b, "<", 0) for d, i, a, b in zip(
+            x.shape, interior, lo, hi, strict=True)):
+        return (filled(x, 0.0, x.shape),)  # cropped away, and more
     crop = OPS["pad"](g, lo=tuple(-a for a in lo), hi=tuple(-b for b in hi))
     return (OPS["slice"](crop, start=(0,) * rank, limit=crop.shape,
                          strides=tuple(i + 1 for i in interior)),)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import apply_traced, evaluate
-from graphtool.dtypes import of_numpy
 from graphtool.symbolic import Symbol, substitute, symbol
 from graphtool.weights import weight
 from tests.cases import CASES, Case, arrays, types
@@ -33,7 +33,8 @@ def inferred(case: Case, ts: list[Any]) -> tuple[TensorType, ...]:
 
 
 def test_every_op_has_a_case() -> None:
-    assert set(OPS) - {"constant"} == {c.op.name for c in CASES}
+    elsewhere = {"constant"} | {n for n, op in OPS.items() if "target" in op.infer.__module__}
+    assert not set(OPS) - elsewhere - {c.op.name for c in CASES}
 
 
 def test_every_op_has_a_meaning() -> None:
@@ -112,7 +113,8 @@ def test_symbolic_batch_is_taken_where_it_matters() -> None:
     x = TensorType(of_numpy(np.dtype("f4")), (BATCH, 3, 8, 8))
     assert b.name in str(OPS["max_pool"].infer(x, **complete_attrs(
         OPS["max_pool"], {"window": (2, 2), "padding": ((1, 1), (0, 1))})))
-    for name, attrs in (("softmax", {"axis": 1}), ("group_norm", {"groups": 3}), ("lrn", {"size": 3}),
+    for name, attrs in (("softmax", {"axis": 1}), ("group_norm", {"groups": 3}),
+                        ("lrn", {"size": 3}),
                         ("resize", {"sizes": (BATCH, 3, 5, 6), "mode": "linear"}),
                         ("reduce_mean", {"axes": (0, 2)}), ("avg_pool", {"window": (2, 2)})):
         xs = [x] + [None] * (2 if name == "group_norm" else 0)
