@@ -102,7 +102,6 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         held = {w.digest: w for w in collect_all(module.graph)}
     compiler = find(cc, target, openmp=openmp)
     sources = emit(program)
-    if exe:
     needed = _weights(program, held)
     key = _key(sources, [w.digest for w in needed], compiler, static, exe)
     if unchanged(out_dir, key):

@@ -22,8 +22,11 @@ from graphtool.passes.dce import dce
 from graphtool.passes.decompose import decompose
 from graphtool.passes.fold import fold
 from graphtool.passes.freeze import freeze
+from graphtool.passes.fuse import fuse
+from graphtool.passes.layout import layout
 from graphtool.passes.recognise import recognise
 from graphtool.passes.rewrite import Fired, Journal
+from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
 
@@ -50,6 +53,15 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify, "decompositions meet literals and axes of size 1"),
     Pass("fold", fold, "constants that decompositions brought in"),
     Pass("cse", cse, "decompositions of siblings share their parts"),
+    Pass("layout", layout, "convolution and pooling are fast with channels last"),
+    Pass("simplify", simplify, "most of the transposes that layout made meet their inverse"),
+    Pass("fold", fold, "constants are laid out now, not at run time"),
+    Pass("select", select, "contractions become the ops of the kernels, their weights packed"),
+    Pass("simplify", simplify, "reshapes around the kernels meet"),
+    Pass("fold", fold, "packing constant weights happens here"),
+    Pass("cse", cse, "equal packed weights, equal paddings"),
+    Pass("dce", dce, "what the kernels do not read"),
+    Pass("fuse", fuse, "last: it describes the nodes as they are"),
 )
 
 ORDER: tuple[tuple[str, str, str], ...] = (

@@ -38,7 +38,8 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
                     for v, old in zip(inputs, node.inputs, strict=True)
                     if isinstance(v, Value) and isinstance(old, Value) and uses[old] == 1)
         grown = sum(_nbytes(v) for v in node.outputs) - freed
-        results = _evaluated(node, operands) if grown <= max_bytes else None
+        packs = node.op.category == "memory"  # what a kernel reads must not be made at run time
+        results = _evaluated(node, operands) if packs or grown <= max_bytes else None
         if results is None:
             return None
         folded = True
