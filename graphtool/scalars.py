@@ -44,7 +44,7 @@ def _truncating_div(a: Array, b: Array) -> Array:
         safe = np.where(b == 0, np.ones_like(b), b)
         quotient = np.floor_divide(a, safe)
         quotient = quotient + ((quotient < 0) & (quotient * safe != a)).astype(quotient.dtype)
-        return np.where(b == 0, np.zeros_like(quotient), quotient)
+        return np.asarray(np.where(b == 0, np.zeros_like(quotient), quotient))
     return np.divide(a, b)
 
 

@@ -254,9 +254,10 @@ def replay(graph: Graph, args: Sequence[Any], apply: Apply,
     for node in graph.nodes:
         results = apply(node, *[env[x] if isinstance(x, Value) else x for x in node.inputs])
         env.update(zip(node.outputs, results, strict=True))
-        for v in last.get(node, ()) if done else ():
+        for v in last.get(node, ()):
             del env[v]
-            done(v)
+            if done:
+                done(v)
     return [env[v] for v in graph.outputs]
 
 

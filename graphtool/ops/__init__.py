@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.ir.op import OPS
+from graphtool.ir.op import ops
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
     composite,
@@ -28,11 +28,6 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     window,
 )
 
-_KEYWORDS = {f"{name}_": name for name in ("and", "or", "not")}
-
 
 def __getattr__(name: str) -> Any:
-    op = OPS.get(_KEYWORDS.get(name, name))
-    if op is None:
-        raise AttributeError(name)
-    return op
+    return getattr(ops, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -85,6 +85,12 @@ def as_pull(x: Any, dtype: DType) -> Pull:
     return x if isinstance(x, Pull) else Pull(dtype, (), lambda _: const(x, dtype))
 
 
+@overload
+def composite(fn: Callable[..., Any]) -> Op: ...
+@overload
+def composite(fn: None = None, *, category: str = "compute",
+              types: Callable[..., Any] | None = None,
+              **facets: Any) -> Callable[[Callable[..., Any]], Op]: ...
 def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute",
               types: Callable[..., Any] | None = None, **facets: Any) -> Any:
     """Declare a composite: one function over other ops, which is its meaning and decomposition.
@@ -94,7 +100,12 @@ def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute"
     large graphs have many of. `facets` are further fields of Op (eval, vjp, traits, …).
     """
     if fn is None:
-        return lambda f: composite(f, category=category, types=types, **facets)
+        return lambda f: _composite(f, category, types, facets)
+    return _composite(fn, category, types, facets)
+
+
+def _composite(fn: Callable[..., Any], category: str, types: Callable[..., Any] | None,
+               facets: dict[str, Any]) -> Op:
     facets["infer"] = _with_schema(fn, types or _infer_by_tracing(fn))
     traits = frozenset(facets.pop("traits", ())) | {"composite"}
     return register(Op(fn.__name__, decompose=fn, category=category, traits=traits,

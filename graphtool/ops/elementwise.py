@@ -86,7 +86,8 @@ def _select_infer(cond: Any, a: Any, b: Any) -> TensorType:
 
 def _select_eval(cond: Array, a: Any, b: Any) -> Array:
     dtype = next(x.dtype for x in (a, b) if not isinstance(x, (bool, int, float)))
-    return np.where(cond, as_array(a, dtype), as_array(b, dtype)).astype(dtype, copy=False)
+    out = np.where(cond, as_array(a, dtype), as_array(b, dtype))
+    return np.asarray(out).astype(dtype, copy=False)
 
 
 def _select_lower(_: Names, cond: Pull, a: Any, b: Any) -> Pull:
@@ -157,7 +158,7 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
             if to.bits < 8:
                 lo, hi = (0, 2**to.bits - 1) if to.kind == "uint" else (
                     -2**(to.bits - 1), 2**(to.bits - 1) - 1)
-                return np.clip(wide, lo, hi).astype(np.int8).astype(to.numpy)
+                return np.asarray(np.clip(wide, lo, hi)).astype(np.int8).astype(to.numpy)
             info = np.iinfo(to.numpy)
             inside = np.clip(wide, float(info.min), float(info.max))
             out = inside.astype(to.numpy)

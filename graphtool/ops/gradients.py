@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import filled
 from graphtool.ops.window import conv_defaults, dilate

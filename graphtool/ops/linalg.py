@@ -11,7 +11,8 @@ from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, iterator
+from graphtool.loops.ir import Const
+from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.symbolic import Dim, symbol_of, text
 

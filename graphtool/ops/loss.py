@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import ops as o
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, count, need
 
 

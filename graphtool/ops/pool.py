@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.window import Pairs, out_dim
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import check_axis, composite, fail, filled, like_first, need
 
 _COUNT = {"forward": 1, "reverse": 1, "bidirectional": 2}

@@ -10,7 +10,8 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, const, index, iterator
+from graphtool.loops.ir import Const
+from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
 from graphtool.ops.common import Array, check_axis, fail, need
 from graphtool.symbolic import symbol_of
 
@@ -95,7 +96,7 @@ def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -
 
 
 for _kind in ("sum", "prod", "max", "min", "and", "or"):
-    _declare(_kind)  # type: ignore[arg-type]
+    _declare(_kind)
 
 
 # ---- arg_reduce --------------------------------------------------------------------------------

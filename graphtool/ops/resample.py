@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import Array, composite, fail, need
 from graphtool.symbolic import Dim, exact_quotient, text
 

@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Names, Pull, apply, cast, const, index, inside
+from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, const, index, inside
 from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
 from graphtool.symbolic import Dim, bounds, exact_quotient, known, maximum, minimum, product, text
 from graphtool.weights import Weight
@@ -250,7 +250,8 @@ def _pad_lower(_: Names, x: Pull, *, lo: Any, hi: Any, interior: Any, value: flo
         return Pull(x.dtype, shape, lambda idx: fill)
 
     def at(idx: Any) -> Any:
-        inner, checks, cond = [], [], None
+        inner, checks = [], []
+        cond: PExpr | None = None
         for i, a, gap, d in zip(idx, lo, interior, x.shape, strict=True):
             j = i - a
             if gap:

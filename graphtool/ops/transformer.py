@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import broadcast_shapes, composite, count, like_first, need
 from graphtool.symbolic import known

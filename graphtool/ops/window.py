@@ -16,7 +16,8 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Const, Names, Pull, Reduce, apply, cast, index, iterator
+from graphtool.loops.ir import Const
+from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, iterator
 from graphtool.ops.common import Array, need
 from graphtool.ops.reduce import identity
 from graphtool.ops.shape import flatten_index
@@ -168,14 +169,14 @@ def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base:
 
 def _slide(x: Array, axes: tuple[int, ...], window: Any, strides: Any, dilation: Any) -> Array:
     """A view with the windows over `axes` behind; empty where a window does not fit."""
-    spans = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
+    spans: list[Any] = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
     if any(x.shape[a] < n for a, n in zip(axes, spans, strict=True)):
         kept = [d if a not in axes else max(d - spans[axes.index(a)] + 1, 0)
                 for a, d in enumerate(x.shape)]
         for a, s in zip(axes, strides, strict=True):
             kept[a] = -(-kept[a] // s)
         return np.zeros((*kept, *window), x.dtype)
-    views = sliding_window_view(x, spans, axes)  # type: ignore[call-overload]
+    views = sliding_window_view(x, spans, axes)
     steps = [slice(None)] * x.ndim
     for a, s in zip(axes, strides, strict=True):
         steps[a] = slice(None, None, s)
