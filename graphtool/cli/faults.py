@@ -9,12 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +74,7 @@ def _reproducer(argv: Sequence[str], error: GraphtoolError) -> str:
 
 def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     """Write what a bug report needs to a new directory; returns the line that names it."""
+    import tempfile
     try:
         folder = Path(tempfile.mkdtemp(prefix="graphtool-crash-"))
         (folder / "argv.json").write_text(json.dumps(list(argv), ensure_ascii=False) + "\n")
@@ -89,6 +87,8 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
 
 def versions() -> dict[str, str]:
     """Python's, the system's and the packages' versions, read without importing them."""
+    import platform
+    from importlib import metadata
     found = {"python": platform.python_version(), "system": platform.platform()}
     for name in PACKAGES:
         try:

@@ -149,7 +149,7 @@ def _crossings(layers: Sequence[Sequence[Point]]) -> int:
 # ---- coordinates -------------------------------------------------------------------------------
 
 def _place_x(layers: list[list[Point]]) -> None:
-    """Start packed, then pull each point towards the middle of its neighbours, dummies hardest."""
+    """Start packed, then pull each point towards the middle of its neighbours, by weight."""
     for layer in layers:
         x = 0.0
         for p in layer:
@@ -171,8 +171,9 @@ def _pull(layer: list[Point], down: bool) -> None:
     blocks: list[tuple[float, float, list[tuple[Point, float]]]] = []  # weight, centre, members
     for p in layer:
         near = p.above if down else p.below
-        wish = _median(q.x for q in near) if near else p.x
-        weight = (8.0 if p.dummy else 1.0) if near else 0.25
+        boxes = [q for q in near if not q.dummy]  # the main line stays straight, skips go round it
+        wish = _median(q.x for q in boxes or near) if near else p.x
+        weight = _weight(p, boxes) if near else 0.25
         block = (weight, wish, [(p, 0.0)])
         while blocks and _overlap(blocks[-1], block):
             block = _merge(blocks.pop(), block)
@@ -180,6 +181,13 @@ def _pull(layer: list[Point], down: bool) -> None:
     for _, start, members in blocks:
         for p, offset in members:
             p.x = start + offset
+
+
+def _weight(p: Point, boxes: Sequence[Point]) -> float:
+    """Boxes keep their line; a long arrow gives way, most of all where it leaves or arrives."""
+    if not p.dummy:
+        return 1.0
+    return 0.02 if boxes else 0.3
 
 
 Block = tuple[float, float, list[tuple[Point, float]]]

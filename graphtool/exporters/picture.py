@@ -67,7 +67,7 @@ class _Drawing:
                        tuple(Arrow(a, b, label) for (a, b), label in self.arrows.items()))
 
     def place(self, i: int, node: Node) -> None:
-        if node.op.name == "constant" and not self.constants:
+        if not self.constants and self.fixed(node):
             return
         group = self.group.get(node)
         if group is None:
@@ -81,6 +81,14 @@ class _Drawing:
         for v in node.outputs:
             self.home[v] = box.id
         self.boxes[box.id] = box
+
+    def fixed(self, node: Node) -> bool:
+        """Whether the node is a constant, or a view of constants alone."""
+        values = [x for x in node.inputs if isinstance(x, Value)]
+        return node.op.name == "constant" or (
+            bool(values) and node.op.category in ("shape", "data")
+            and all(x not in self.home for x in values)
+            and not any(v in self.graph.outputs for v in node.outputs))
 
     def connect(self, node: Node) -> None:
         here = self.home.get(node.outputs[0]) if node.outputs else None

@@ -128,7 +128,7 @@ def _decomposed(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ..
 # ---- bytes moved -------------------------------------------------------------------------------
 
 _ALIAS = frozenset({"reshape", "constant", "bitcast"})
-_PART = frozenset({"slice", "gather", "dynamic_slice"})  # reads what it writes, not all of x
+_PART = frozenset({"slice", "gather", "dynamic_slice", "embedding"})  # of x, only what they give
 
 
 def bytes_moved(node: Node) -> Dim:

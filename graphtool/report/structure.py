@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
 
 _ANCHORS = frozenset({"contraction", "reduction", "windowed"})
-_MIN_SKIP = 2  # nodes beside the skip; x + f(x) with a single f is an activation, not a residual
+_CONTRACTING = frozenset({"linear", "attention", "lstm", "gru", "rnn"})  # composites with a product
+_PROJECTION = 3
 
 
 @dataclass(frozen=True)
@@ -21,23 +22,41 @@ class Residual:
 
 
 def residuals(graph: Graph) -> list[Residual]:
-    """The additions whose one operand also feeds the computation of the other."""
+    """The additions whose one operand, or what it projects, also feeds the other's computation."""
     made, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
     found = []
     for node in graph.nodes:
         match node.op.name, node.inputs:
             case "add", (Value() as a, Value() as b) if a.type == b.type:
-                for skip, branch in ((a, b), (b, a)):
-                    length = _between(skip, branch, made, order)
-                    if length >= _MIN_SKIP:
+                sources = [(skip, end) for x, end in ((a, b), (b, a))
+                           for skip in _projected(x, made)]
+                for skip, end in sorted(sources, key=lambda s: -_position(s[0], made, order)):
+                    length = _between(skip, end, made, order)
+                    if length:
                         found.append(Residual(node, skip, length))
                         break
     return found
 
 
+def _position(v: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
+    return order[made[v]] if v in made else -1
+
+
+def _projected(v: Value, made: dict[Value, Node]) -> list[Value]:
+    """The value, and what it is a projection of: a convolution with its bias and norm, at most."""
+    out = [v]
+    for _ in range(_PROJECTION):
+        node = made.get(out[-1])
+        first = node.inputs[0] if node and node.inputs else None
+        if not isinstance(first, Value):
+            break
+        out.append(first)
+    return out
+
+
 def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
-    """How many nodes that depend on `skip` lead to `end`; 0 where none do."""
-    start = order[made[skip]] if skip in made else -1
+    """How many nodes that depend on `skip` lead to `end`; 0 where none of them contracts."""
+    start = _position(skip, made, order)
     depends: dict[Value, bool] = {skip: True}
     count: set[Node] = set()
     stack: list[tuple[Value, bool]] = [(end, False)]
@@ -56,7 +75,8 @@ def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node,
         depends[v] = any(depends.get(x, False) for x in operands)
         if depends[v]:
             count.add(node)
-    return len(count) if depends.get(end) else 0
+    contracts = any("contraction" in n.op.traits or n.op.name in _CONTRACTING for n in count)
+    return len(count) if depends.get(end) and contracts else 0
 
 
 def chains(graph: Graph) -> list[tuple[Node, ...]]:
