@@ -26,7 +26,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Port, Program
 from graphtool.lower import lower
-from graphtool.symbolic import bounds, text
+from graphtool.symbolic import text
 from graphtool.target import Target, named
 from graphtool.weights import Weight
 
@@ -110,8 +110,8 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         for file, source in sources.items():
             (work / file).write_text(source)
         manifest = _compile(work, program, compiler, jobs, static=static, exe=exe)
-        with files.atomic(work / f"{name}.safetensors") as file:
-            manifest["weights_offset"] = weights.save(needed, file)
+        with files.atomic(work / f"{name}.safetensors") as side:
+            manifest["weights_offset"] = weights.save(needed, side)
         manifest |= _describe(program, needed, key)
         manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
         row = msgspec.convert(manifest, Manifest)

@@ -145,11 +145,12 @@ class Model:
                     raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, the "
                                                f"dimension {d} cannot be {n}")
         changed = False
-        for i, d in enumerate(self.manifest.dims):
-            value = int(sizes.get(d.name, d.min))  # type: ignore[arg-type]
-            if value < d.min or (d.max is not None and value > d.max):
-                raise InputError("GT2215", f"{d.name} is {value}, "
-                                           f"{d.min} to {d.max or 'any'} allowed")
+        for i, row in enumerate(self.manifest.dims):
+            value = sizes.get(row.name, row.min)
+            assert isinstance(value, int)
+            if value < row.min or (row.max is not None and value > row.max):
+                raise InputError("GT2215", f"{row.name} is {value}, "
+                                           f"{row.min} to {row.max or 'any'} allowed")
             changed |= self._dims[i] != value
             self._dims[i] = value
         if changed or not self._arena.size:

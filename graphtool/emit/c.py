@@ -6,19 +6,19 @@ Identifiers are generated; a name from the model appears as an escaped string or
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
-from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.writer import Writer, c_comment, c_string
+from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
+    Buffer,
     For,
     Hook,
     If,
     Kernel,
     Let,
-    Load,
     Param,
     Program,
     Run,
@@ -26,11 +26,10 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
-from graphtool.symbolic import Dim, Poly, symbols
+from graphtool.symbolic import Poly, symbols
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
-_RANK = {"float64": "f64", "float32": "f32"}
 
 
 def emit(program: Program) -> dict[str, str]:
@@ -47,11 +46,11 @@ def emit(program: Program) -> dict[str, str]:
     return files | used_headers(files.values())
 
 
-def used_headers(texts: Sequence[str] | object) -> dict[str, str]:
+def used_headers(texts: Iterable[str]) -> dict[str, str]:
     """The kernel headers that the files include, and those that these include in turn."""
     folder = resources.files("graphtool.kernels")
     found: dict[str, str] = {}
-    pending = list(texts)  # type: ignore[call-overload]
+    pending = list(texts)
     while pending:
         for header_name in re.findall(r'#include "(\w+\.h)"', pending.pop()):
             path = folder / header_name
@@ -100,17 +99,13 @@ class _Kernels:
         with w.block(signature(self.program.name, kernel, self.dims) + "\n{"):
             if kernel.serial:
                 w.line("(void)t, (void)threads;")
-            if kernel.serial:
-                self.body(w, kernel, serial=True)
-            else:
-                self.body(w, kernel, serial=False)
+            self.body(w, kernel)
 
-    def body(self, w: Writer, kernel: Kernel, serial: bool) -> None:
-        statements = Statements(w, self.printer, {p.name: p for p in kernel.params}, serial)
-        used = [p for p in kernel.params]
+    def body(self, w: Writer, kernel: Kernel) -> None:
+        statements = Statements(w, self.printer, {p.name: p for p in kernel.params}, kernel.serial)
         for i, stmt in enumerate(kernel.body):
             if isinstance(stmt, Template):
-                args = "".join(f", {p.name}" for p in used)
+                args = "".join(f", {p.name}" for p in kernel.params)
                 args += "".join(f", {d}" for d in kernel_dims(kernel, self.dims))
                 w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
             else:
@@ -164,8 +159,8 @@ class Statements:
     def stmt(self, s: Stmt) -> None:
         match s:
             case Let(name, value, mutable):
-                kind = _c_type(value.dtype) if mutable else f"const {_c_type(value.dtype)}"
-                self.w.line(f"{kind} {name} = {self.p.expr(value)};")
+                const = "" if mutable else "const "
+                self.w.line(f"{const}{compute_type(value.dtype).c} {name} = {self.p.expr(value)};")
             case Store(buffer, index, value):
                 text = self.p.stored(value, self.params[buffer].dtype)
                 self.w.line(f"{buffer}[{self.p.index(index)}] = {text};")
@@ -188,8 +183,7 @@ class Statements:
         elif s.fn in _FN:
             self.w.line(f"{s.name} {_FN[s.fn]}= {self.p.expr(s.value)};")
         else:
-            row = s.value.dtype.short if s.value.dtype.bits >= 32 else "f32"
-            fn = f"gt_{s.fn}_{s.value.dtype.short if s.value.dtype.name not in _HALF else row}"
+            fn = f"gt_{s.fn}_{compute_type(s.value.dtype).short}"
             self.w.line(f"{s.name} = {fn}({s.name}, {self.p.expr(s.value)});")
 
     def loop(self, s: For) -> None:
@@ -217,18 +211,9 @@ class Statements:
             if fn in _FN:
                 return [f"GT_SIMD_REDUCE({_FN[fn]}, {acc})"]
             if dtype is not None and dtype.is_float:
-                short = "f32" if dtype.name in _HALF else dtype.short
-                return [f"GT_SIMD_REDUCE(gt_{fn}_{short}, {acc})"]
+                return [f"GT_SIMD_REDUCE(gt_{fn}_{compute_type(dtype).short}, {acc})"]
             return [f"GT_SIMD_REDUCE({fn}, {acc})"]
         return []
-
-
-_HALF = {"float16", "bfloat16"}
-
-
-def _c_type(dtype: object) -> str:
-    from graphtool.emit.expr import compute_type
-    return compute_type(dtype).c  # type: ignore[arg-type]
 
 
 def _labels(program: Program) -> dict[str, list[str]]:
@@ -337,7 +322,7 @@ def driver(program: Program, dims: Mapping[str, str]) -> str:
     return w.text()
 
 
-def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str, object],
+def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str, Buffer],
           printer: ExprPrinter, dims: Mapping[str, str]) -> None:
     args = [_pointer(buffers[a], p, printer) for a, p in zip(step.args, kernel.params, strict=True)]
     args += kernel_dims(kernel, dims)
@@ -351,14 +336,12 @@ def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str,
         w.line("gt_barrier(threads);")
 
 
-def _pointer(b: object, p: Param, printer: ExprPrinter) -> str:
-    space, offset = b.space, b.offset  # type: ignore[attr-defined]
-    base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",  # type: ignore[attr-defined]
-            "weight": "s->weights", "arena": "s->arena"}[space]
-    qualifier = "const " if p.const else ""
-    if space in ("weight", "arena") and offset != 0:
-        base = f"({base} + {printer.index(offset, 13)})"
-    return f"({qualifier}{p.dtype.c} *){base}"
+def _pointer(b: Buffer, p: Param, printer: ExprPrinter) -> str:
+    base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
+            "weight": "s->weights", "arena": "s->arena"}[b.space]
+    if b.space in ("weight", "arena") and b.offset != 0:
+        base = f"({base} + {printer.index(b.offset, 13)})"
+    return f"({'const ' if p.const else ''}{p.dtype.c} *){base}"
 
 
 def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
@@ -386,5 +369,3 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
             w.line("GT_RUN_THREADS(run_thread, &s, threads);")
         w.line("return 0;")
 
-
-__all__ = ["Dim", "Load", "c_string", "emit"]

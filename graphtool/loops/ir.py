@@ -7,7 +7,7 @@ Expressions are shared by identity (a DAG); indices are Polys over the loop iter
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal
 
 from graphtool.dtypes import DType
 from graphtool.symbolic import Dim, Symbol
@@ -55,7 +55,7 @@ class Apply:
     dtype: DType
 
 
-Expr = Union[Const, Name, Index, Load, Apply]
+Expr = Const | Name | Index | Load | Apply
 
 # ---- statements ----
 
@@ -131,7 +131,7 @@ class Template:
     hooks: tuple[Hook, ...] = ()
 
 
-Stmt = Union[For, Let, Accumulate, Store, If, Template]
+Stmt = For | Let | Accumulate | Store | If | Template
 
 # ---- programs ----
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Union
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
@@ -29,7 +28,7 @@ class Reduce:
     dtype: DType
 
 
-PExpr = Union[Expr, Reduce]
+PExpr = Expr | Reduce
 
 
 @dataclass(eq=False)

@@ -61,8 +61,8 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
                     yield from statement_lines(orelse, deeper)
             case Template(header, macros, _, _, _, hooks):
                 yield f"{indent}template {header}"
-                for key, value in macros:
-                    yield f"{deeper}{key} = {value if isinstance(value, str) else text(value)}"
+                for key, macro in macros:
+                    yield f"{deeper}{key} = {macro if isinstance(macro, str) else text(macro)}"
                 for key, buffer, offset in s.pointers:
                     yield f"{deeper}{key} = {buffer} + {text(offset)}"
                 for hook in hooks:

@@ -23,8 +23,8 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     """
     graph = module.graph
     _refuse_unsupported(module)
-    free = frozenset(n for n in graph.nodes if n.op.name == "constant" or (
-        (n.op.name in VIEWS or (n.op.name in WINDOWS and windowable(n)))))
+    free = frozenset(n for n in graph.nodes if n.op.name in VIEWS | {"constant"}
+                     or (n.op.name in WINDOWS and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
     all_units = units(graph, free - grouped)
     placement = Placer(graph, all_units).run()

@@ -59,7 +59,7 @@ class Placement:
 
 
 class Placer:
-    """Backwards: concat, pad and the outputs ask for windows. Forwards: every value gets its view."""
+    """Backwards: concat, pad and the outputs ask for windows. Forwards: all values get views."""
 
     def __init__(self, graph: Graph, units: list[Unit]) -> None:
         self.graph = graph
@@ -257,11 +257,11 @@ def _parts(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
     inner_lo: list[Dim] = [0] * rank
     inner = list(whole.shape)
     for axis in range(rank):  # slabs: each axis between the slabs of the axes before it
-        for at, size in ((0, lo[axis]), (lo[axis] + x.type.shape[axis], hi[axis])):
+        for edge, size in ((0, lo[axis]), (lo[axis] + x.type.shape[axis], hi[axis])):
             if size != 0:
-                start_at, shape = list(inner_lo), list(inner)
-                start_at[axis], shape[axis] = at, size
-                yield node.attrs["value"], slice_view(whole, tuple(start_at), tuple(shape), ones)
+                corner, shape = list(inner_lo), list(inner)
+                corner[axis], shape[axis] = edge, size
+                yield node.attrs["value"], slice_view(whole, tuple(corner), tuple(shape), ones)
         inner_lo[axis], inner[axis] = lo[axis], x.type.shape[axis]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graphtool import dtypes
 from graphtool.errors import InternalError
@@ -90,7 +91,7 @@ def index_in_row(v: View, idx: tuple[Dim, ...], full: tuple[Dim, ...], row: Dim 
 def row_stride(v: View) -> Dim | None:
     """The step from row to row if all axes but the last can be walked as one, else None."""
     lead = [(d, s) for d, s in zip(v.shape[:-1], v.strides[:-1], strict=True) if d != 1]
-    for (_, outer), (d, inner) in zip(lead, lead[1:], strict=False):
+    for (_, outer), (d, inner) in pairwise(lead):
         if outer != d * inner:
             return None
     return lead[-1][1] if lead else 0
@@ -131,7 +132,7 @@ def panel_vectors(target: Target, nr: int) -> int:
 
 def matmul(site: Site) -> Lowered:
     a, b = site.view(0), site.view(1)
-    *lead, m, n = site.out.type.shape
+    *lead, m, _ = site.out.type.shape
     nr = b.shape[-1]
     assert isinstance(nr, int)
     shared = len(b.shape) == 3

@@ -7,6 +7,7 @@ can say it; nothing is copied for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Load
@@ -79,7 +80,7 @@ def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
     strides: list[Dim] = []
     for xs, ys in reshape_blocks(v.shape, shape):
         run = [(d, s) for d, s in zip(v.shape[xs], v.strides[xs], strict=True) if d != 1]
-        for (_, s0), (d1, s1) in zip(run, run[1:], strict=False):
+        for (_, s0), (d1, s1) in pairwise(run):
             if s0 != d1 * s1:
                 return None
         step: Dim = run[-1][1] if run else 1
