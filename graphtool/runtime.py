@@ -77,7 +77,8 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        self._weights, self._mapping = _map(build_dir / m.weights, m.weights_offset, m.weights_bytes)
+        self._weights, self._mapping = _map(build_dir / m.weights, m.weights_offset,
+                                            m.weights_bytes)
         self._dims = (ctypes.c_int64 * max(len(m.dims), 1))()
         self._arena = np.empty(0, np.uint8)
         self._arena_at = 0
@@ -168,7 +169,7 @@ class Model:
         shape = spec.shape if spec.static else tuple(substitute(d, sizes) for d in spec.shape)
         given = out.get(spec.name) if out else None
         if given is None:
-            return np.empty(shape, spec.dtype.numpy)  # type: ignore[arg-type]
+            return np.empty(shape, spec.dtype.numpy)
         if given.shape != shape or given.dtype != spec.dtype.numpy or not (
                 given.flags.c_contiguous and given.flags.writeable):
             raise InputError("GT2216", f"out[{spec.name!r}] must be a writable contiguous "

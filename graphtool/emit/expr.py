@@ -112,7 +112,8 @@ class ExprPrinter:
                 factors.append(str(abs(coeff)))
             sign = ("-" if coeff < 0 else "") if n == 0 else (" - " if coeff < 0 else " + ")
             out += sign + " * ".join(factors)
-            prec = min(prec, MUL if len(factors) > 1 else PRIMARY, UNARY if sign == "-" else PRIMARY)
+            negative = UNARY if sign == "-" else PRIMARY
+            prec = min(prec, MUL if len(factors) > 1 else PRIMARY, negative)
         return out, ADD if len(d.terms) > 1 else prec
 
     def index(self, d: Dim, least: int = 0) -> str:

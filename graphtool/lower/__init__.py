@@ -86,7 +86,8 @@ def _program(module: Module, name: str, target: Target, placement: Placement, ta
     return Program(
         name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
-        tuple(buffers.values()), tuple(table.kernels), runs, arena, target.threads, module.donations,
+        tuple(buffers.values()), tuple(table.kernels), runs, arena, target.threads,
+        module.donations,
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march})
 

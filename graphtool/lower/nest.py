@@ -314,8 +314,9 @@ def _walk(roots: list[PExpr], names: Names) -> list[PExpr]:
 
 def _use_counts(roots: list[PExpr], names: Names) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for e in [*roots, *(c for e in _walk(roots, names) for c in _children(e, names))]:
-        counts[id(e)] = counts.get(id(e), 0) + 1
+    read = [c for e in _walk(roots, names) for c in _children(e, names)]
+    for x in (*roots, *read):
+        counts[id(x)] = counts.get(id(x), 0) + 1
     return counts
 
 

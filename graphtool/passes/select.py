@@ -134,7 +134,7 @@ def _winograd_tile(goal: Target, x: Tracer, w: Tracer, strides: Any, dilation: A
     return 4 if (height - 2) * (width - 2) >= 144 else 2
 
 
-def _padded(x: Tracer, padding: Any) -> Tracer:
+def _padded(x: Tracer, padding: Any) -> Any:
     if not any(p != 0 for pair in padding for p in pair):
         return x
     lo = (0, *(p[0] for p in padding), 0)
@@ -145,5 +145,5 @@ def _pointwise(goal: Target, x: Tracer, w: Tracer) -> Any:
     """1×1 of stride 1: one product over all pixels."""
     o, c = w.shape[:2]
     flat = OPS["reshape"](w, shape=(o, c))
-    nr = panel_width(goal, product(x.shape[:-1]), o)  # type: ignore[arg-type]
+    nr = panel_width(goal, product(x.shape[:-1]), o)
     return OPS["matmul_packed"](x, OPS["pack"](flat, nr=nr, transpose=True), n=o)
