@@ -31,6 +31,14 @@
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_DEPTH ((int64_t)(GT_KH) * (GT_KW) * (GT_C))
 
+/* The last panel of a group, of which only `count` channels exist. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int pixels, int64_t n, int64_t oh,
+                                         int64_t ow, int64_t channel, int64_t count GT_PARAMS)
+{
+    for (int i = 0; i < pixels; i++)
+        GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, count GT_ARGS);
+}
+
 /* `pixels` neighbours of one output row, one panel of channels. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, int64_t ow,
                                        int64_t group, int64_t panel, const float *w,
@@ -52,14 +60,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
             ahead += run * step;
         }
     gt_tile_store(acc, pixels, GT_NV, tile);
-    const int64_t o = panel * GT_NR, count = gt_min(GT_NR, (GT_O)-o);
-    const int64_t channel = group * (GT_O) + o;
-    if (count == GT_NR)
-        for (int i = 0; i < pixels; i++)
-            GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, GT_NR GT_ARGS);
-    else
-        for (int i = 0; i < pixels; i++)
-            GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, count GT_ARGS);
+    const int64_t o = panel * GT_NR, channel = group * (GT_O) + o;
+    if ((GT_O) % GT_NR != 0 && o + GT_NR > (GT_O)) {
+        GT_JOIN(GT_NAME, _tail)(tile, pixels, n, oh, ow, channel, (GT_O)-o GT_ARGS);
+        return;
+    }
+    for (int i = 0; i < pixels; i++)
+        GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, GT_NR GT_ARGS);
 }
 
 #define GT_INSTANCE(pixels)                                                                       \

@@ -31,23 +31,29 @@
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 
+/* The last panel of a row of panels, of which only `count` columns exist. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int rows, int64_t b, int64_t m,
+                                         int64_t n, int64_t count GT_PARAMS)
+{
+    for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, count GT_ARGS);
+}
+
 /* Rows m to m + rows of one panel. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int64_t panel,
                                        const char *ahead, int64_t step GT_PARAMS)
 {
     gt_vf acc[GT_MR * GT_NV];
     float tile[GT_MR * GT_NR] GT_ALIGNED;
-    const int64_t n = panel * GT_NR, count = gt_min(GT_NR, (GT_N) - n);
+    const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
     gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
                 step, GT_MR <= 4 ? 8 : 0);
     gt_tile_store(acc, rows, GT_NV, tile);
-    if (count == GT_NR)
-        for (int i = 0; i < rows; i++)
-            GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, GT_NR GT_ARGS);
-    else
-        for (int i = 0; i < rows; i++)
-            GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, count GT_ARGS);
+    if ((GT_N) % GT_NR != 0 && n + GT_NR > (GT_N)) {
+        GT_JOIN(GT_NAME, _tail)(tile, rows, b, m, n, (GT_N)-n GT_ARGS);
+        return;
+    }
+    for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, GT_NR GT_ARGS);
 }
 
 #define GT_INSTANCE(rows)                                                                         \

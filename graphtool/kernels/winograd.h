@@ -24,8 +24,8 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
-   all threads work in GT_WORK(0): each weight is then read by one thread only. The phases become three
-   functions, GT_NAME_input, GT_NAME_multiply and GT_NAME_output, with a barrier between them. */
+   all threads work in GT_WORK(0): each weight is then read by one thread only. The phases become
+   three functions, GT_NAME_input, GT_NAME_multiply and GT_NAME_output, with barriers between. */
 #include "tile.h"
 
 #ifndef GT_WINOGRAD_H
@@ -177,40 +177,43 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t first, int64_t last, int64_
     }
 }
 
-/* Y = Aᵀ·M·A of tiles first to last, to the epilogue. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t slot,
-                                           int owner GT_PARAMS)
+/* Y = Aᵀ·M·A of `count` channels of one tile; of its pixels rows × columns exist. */
+GT_INLINE void GT_JOIN(GT_NAME, _finish)(const float *p, int64_t n, int64_t oh, int64_t ow,
+                                         int64_t o, int64_t rows, int64_t columns,
+                                         int64_t count GT_PARAMS)
 {
-    float *const work = GT_WORK(owner);
+    gt_vf half[GT_TILE * GT_N], y[GT_TILE * GT_TILE];
+    float out[GT_TILE * GT_TILE * GT_LANES] GT_ALIGNED;
+    GT_UNROLL for (int j = 0; j < GT_N; j++)
+    {
+        gt_vf d[GT_N];
+        GT_UNROLL for (int i = 0; i < GT_N; i++) d[i] = gt_load(p + (i * GT_N + j) * GT_M_PLANE);
+        gt_winograd_output(GT_TILE, d, half + j, GT_N);
+    }
+    GT_UNROLL for (int i = 0; i < GT_TILE; i++)
+        gt_winograd_output(GT_TILE, half + i * GT_N, y + i * GT_TILE, 1);
+    gt_tile_store(y, GT_TILE * GT_TILE, 1, out);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            GT_EPILOGUE(out + (i * GT_TILE + j) * GT_LANES, n, oh + i, ow + j, o, count GT_ARGS);
+}
+
+/* The output of tiles first to last to the epilogue. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t slot,
+                                            int owner GT_PARAMS)
+{
+    const float *const products = GT_WORK(owner) + GT_N * GT_N * GT_V_PLANE;
     for (int64_t tile = first; tile < last; tile++, slot++) {
         const int64_t n = tile / (GT_TILES_H * GT_TILES_W);
         const int64_t oh = tile / GT_TILES_W % GT_TILES_H * GT_TILE;
         const int64_t ow = tile % GT_TILES_W * GT_TILE;
         const int64_t rows = gt_min(GT_TILE, (GT_OH)-oh), columns = gt_min(GT_TILE, (GT_OW)-ow);
-        for (int64_t o = 0; o < (GT_O); o += GT_LANES) {
-            const float *p = work + GT_N * GT_N * GT_V_PLANE + slot * GT_M_ROW + o;
-            gt_vf half[GT_TILE * GT_N], y[GT_TILE * GT_TILE];
-            float out[GT_TILE * GT_TILE * GT_LANES] GT_ALIGNED;
-            GT_UNROLL for (int j = 0; j < GT_N; j++)
-            {
-                gt_vf d[GT_N];
-                GT_UNROLL for (int i = 0; i < GT_N; i++)
-                    d[i] = gt_load(p + (i * GT_N + j) * GT_M_PLANE);
-                gt_winograd_output(GT_TILE, d, half + j, GT_N);
-            }
-            GT_UNROLL for (int i = 0; i < GT_TILE; i++)
-                gt_winograd_output(GT_TILE, half + i * GT_N, y + i * GT_TILE, 1);
-            gt_tile_store(y, GT_TILE * GT_TILE, 1, out);
-            const int64_t count = gt_min(GT_LANES, (GT_O)-o);
-            for (int i = 0; i < rows; i++)
-                for (int j = 0; j < columns; j++) {
-                    const float *acc = out + (i * GT_TILE + j) * GT_LANES;
-                    if (count == GT_LANES)
-                        GT_EPILOGUE(acc, n, oh + i, ow + j, o, GT_LANES GT_ARGS);
-                    else
-                        GT_EPILOGUE(acc, n, oh + i, ow + j, o, count GT_ARGS);
-                }
-        }
+        const float *p = products + slot * GT_M_ROW;
+        int64_t o = 0;
+        for (; o + GT_LANES <= (GT_O); o += GT_LANES)
+            GT_JOIN(GT_NAME, _finish)(p + o, n, oh, ow, o, rows, columns, GT_LANES GT_ARGS);
+        if (o < (GT_O))
+            GT_JOIN(GT_NAME, _finish)(p + o, n, oh, ow, o, rows, columns, (GT_O)-o GT_ARGS);
     }
 }
 
