@@ -12,14 +12,18 @@ from typing import Any
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     control,
+    einsum,
     elementwise,
     index,
     nn,
     quant,
     recurrent,
     reduce,
+    resample,
+    sampling,
     sequence,
     shape,
+    signal,
 )
 from graphtool.importers.onnx.convert import Importer
 from graphtool.importers.onnx.reader import read_model

@@ -214,8 +214,8 @@ def swish(x: Any, *, alpha: float = 1.0) -> Any:
 
 
 @onnx_op("SwiGLU")
-def swiglu(x: Any, gate: Any = None, *, alpha: float = 1.0) -> Any:
-    raise Refused("this form of SwiGLU")
+def swiglu(gate: Any, x: Any, *, alpha: float = 1.0) -> Any:
+    return o.mul(swish(gate, alpha=alpha), x)
 
 
 @onnx_op("Shrink")
