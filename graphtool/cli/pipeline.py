@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphtool import interp, passes
+from graphtool import files, interp, passes, weights
 from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
@@ -15,6 +15,8 @@ from graphtool.report.listing import listing
 from graphtool.target import Target, detect
 from graphtool.verify.compare import Difference, compare, worst
 from graphtool.verify.pipeline import OptReport, PassRow, before_after, opt_report, pass_row
+
+_WEIGHTS = "weights.safetensors"
 
 
 class Watch:
@@ -28,6 +30,7 @@ class Watch:
         self.print_after, self.dump_dir = print_after, dump_dir
         self.target = target
         self.rows: list[PassRow] = []
+        self.weights: dict[str, weights.Weight] = {}
         self.differences: list[Difference] | None = None
         plain = [c.name for c in self.calls]
         if print_after not in (None, "all", "changed", *plain):
@@ -42,9 +45,12 @@ class Watch:
             except OSError as error:
                 raise InputError("GT0330", f"cannot write: {error.strerror}",
                                  where=str(self.dump_dir)) from error
-            serial.save(self.module, self.dump_dir / "000-input.graph.json")
-        return passes.run(self.module, self.calls, after=self.after,
-                          supply={"target": self.target or detect()})
+        try:
+            self.dump(self.module, "000-input")
+            return passes.run(self.module, self.calls, after=self.after,
+                              supply={"target": self.target or detect()})
+        finally:
+            self.dump_weights()
 
     def after(self, report: passes.PassReport, module: Module) -> None:
         changed = module.graph is not self.current.graph
@@ -53,9 +59,20 @@ class Watch:
         if self.print_after in ("all", report.name) or (self.print_after == "changed" and changed):
             state = "" if changed else " (no change)"
             terminal.lines([f"; after {report.call}{state}", *listing(module), ""])
+        self.dump(module, f"{len(self.rows):03d}-{report.name}")
+
+    def dump(self, module: Module, stage: str) -> None:
+        """One stage's graph; all stages share one weights file, written once at the end."""
         if self.dump_dir is not None:
-            name = f"{len(self.rows):03d}-{report.name}.graph.json"
-            serial.save(module, self.dump_dir / name)
+            for w in serial.collect_weights(module.graph):
+                self.weights[w.digest] = w
+            files.write_bytes(self.dump_dir / f"{stage}.graph.json",
+                              serial.dumps(module, _WEIGHTS if self.weights else "").encode())
+
+    def dump_weights(self) -> None:
+        if self.dump_dir is not None and self.weights:
+            with files.atomic(self.dump_dir / _WEIGHTS) as file:
+                weights.save(self.weights.values(), file)
 
     def check(self, result: Module, seed: int, sizes: Mapping[str, int], atol: float,
               rtol: float) -> bool:

@@ -33,7 +33,7 @@ class Item:
 
     @property
     def label(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        return self.op, tuple(self.attrs.items())
+        return self.op, () if self.op == "constant" else tuple(self.attrs.items())
 
 
 def flatten(graph: Graph) -> list[Item]:
