@@ -224,6 +224,21 @@ def array_of(x: Any, params: bool = False) -> Array | None:
     return data.source
 
 
+def number_of(x: Any) -> float | None:
+    """The number that a literal, or a constant of one element, is."""
+    array = array_of(x)
+    if array is not None and array.size == 1 and array.dtype.kind != "b":
+        return float(array.reshape(-1)[0])
+    return float(x) if is_number(x) else None
+
+
+def readers(x: Any) -> int | None:
+    """How often a tracer's value is read; None for a value made in this round."""
+    if not isinstance(x, Tracer) or not isinstance(x.builder, Emitter):
+        return None
+    return x.builder.uses.get(x.value)
+
+
 def is_number(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool)
 
@@ -239,6 +254,7 @@ class Emitter:
 
     builder: Builder
     attempt: Attempt
+    uses: Mapping[Value, int] = field(default_factory=dict)
     depth: int = 0
 
     @property
@@ -281,7 +297,7 @@ class _Engine:
         if node.op.name not in self.index or len(node.outputs) != 1:
             return None
         result = self.attempt(node.op, inputs, node.attrs, node.outputs[0].type,
-                              Emitter(builder, self.attempt))
+                              Emitter(builder, self.attempt, self.uses))
         return None if result is None else (result.value,)
 
     def attempt(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.rewrite import Rule, family_rule, producer, rule, with_trait
+from graphtool.passes.rewrite import Rule, family_rule, is_number, producer, rule, with_trait
 from graphtool.symbolic import known
 
 # ---- reshape and transpose ---------------------------------------------------------------------
@@ -59,6 +59,26 @@ def transpose_of_ones(x: Any, p: Any) -> Any:  # only axes of size 1 move: row-m
     if _order(p, x.shape) != sorted(_order(p, x.shape)) or list(p) == sorted(p):
         return None
     return o.reshape(x, shape=tuple(x.shape[i] for i in p))
+
+
+@rule(lambda x, p, t: o.reshape(o.transpose(x, perm=p), shape=t))
+def split_before_transpose(x: Any, p: Any, t: Any) -> Any:
+    """[B·H, T, D] → [B·H, D, T] → [B, H, D, T]: the batch axis can be split first."""
+    node, more = producer(x), len(t) - len(p)
+    moved = tuple(x.shape[i] for i in p[1:])
+    if node is None or node.op.name != "reshape" or more < 1 or p[0] != 0 or moved != t[more + 1:]:
+        return None
+    split = o.reshape(x, shape=(*t[:more + 1], *x.shape[1:]))
+    return o.transpose(split, perm=(*range(more + 1), *(i + more for i in p[1:])))
+
+
+@rule(lambda a, b, c, p, s, t, d: o.matmul(a, o.transpose(b, perm=p) * c, transpose_a=s,
+                                           transpose_b=t, dtype=d))
+def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
+    """a·(bᵀ·c) = a·(b·c)ᵀ for a number c"""
+    if not is_number(c) or not _swaps(p):
+        return None
+    return o.matmul(a, b * c, transpose_a=s, transpose_b=not t, dtype=d)
 
 
 @rule(lambda a, b, p, s, t, d: o.matmul(o.transpose(a, perm=p), b, transpose_a=s, transpose_b=t,
@@ -189,6 +209,7 @@ def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, 
 
 SHAPE: tuple[Rule, ...] = (
     move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
-    matmul_by_transpose, broadcast_broadcast, broadcast_operand, slice_slice, pad_pad,
-    concat_parts, reverse_reverse, reduce_ones, reduce_reduce, conv_of_pad,
+    matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
+    broadcast_operand, slice_slice, pad_pad, concat_parts, reverse_reverse, reduce_ones,
+    reduce_reduce, conv_of_pad,
 )

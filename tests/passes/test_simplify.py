@@ -98,6 +98,14 @@ SHAPE: Cases = {
     "matmul_by_transpose": (
         on(lambda x, y: o.matmul(x, o.transpose(y, perm=(0, 2, 1))), A3, A3),
         on(lambda x, y: o.matmul(x, o.transpose(y, perm=(1, 0, 2))), A3, "f32[4,2,3]")),
+    "matmul_by_scaled_transpose": (
+        on(lambda x, y: o.matmul(x, o.transpose(y, perm=(0, 2, 1)) * 0.3), A3, A3),
+        on(lambda x, y: o.matmul(x, o.transpose(y, perm=(1, 0, 2)) * 0.3), A3, "f32[4,2,3]")),
+    "split_before_transpose": (
+        on(lambda x: o.reshape(o.transpose(o.reshape(x, shape=(6, 4, 5)), perm=(0, 2, 1)),
+                               shape=(2, 3, 5, 4)), "f32[2,3,4,5]"),
+        on(lambda x: o.reshape(o.transpose(o.reshape(x, shape=(6, 4, 5)), perm=(0, 2, 1)),
+                               shape=(2, 3, 4, 5)), "f32[2,3,4,5]")),
     "broadcast_broadcast": (
         on(lambda x: o.broadcast(o.broadcast(x, shape=(3, 4)), shape=(2, 3, 4)), "f32[4]"),
         on(lambda x: o.broadcast(x, shape=(2, 3, 4)), "f32[4]")),
