@@ -67,6 +67,8 @@ class ExprPrinter:
             return f"!{self.expr(e.args[0], UNARY)}", UNARY
         if operand is dtypes.bool_ and e.fn in ("max", "min"):  # on 0 and 1
             row = BY_NAME["or" if e.fn == "max" else "and"]
+        if e.fn == "div" and operand.is_integer:  # the operator traps on 0
+            return f"gt_div_{operand.short}({', '.join(self.expr(a) for a in e.args)})", PRIMARY
         if not row.prec:
             return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
         args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
