@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from graphtool import dtypes
@@ -163,6 +164,10 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
             inside = np.clip(wide, float(info.min), float(info.max))
             out = inside.astype(to.numpy)
             return np.where(wide >= float(info.max), np.asarray(info.max, to.numpy), out)
+        if to.is_float and to.bits <= 8 and saturate:
+            top = float(ml_dtypes.finfo(to.numpy).max)
+            least = float(ml_dtypes.finfo(to.numpy).smallest_normal)
+            x = np.clip(x, least if to is dtypes.float8e8m0 else -top, top)  # NaN stays
         return np.asarray(x.astype(to.numpy))
 
 

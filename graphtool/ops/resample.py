@@ -115,7 +115,8 @@ def _positions(n: int, m: int, coordinates: str, scale: float | None,
     if scale is None and n and m and coordinates in ("half_pixel", "asymmetric"):
         half = 0.5 if coordinates == "half_pixel" else 0.0
         return (line + half) * n / m - half  # one rounding less than by the ratio
-    return np.asarray(_COORDINATES[coordinates](line, n, m, scale or m / max(n, 1), *crop))
+    width = m if scale is None or coordinates != "align_corners" else scale * n  # not rounded
+    return np.asarray(_COORDINATES[coordinates](line, n, width, scale or m / max(n, 1), *crop))
 
 
 def _taps(at: Array, n: int, m: int, scale: float | None, mode: str, rounding: str,
@@ -130,7 +131,7 @@ def _taps(at: Array, n: int, m: int, scale: float | None, mode: str, rounding: s
     index = np.floor(at)[:, None] + np.arange(1 - half, half + 1)
     distance = np.abs(at[:, None] - index) / stretch
     weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, cubic)
-    if exclude_outside or stretch > 1:
+    if exclude_outside:  # else the border counts for all taps beyond it
         weights = np.where((index < 0) | (index > n - 1), 0, weights)
     if exclude_outside or antialias:
         weights = weights / weights.sum(1, keepdims=True)

@@ -28,7 +28,8 @@ def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple
     if align_corners:
         return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="align_corners")
     return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="half_pixel",
-                    scales=_scales(x, scales), antialias=antialias)
+                    scales=_scales(x, scales), antialias=antialias,
+                    exclude_outside=antialias)
 
 
 def _nearest_handlers(name: str, exact: bool) -> None:
