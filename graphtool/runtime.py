@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class Model:
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
                              hint="build without --static")
         try:
-            library = ctypes.CDLL(str(path.resolve()))
+            library = _library(path)
             self._run = getattr(library, f"{m.name}_run")
             self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
         except (OSError, AttributeError) as error:
@@ -175,6 +176,14 @@ class Model:
             raise InputError("GT2216", f"out[{spec.name!r}] must be a writable contiguous "
                                        f"{spec.dtype.name} array of shape {list(shape)}")
         return given
+
+
+def _library(path: Path) -> ctypes.CDLL:
+    """The library under a name of its own: the loader would take a rebuilt one for the old one."""
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        link = Path(folder) / path.name
+        link.symlink_to(path.resolve())
+        return ctypes.CDLL(str(link))
 
 
 def _map(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
