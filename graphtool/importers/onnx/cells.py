@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused
 from graphtool.importers.onnx.values import cast, number, reshape, take
+from graphtool.ir.op import ops as o
 
 State = tuple[Any, ...]
 Activation = Callable[[Any], Any]
@@ -51,15 +52,19 @@ class Cell:
     def functions(self) -> list[Activation]:
         """The activations; alpha and beta are handed to those that take them, in order."""
         alphas, betas = list(self.alpha or ()), list(self.beta or ())
-        out = []
+        out: list[Activation] = []
         for name in (a.lower() for a in self.activations):
             if name not in ACTIVATIONS:
                 raise Refused(f"the activation {name!r}")
             a, b, fn = ACTIVATIONS[name]
             a = alphas.pop(0) if alphas and name in _WITH_ALPHA else a
             b = betas.pop(0) if betas and name in _WITH_BETA else b
-            out.append(lambda x, fn=fn, a=float(a), b=float(b): fn(x, a, b))
+            out.append(partial(_call, fn, float(a), float(b)))
         return out
+
+
+def _call(fn: Callable[[Any, float, float], Any], a: float, b: float, x: Any) -> Any:
+    return fn(x, a, b)
 
 
 def _clip(x: Any, clip: float) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import Known, array_of, axis_of, reshape, take, type_of
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 
 UNROLL = 4096  # steps at most

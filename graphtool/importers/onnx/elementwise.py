@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.values import (
@@ -24,6 +24,7 @@ from graphtool.importers.onnx.values import (
     reshape,
 )
 from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
 
 UNARY = {
     "Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round",
@@ -125,16 +126,38 @@ def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any
 
 @onnx_op("Cast")
 def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
-    if round_mode != "up" and element_type(to) is dtypes.float8e8m0:
-        raise Refused(f"round_mode {round_mode!r} of float8e8m0")
-    return cast(x, element_type(to), bool(saturate))
+    return converted(x, element_type(to), bool(saturate), round_mode)
 
 
 @onnx_op("CastLike")
 def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
-    if round_mode != "up" and dtype_of(like) is dtypes.float8e8m0:
-        raise Refused(f"round_mode {round_mode!r} of float8e8m0")
-    return cast(x, dtype_of(like), bool(saturate))
+    return converted(x, dtype_of(like), bool(saturate), round_mode)
+
+
+def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
+    """ONNX's cast: below 8 bits integers wrap around, and float8e8m0 has a rounding mode."""
+    if row.is_integer and row.bits < 8 and dtype_of(x) is not dtypes.bool_:
+        return _wrapped(cast(x, dtypes.int32), row)
+    if row is dtypes.float8e8m0 and dtype_of(x).is_float:
+        return cast(_power_of_two(cast(x, dtypes.float32), round_mode), row, saturate)
+    return cast(x, row, saturate)
+
+
+def _wrapped(x: Any, row: DType) -> Any:
+    """The low bits of an int32 as a narrow integer."""
+    low = o.and_(x, 2**row.bits - 1)
+    half = 2**(row.bits - 1)
+    return cast(low if row.kind == "uint" else o.sub(o.xor(low, half), half), row)
+
+
+def _power_of_two(x: Any, round_mode: str) -> Any:
+    """float32 with its mantissa rounded away, up or down; `nearest` is left to the cast."""
+    if round_mode == "nearest":
+        return x
+    bits = o.bitcast(x, dtype=dtypes.int32)
+    bits = o.add(bits, 0x7FFFFF) if round_mode == "up" else bits
+    even = o.bitcast(o.and_(bits, 0x7F800000), dtype=dtypes.float32)
+    return o.select(o.is_finite(x), even, x)
 
 
 @onnx_op("BitCast")

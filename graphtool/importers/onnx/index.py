@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.shape import dim_array, iota
 from graphtool.importers.onnx.values import (
@@ -25,6 +24,7 @@ from graphtool.importers.onnx.values import (
     tensor,
     transpose,
 )
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
     axis_of,
@@ -22,6 +21,7 @@ from graphtool.importers.onnx.values import (
     transpose,
 )
 from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, ceildiv, floordiv, maximum, product
 
 Pairs = tuple[tuple[Dim, Dim], ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.nn import conv, matmul
 from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import onnx_op
 from graphtool.importers.onnx.values import axis_of, cast, dtype_of, operands, reshape, take
+from graphtool.ir.op import ops as o
 
 
 def limits(row: DType) -> tuple[int, int]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.importers.onnx.cells import CELLS, DEFAULTS, Cell, unrolled
 from graphtool.importers.onnx.registry import onnx_op
 from graphtool.importers.onnx.values import array_of, transpose
+from graphtool.ir.op import ops as o
 
 
 def _lengths(x: Any, lengths: Any) -> Any:

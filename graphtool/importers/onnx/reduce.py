@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.shape import iota
 from graphtool.importers.onnx.values import (
@@ -24,6 +23,7 @@ from graphtool.importers.onnx.values import (
     transpose,
 )
 from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
 from graphtool.symbolic import product
 
 # ---- reductions --------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import axes_of, cast, dims, dtype_of, floats
+from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim
 
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.nn import bias_added
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
@@ -25,6 +25,7 @@ from graphtool.importers.onnx.values import (
     tensor,
     transpose,
 )
+from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
 
@@ -120,18 +121,19 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
     kind = _MODES[mode]
     fold = None
     if padding_mode == "reflection":
-        def fold(i: Any, axis: int) -> Any:
-            return _reflected(i, sizes[axis], bool(align_corners))
-        if kind != "cubic":
-            at, fold = [fold(p, a) for a, p in enumerate(at)], None
+        if kind == "cubic":
+            fold = partial(_reflected, sizes, bool(align_corners))
+        else:
+            at = [_reflected(sizes, bool(align_corners), p, a) for a, p in enumerate(at)]
     elif padding_mode == "border" and kind != "cubic":
         at = [o.clamp(p, 0.0, float(d - 1)) for p, d in zip(at, sizes, strict=True)]
     y = sample(x, at, kind, padding_mode == "zeros", fold)
     return reshape(transpose(y, (0, 2, 1)), (x.shape[0], x.shape[1], *out))
 
 
-def _reflected(p: Any, d: int, corners: bool) -> Any:
+def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
     """p mirrored into the image, about the border pixels' centres or their outer edges."""
+    d = sizes[axis]
     lo, hi = (0.0, float(d - 1)) if corners else (-0.5, d - 0.5)
     span = hi - lo
     if span == 0:

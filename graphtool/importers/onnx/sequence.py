@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.shape import parts
 from graphtool.importers.onnx.values import axis_of, dims, ints, reshape
+from graphtool.ir.op import ops as o
 
 
 def _position(i: Any, length: int) -> int:

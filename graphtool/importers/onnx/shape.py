@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.importers.onnx.dimensions import has_symbols
 from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import Refused, onnx_op
@@ -28,6 +27,7 @@ from graphtool.importers.onnx.values import (
     tensor,
     transpose,
 )
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (

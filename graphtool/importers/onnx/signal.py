@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
@@ -22,6 +21,7 @@ from graphtool.importers.onnx.values import (
     tensor,
     transpose,
 )
+from graphtool.ir.op import ops as o
 
 LONGEST = 4096
 

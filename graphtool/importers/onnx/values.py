@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.registry import Refused
 from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly
 from graphtool.weights import Array
