@@ -83,6 +83,7 @@ class Model:
         self._dims = (ctypes.c_int64 * max(len(m.dims), 1))()
         self._arena = np.empty(0, np.uint8)
         self._arena_at = 0
+        self._held: tuple[Any, ...] = ()
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
 
@@ -103,6 +104,7 @@ class Model:
             self._ins[i] = a.ctypes.data
         for i, r in enumerate(results.values()):
             self._outs[i] = r.ctypes.data
+        self._held = (arrays, results)  # `call` uses their memory again
         self.call()
         return results
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
-from graphtool.lower.kernel import KernelTable, copy_kernel, unit_kernel
+from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
 from graphtool.lower.plan import barriers, lifetimes, plan_arena
 from graphtool.lower.units import Unit, schedule, units
@@ -52,7 +52,11 @@ class _Step:
 
 
 def _copies(node: Node | None, placement: Placement, table: KernelTable) -> list[_Step]:
-    return [_Step(*copy_kernel(c, placement, table), c) for c in placement.copies.get(node, ())]
+    copies = placement.copies.get(node, [])
+    edges = [c for c in copies if isinstance(c.source, float)]
+    moves = [c for c in copies if not isinstance(c.source, float)]
+    steps = [_Step(*fill_kernel(edges, placement, table), edges[0])] if edges else []
+    return steps + [_Step(*copy_kernel(c, placement, table), c) for c in moves]
 
 
 def _refuse_unsupported(module: Module) -> None:

@@ -16,7 +16,8 @@ from graphtool.lower.nest import cost, nest
 from graphtool.lower.place import Copy, Placement
 from graphtool.lower.templates import TEMPLATES, lower_template
 from graphtool.lower.units import Unit
-from graphtool.lower.views import pull_of
+from graphtool.lower.views import View, pull_of
+from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
@@ -115,11 +116,26 @@ def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
             assert c.source.op.lower is not None
             source = c.source.op.lower(names, *args, **c.source.attrs)
         case number:
-            value = float(number) if c.target.dtype.is_float else int(number)
-            source = Pull(c.target.dtype, c.target.shape, lambda _: const(value, c.target.dtype))
+            source = _number(number, c.target)
     body = nest(names, [(c.target, source)])
     most = bounds(product(c.target.shape))[1]
     return *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), 0
+
+
+def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> Made:
+    """Fill the edges of a padded buffer: a kernel with a nest for each."""
+    names = Names()
+    body: tuple[Stmt, ...] = ()
+    for c in edges:
+        assert isinstance(c.source, float)
+        body += nest(names, [(c.target, _number(c.source, c.target))])
+    most = bounds(sum((product(c.target.shape) for c in edges), start=0))[1]
+    return *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), 0
+
+
+def _number(number: float, target: View) -> Pull:
+    value = pad_value(number, target.dtype)
+    return Pull(target.dtype, target.shape, lambda _: const(value, target.dtype))
 
 
 def _dtypes(placement: Placement) -> dict[str, DType]:

@@ -131,6 +131,12 @@ class Placer:
         """Give concat's and pad's operands their place in the result."""
         out = node.outputs[0]
         whole = self.wanted.get(out)
+        if whole is None and node.op.name == "concat":
+            whole = self.already_side_by_side(node)
+            if whole is not None and self.readable(out, whole):
+                self.wanted[out] = whole
+                return
+            whole = None
         if whole is None:
             whole = self.wanted[out] = self.fresh(out)
         for x, view in _parts(node, whole):
@@ -138,6 +144,17 @@ class Placer:
                 self.ask(node, x, view)
             else:
                 self.copy(node, x, view, out.hint)
+
+    def already_side_by_side(self, node: Node) -> View | None:
+        """The window that a larger concat gave the operands, if they lie there in this order."""
+        views = [self.wanted.get(x) for x in node.inputs if isinstance(x, Value)]
+        first = views[0]
+        if first is None or len(set(node.inputs)) != len(node.inputs):
+            return None
+        t = node.outputs[0].type
+        whole = View(first.buffer, t.dtype, t.shape, first.strides, first.offset)
+        parts = [view for _, view in _parts(node, whole)]
+        return whole if all(a == b for a, b in zip(views, parts, strict=True)) else None
 
     def ask(self, node: Node, x: Value, view: View) -> None:
         """x is to lie in `view`, if it can; else it is copied there."""
