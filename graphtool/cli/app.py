@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
                   context_settings={"help_option_names": ["-h", "--help"]})
 cache = typer.Typer(rich_markup_mode=None, help="The cache of compiled objects.")
 
-for _name, _verb in (
+VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("import", transform.import_),
     ("show", inspect.show),
     ("eval", transform.eval_),
@@ -31,11 +32,12 @@ for _name, _verb in (
     ("doctor", catalog.doctor),
     ("explain", catalog.explain),
     ("demo", demo.demo),
-):
+)
+for _name, _verb in VERBS:
     app.command(_name)(_verb)
-for _name, _verb in (("dir", compiling.cache_dir), ("prune", compiling.cache_prune),
-                     ("clear", compiling.cache_clear)):
-    cache.command(_name)(_verb)
+cache.command("dir")(compiling.cache_dir)
+cache.command("prune")(compiling.cache_prune)
+cache.command("clear")(compiling.cache_clear)
 app.add_typer(cache, name="cache")
 
 

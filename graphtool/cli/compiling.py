@@ -67,13 +67,13 @@ def build(source: Model,
     """Compile a graph, program or model into a build directory.
 
     It holds the C, the library, its header, the weights file and build.json."""
-    from graphtool import build as builder
+    from graphtool.build import build as compile_program
     chosen = _target(target, march)
     stages: dict[str, Any] = {}
     module, program = _lowered(source, name, chosen, passes, stages)
-    store = _store(module, source)
-    path = builder.build(program, out, name=program.name, target=chosen, cc=cc, jobs=jobs,
-                         exe=exe, static=static, openmp=openmp, store=store)
+    path = compile_program(program, out, name=program.name, target=chosen, cc=cc,
+                           jobs=jobs, exe=exe, static=static, openmp=openmp,
+                           store=_store(module, source))
     if keep:
         _keep(stages, program, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
@@ -88,15 +88,15 @@ def _target(target: str, march: str) -> Target:
 def _lowered(source: str, name: str | None, target: Target, passes: str | None = None,
              stages: dict[str, Any] | None = None) -> tuple[Module | None, Program]:
     """The program of a source; with `stages`, the modules on the way are put there."""
-    from graphtool.loops import serial
     if source.endswith(".program.json"):
+        from graphtool.loops import serial
         return None, serial.load(Path(source))
     from graphtool import passes as optimiser
     from graphtool.lower import lower as lower_module
     module = sources.load(source)
     kept = {"import": module} if sources.is_model(source) else {}
     if sources.is_model(source) or passes is not None:
-        module = optimiser.run(module, passes)
+        module = optimiser.run(module, passes, supply={"target": target})
         kept["opt"] = module
     if stages is not None:
         stages.update(kept)
@@ -142,19 +142,19 @@ def _keep(stages: dict[str, Any], program: Program, path: Path) -> None:
 
 def cache_dir() -> None:
     """Print where compiled objects are kept."""
-    from graphtool import build as builder
-    terminal.lines([str(builder.cache_dir())])
+    from graphtool import cache
+    terminal.lines([str(cache.directory())])
 
 
 def cache_prune(limit: Annotated[int | None, typer.Option(
         "--limit", min=0, help="Bytes to leave.")] = None) -> None:
     """Drop what was not used for long, and the oldest beyond the limit."""
-    from graphtool import build as builder
-    freed = builder.cache_prune() if limit is None else builder.cache_prune(limit)
+    from graphtool import cache
+    freed = cache.prune() if limit is None else cache.prune(limit)
     terminal.lines([f"{freed} bytes freed"])
 
 
 def cache_clear() -> None:
     """Drop everything."""
-    from graphtool import build as builder
-    terminal.lines([f"{builder.cache_clear()} bytes freed"])
+    from graphtool import cache
+    terminal.lines([f"{cache.clear()} bytes freed"])

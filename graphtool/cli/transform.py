@@ -31,7 +31,7 @@ def import_(source: Annotated[str, typer.Argument(
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, inputs)
+    found = check_import(source, module)
     terminal.note(found.line)
     return 0 if found.ok else 1
 

@@ -42,16 +42,21 @@ def opt_report(passes: list[PassRow], before: Module, after: Module,
     return OptReport(passes, stats(before), stats(after), check)
 
 
+def _groups(s: Stats) -> str:
+    return str(sum(f.count for f in s.fusions) if s.fused else 0)
+
+
 def before_after(r: OptReport) -> list[tuple[str, str, str]]:
     """The rows of the table: sums first, then each op whose count changed."""
     a, b = r.before, r.after
-    rows = [("nodes", str(a.nodes), str(b.nodes)),
+    rows: list[tuple[str, str, str]] = [
+            ("nodes", str(a.nodes), str(b.nodes)),
             ("weights", human(a.param_bytes + a.constant_bytes, "B"),
              human(b.param_bytes + b.constant_bytes, "B")),
             ("FLOPs", human(a.flops), human(b.flops)),
             ("bytes moved", human(a.bytes, "B"), human(b.bytes, "B")),
             ("peak memory", human(a.peak, "B"), human(b.peak, "B")),
-            ("groups", *(str(sum(f.count for f in s.fusions) if s.fused else 0) for s in (a, b)))]
+            ("groups", _groups(a), _groups(b))]
     ours, theirs = ({o.op: o.count for o in s.ops} for s in (a, b))
     return rows + [(op, str(ours.get(op, 0)), str(theirs.get(op, 0)))
                    for op in sorted({*ours, *theirs}) if ours.get(op) != theirs.get(op)]

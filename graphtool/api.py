@@ -1,0 +1,81 @@
+"""The verbs of the command line as functions; each one names the module that does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool import importers, interp, runtime
+from graphtool.build import build as build_module
+from graphtool.dtypes import dtype as named_dtype
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+from graphtool.passes import run as run_passes
+from graphtool.target import Target, detect, named
+
+Array = np.ndarray[Any, Any]
+Pathlike = str | PathLike[str]
+
+
+def import_model(source: Any, *, inputs: Any = None, capture: str = "export",
+                 dynamic: Any = None) -> Module:
+    """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, or a torch module.
+
+    `inputs` are example tensors (or `x:f32[1,3]` texts), `capture` is export or fx, `dynamic` maps
+    dim names to their bounds. Raises UnsupportedError with all that is missing, InputError.
+    """
+    source = str(source) if isinstance(source, PathLike) else source
+    return importers.import_source(source, inputs=inputs, capture=capture, dynamic=dynamic)
+
+
+def read(path: Pathlike) -> Module:
+    """The module of a graph file. Raises InputError GT034x for anything else."""
+    return serial.load(Path(path))
+
+
+def write(module: Module, path: Pathlike) -> None:
+    """Write a graph file, with its weights beside it."""
+    serial.save(module, Path(path))
+
+
+def optimize(module: Module, passes: str | Sequence[str] | None = None, *,
+             target: str = "cpu", verify: bool = True) -> Module:
+    """The module after the named passes, or after the default ones for a target."""
+    return run_passes(module, passes, verify=verify, supply={"target": _target(target)})
+
+
+def _target(name: str) -> Target:
+    return detect() if name == "cpu" else named(name)
+
+
+def evaluate(module: Module, inputs: Mapping[str, Array], *,
+             dtype: str | None = None) -> dict[str, Array]:
+    """The outputs by the reference evaluator, under their names; `dtype` evaluates in another."""
+    return interp.run(module, inputs, dtype=named_dtype(dtype) if dtype else None)
+
+
+def build(source_or_module: Any, out_dir: Pathlike, *, target: str = "cpu", name: str = "model",
+          passes: str | Sequence[str] | None = None, **options: Any) -> Path:
+    """Compile a model into a directory and return its path.
+
+    A source is imported first; a module without fusion groups goes through the passes. `options`
+    are those of `graphtool.build.build`: cc, jobs, exe, static, openmp. Raises CompilerError.
+    """
+    module = source_or_module
+    if not isinstance(module, Module):
+        path = str(source_or_module) if isinstance(module, PathLike) else source_or_module
+        graph = isinstance(path, str) and path.endswith(".json")
+        module = read(path) if graph else import_model(path)
+    if passes is not None or not module.graph.groups:
+        module = optimize(module, passes, target=target)
+    return build_module(module, Path(out_dir), name=name, target=_target(target), **options)
+
+
+def load(build_dir: Pathlike, threads: int | None = None) -> runtime.Model:
+    """A callable model: `model(**inputs) -> {output: array}`, in the order of the outputs."""
+    return runtime.load(Path(build_dir), threads)

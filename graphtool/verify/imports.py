@@ -1,0 +1,64 @@
+"""The check at the end of an import: the evaluator against the source, on two made-up inputs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import interp
+from graphtool.dtypes import float64
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module
+from graphtool.verify.compare import Difference, compare, worst
+from graphtool.verify.sides import Side, by_position, open_side
+
+SEEDS = (0, 1)
+ATOL, RTOL = 1e-4, 1e-3  # float32 through many layers, summed in another order
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ImportCheck:
+    """Whether the graph computes what its source does; `line` says so for people."""
+
+    ok: bool
+    line: str
+    rows: tuple[Difference, ...] = ()
+
+
+def check_import(source: str, module: Module) -> ImportCheck:
+    """Compare on two inputs; where the source cannot be run here, say so and pass."""
+    if source.endswith(".pt2"):
+        return ImportCheck(True, "not checked: an archive is read, never run")
+    if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):
+        return ImportCheck(True, "not checked: onnxruntime is not installed")
+    try:
+        side = open_side(source)
+        rows = [row for seed in SEEDS for row in _compare(side, module, seed)]
+    except GraphtoolError as error:
+        return ImportCheck(True, f"not checked: {error.message}")
+    ok = all(r.ok for r in rows)
+    verdict = "agrees with" if ok else "DIFFERS from"
+    return ImportCheck(ok, f"checked: the graph {verdict} {side.kind} on {len(SEEDS)} inputs: "
+                           f"{worst(rows)}", tuple(rows))
+
+
+def _compare(side: Side, module: Module, seed: int) -> list[Difference]:
+    inputs = interp.random_inputs(module, seed)
+    expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
+    actual = interp.run(module, inputs)
+    scale = _scale(expected)
+    return compare(expected, actual, ATOL * scale, RTOL)
+
+
+def _scale(outputs: Mapping[str, Array]) -> float:
+    """The largest magnitude, 1 at the least: what rounding errors are measured against."""
+    sizes = [float(np.abs(x.astype(float64.numpy)).max()) for x in outputs.values()
+             if x.size and x.dtype.kind not in "iub" and bool(np.isfinite(
+                 x.astype(float64.numpy)).all())]
+    return max([1.0, *sizes])
