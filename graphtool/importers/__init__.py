@@ -1,1 +1,51 @@
-""""""
+"""Models from outside: which importer a source goes to, by the form of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from graphtool.errors import UsageError
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+
+FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or PACKAGE.MODULE:NAME")
+Dynamic = Mapping[str, tuple[int, int | None]]
+
+
+def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "export",
+                  dynamic: Dynamic | None = None) -> Module:
+    """The module of a model file, or of a torch module that Python source makes.
+
+    `inputs` are `NAME:f32[1,3,224,224]` specs, which take the place of the sample inputs that
+    the Python file offers. Naming Python source runs it. Raises UsageError GT1110 for a source
+    of no known form, and whatever the importers raise.
+    """
+    match form(source):
+        case "onnx":
+            from graphtool.importers.onnx import import_onnx
+            return import_onnx(Path(source), dynamic=dynamic or {})
+        case "pt2":
+            from graphtool.importers.torch import read_pt2
+            return read_pt2(Path(source))
+        case "graph":
+            return serial.load(Path(source))
+        case _:
+            from graphtool.importers.torch import import_torch, need_torch
+            need_torch()
+            from graphtool.importers.torch.source import load
+            model, args, names = load(source, inputs)
+            return import_torch(model, args, capture=capture, dynamic=dynamic, names=names)
+
+
+def form(source: str) -> str:
+    """`onnx`, `pt2`, `graph` or `python`. Raises UsageError GT1110 for anything else."""
+    for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".graph.json", "graph")):
+        if source.endswith(suffix):
+            return name
+    file, colon, attribute = source.rpartition(":")
+    if colon and file and all(part.isidentifier() for part in attribute.split(".")):
+        return "python"
+    hint = f"{source}:NAME, with the name of a module or of a function that makes one" if (
+        source.endswith(".py")) else f"expected {FORMS}"
+    raise UsageError("GT1110", f"cannot tell what {source!r} is", hint=hint)

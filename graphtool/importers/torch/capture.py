@@ -1,4 +1,4 @@
-"""Captures a live nn.Module: by torch.export, or by torch.fx's symbolic trace and then export.
+"""Captures a live nn.Module: by torch.export, directly or of what torch.fx traced.
 
 Runs the model's Python. Ops that have a kernel or a stable form of ours are kept whole.
 """
@@ -6,37 +6,43 @@ Runs the model's Python. Ops that have a kernel or a stable form of ours are kep
 from __future__ import annotations
 
 import inspect
+import io
 import logging
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import nn
 from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.importers.torch import live
+from graphtool.importers.torch.fxtrace import places_of, traced
 from graphtool.importers.torch.lines import failure, root_of
 from graphtool.importers.torch.records import Program
 
 _TORCH = root_of(torch.__file__)
 Bounds = tuple[int, int | None]
 
-KEEP = """
-    scaled_dot_product_attention lstm.input gru.input rnn_tanh.input rnn_relu.input layer_norm
-    rms_norm group_norm instance_norm gelu silu hardswish hardsigmoid mish elu selu celu leaky_relu
-    prelu softplus log_sigmoid softsign softmax.int log_softmax.int _softmax _log_softmax
-    upsample_nearest1d.vec upsample_nearest2d.vec upsample_nearest3d.vec upsample_linear1d.vec
-    upsample_bilinear2d.vec upsample_trilinear3d.vec upsample_bicubic2d.vec
-    _upsample_nearest_exact1d.vec _upsample_nearest_exact2d.vec _upsample_nearest_exact3d.vec
-    _upsample_bilinear2d_aa.vec _upsample_bicubic2d_aa.vec
-    conv1d conv2d conv3d conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution
-    linear embedding matmul max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d
-    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pixel_shuffle pixel_unshuffle
-    logsumexp linalg_vector_norm glu index_add index_copy tril triu
-""".split()
+KEEP = (
+    "scaled_dot_product_attention", "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input",
+    "layer_norm", "rms_norm", "group_norm", "instance_norm", "gelu", "silu", "hardswish",
+    "hardsigmoid", "mish", "elu", "selu", "celu", "leaky_relu", "prelu", "softplus", "log_sigmoid",
+    "softsign", "softmax.int", "log_softmax.int", "_softmax", "_log_softmax",
+    "upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec",
+    "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec",
+    "upsample_bicubic2d.vec", "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec",
+    "_upsample_nearest_exact3d.vec", "_upsample_bilinear2d_aa.vec", "_upsample_bicubic2d_aa.vec",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d.input",
+    "conv_transpose3d.input", "convolution", "linear", "embedding", "matmul", "max_pool1d",
+    "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "logsumexp",
+    "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu",
+)
 
 
 def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, Bounds],
@@ -52,27 +58,27 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     args, shapes, marks = _dynamic_shapes(args, inputs, dynamic)
     with _quiet():
         if how == "fx":
-            model = _traced(model)
-        exported = _exported(model, args, shapes)
+            model = traced(model, _TORCH)
+        exported = _exported(model, args, shapes and _as_called(model, shapes))
     renamed = _symbol_names(exported, marks)
     meta = {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
     read = live.read(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
-                     renamed, meta)
+                     renamed, meta, places_of(model))
     return read if not names and how == "export" else _renamed(read, inputs)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch's warnings and log lines about the capture are for its own developers."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    with warnings.catch_warnings():
+    level, said = logging.root.manager.disable, io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
         warnings.simplefilter("ignore")
-        logger.setLevel(logging.CRITICAL)
+        logging.disable(logging.CRITICAL)
         try:
             yield
         finally:
-            logger.setLevel(level)
+            logging.disable(level)
+    sys.stderr.write(said.getvalue())  # what the model itself printed, if all went well
 
 
 def input_names(model: nn.Module, args: tuple[Any, ...]) -> list[str]:
@@ -137,7 +143,17 @@ def _dynamic_shapes(args: tuple[Any, ...], inputs: list[str], dynamic: Mapping[s
             new[i] = _resized(new[i], axis, sizes[name])
         shapes.append({axis: dims[name] for axis, name in here.items()} if here else
                       (None if isinstance(a, torch.Tensor) else _nothing(a)))
-    return tuple(new), tuple(shapes), marks
+    return tuple(new), shapes, marks
+
+
+def _as_called(model: nn.Module, shapes: list[Any]) -> tuple[Any, ...]:
+    """One entry a parameter of forward; `*xs` takes all that are left."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    kinds = [p.kind for p in parameters]
+    fixed = kinds.index(inspect.Parameter.VAR_POSITIONAL) if (
+        inspect.Parameter.VAR_POSITIONAL in kinds) else len(shapes)
+    rest = (tuple(shapes[fixed:]),) if fixed < len(shapes) else ()
+    return (*shapes[:fixed], *rest)
 
 
 def _nothing(a: Any) -> Any:
@@ -203,41 +219,7 @@ def _decompositions(exported: ExportedProgram) -> Any:
     return table
 
 
-class _Tracer(fx.Tracer):
-    record_stack_traces = True
-
-
-def _traced(model: nn.Module) -> nn.Module:
-    """The model as fx traced it, run node by node so that export keeps fx's names and paths."""
-    tracer = _Tracer()
-    try:
-        graph = tracer.trace(model)
-    except Exception as error:
-        raise failure(error, "torch.fx", _TORCH) from error
-    return _Replay(fx.GraphModule(tracer.root, graph))
-
-
-class _Replay(nn.Module):
-    """Holds the traced module's own submodules and parameters under their own names."""
-
-    def __init__(self, traced: fx.GraphModule) -> None:
-        super().__init__()
-        for name, child in traced.named_children():
-            self.add_module(name, child)
-        for name, p in traced._parameters.items():
-            self.register_parameter(name, p)
-        for name, b in traced._buffers.items():
-            self.register_buffer(name, b, persistent=name not in
-                                 traced._non_persistent_buffers_set)
-        object.__setattr__(self, "traced", traced)
-        self.training = traced.training
-
-    def forward(self, *args: Any) -> Any:
-        return fx.Interpreter(self.traced).run(*args)  # type: ignore[arg-type]
-
-
 def _renamed(p: Program, names: list[str]) -> Program:
-    from dataclasses import replace
     users = iter(names)
     sources = tuple(replace(s, key=next(users, s.key)) if s.kind == "user" else s
                     for s in p.sources)

@@ -8,7 +8,7 @@ from typing import Any
 from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
-from graphtool.importers.torch.records import Call, Program, Ref, Sink, Source
+from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, Source
 from graphtool.importers.torch.table import handler
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
@@ -43,7 +43,6 @@ class _Converter:
         self.used = _used_names(program)
 
     def run(self) -> Module:
-        self._refuse_unknown_types()
         inputs = self._sources()
         for call in self.program.calls:
             self._call(call)
@@ -55,16 +54,20 @@ class _Converter:
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta))
 
-    def _refuse_unknown_types(self) -> None:
-        declared = set(self.program.symbols)
-        for call in self.program.calls:
-            for name in call.outputs:
-                kind = self.program.types.get(name)
-                for d in kind.shape if isinstance(kind, TensorType) else ():
-                    fresh = [s.name for s in symbols(d) if s.name not in declared]
-                    if fresh and call.target not in IGNORED:
-                        self._miss(call, "its size depends on the data")
-                        self.poisoned.update(call.outputs)
+    def _fault_of(self, call: Call) -> str:
+        """Why a call's results or arguments cannot be imported whatever its handler says."""
+        if call.target.startswith("aten._local_scalar_dense"):
+            return "it reads a number out of a tensor, which is not known at import"
+        for name in call.outputs:
+            match self.program.types.get(name):
+                case Opaque(reason):
+                    return reason
+                case TensorType() as kind:
+                    if any(s.name not in self.program.symbols
+                           for d in kind.shape for s in symbols(d)):
+                        return "its size depends on the data"
+        return next((x.reason for x in (*call.args, *call.kwargs.values())
+                     if isinstance(x, Opaque)), "")
 
     # ---- inputs --------------------------------------------------------------------------------
 
@@ -72,10 +75,14 @@ class _Converter:
         """Users' inputs, then mutated buffers; all other buffers and parameters are constants."""
         changed = {s.key for s in self.program.sinks if s.kind == "state"}
         owners: dict[Any, str] = {}
-        inputs, state = [], []
+        inputs: list[tuple[Source, Value]] = []
+        state: list[tuple[Source, Value]] = []
         for source in self.program.sources:
             kind = self.program.types.get(source.name)
             if source.data is None or source.key in changed:
+                if isinstance(kind, Opaque):
+                    self.missing[f"the input {source.key}", kind.reason] = [""]
+                    self.poisoned.add(source.name)
                 if not isinstance(kind, TensorType):
                     continue  # an argument that capture fixed (None, a number)
                 x = self.builder.input(kind, source.key)
@@ -98,15 +105,17 @@ class _Converter:
         if self._symbolic(call):
             return
         fn = handler(call.target)
-        if fn is None:
-            self._miss(call, "there is no handler for it")
-        if fn is None or self.poisoned & _names((call.args, tuple(call.kwargs.values()))):
+        fault = self._fault_of(call) or ("there is no handler for it" if fn is None else "")
+        tainted = bool(self.poisoned & _names((call.args, tuple(call.kwargs.values()))))
+        if fault and not tainted:  # what follows from a refused call is not listed again
+            self._miss(call, fault)
+        if fn is None or fault or tainted:
             self.poisoned.update(call.outputs)
             return
         try:
             self._bind(call, self._apply(call, fn))
-        except Missing as fault:
-            self._miss(call, fault.item.reason, fault.item.name)
+        except Missing as missing:
+            self._miss(call, missing.item.reason, missing.item.name)
             self.poisoned.update(call.outputs)
 
     def _symbolic(self, call: Call) -> bool:
@@ -167,7 +176,9 @@ class _Converter:
     def _sinks(self, inputs: list[tuple[Source, Value]]
                ) -> tuple[list[Value], list[str], list[tuple[int, int]]]:
         position = {source.key: i for i, (source, _) in enumerate(inputs)}
-        outputs, names, donations = [], [], []
+        outputs: list[Value] = []
+        names: list[str] = []
+        donations: list[tuple[int, int]] = []
         for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
             if sink.kind == "state":
                 donations.append((len(outputs), position[sink.key]))

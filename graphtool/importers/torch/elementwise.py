@@ -17,8 +17,9 @@ from graphtool.symbolic import Poly
 
 # ATen name → ours; integers become floats first, where torch says the result is one
 _UNARY = {name: name for name in (
-    "neg abs sign exp expm1 log log1p sqrt rsqrt sigmoid sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh erf lgamma digamma").split()} | {
+    "neg", "abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "lgamma", "digamma")} | {
     "negative": "neg", "sgn": "sign", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
              "fix": "trunc"}

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.symbolic import Dim, Poly, ceildiv, floordiv, maximum, minimum, mod
+from graphtool.symbolic import Dim, Poly, ceildiv, floordiv, maximum, minimum, mod, product
 
 _LIMIT = 20_000  # characters; sizes are short, and the parser recurses
 
@@ -20,15 +20,18 @@ _LIMIT = 20_000  # characters; sizes are short, and the parser recurses
 def _power(a: Dim, b: Dim) -> Dim:
     if not isinstance(b, int) or not 0 <= b <= 16:
         raise ValueError("power")
-    return reduce(lambda x, y: x * y, [a] * b, 1)
+    return _times(*[a] * b)
 
 
 def _sum(*xs: Dim) -> Dim:
-    return reduce(lambda a, b: a + b, xs, 0)
+    total: Dim = 0
+    for x in xs:
+        total = total + x
+    return total
 
 
 def _times(*xs: Dim) -> Dim:
-    return reduce(lambda a, b: a * b, xs, 1)
+    return product(xs)
 
 
 def _divide(a: Dim, b: Dim) -> Dim:

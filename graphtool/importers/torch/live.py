@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import sympy
 import torch
 from torch import fx
 from torch.export import ExportedProgram
@@ -21,7 +21,7 @@ from graphtool.errors import InputError
 from graphtool.importers.torch import exprs
 from graphtool.importers.torch.names import output_name
 from graphtool.importers.torch.provenance import clean_path
-from graphtool.importers.torch.records import Call, Place, Program, Ref, Sink, Source, Type
+from graphtool.importers.torch.records import Call, Opaque, Place, Program, Ref, Sink, Source, Type
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol
 from graphtool.weights import Weight, weight
@@ -35,6 +35,7 @@ DTYPES: dict[torch.dtype, DType] = {
         ("int64", "int64"), ("int32", "int32"), ("int16", "int16"), ("int8", "int8"),
         ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
         ("bool", "bool_")) if hasattr(torch, name)}
+_HUGE = 1 << 62  # above: torch's "no upper bound"
 _BITS = {8: torch.uint8, 16: torch.int16}
 
 
@@ -58,17 +59,23 @@ def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
-         renamed: Mapping[str, str], meta: Mapping[str, Any]) -> Program:
-    """`wanted` gives the bounds of the user's symbols, `renamed` torch's names of them."""
-    return _Reader(exported, wanted, renamed).program(meta)
+         renamed: Mapping[str, str], meta: Mapping[str, Any],
+         places: Mapping[str, Place]) -> Program:
+    """`wanted` gives the bounds of the user's symbols, `renamed` torch's names of them.
+
+    `places` tells what a file name in a stack stands for, where fx has run the model.
+    """
+    return _Reader(exported, wanted, renamed, places).program(meta)
 
 
 class _Reader:
     def __init__(self, exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
-                 renamed: Mapping[str, str]) -> None:
-        self.exported, self.renamed = exported, renamed
+                 renamed: Mapping[str, str], places: Mapping[str, Place]) -> None:
+        self.exported, self.renamed, self.places = exported, renamed, places
         self.symbols: dict[str, Symbol] = {
             name: Symbol(name, lo, hi) for name, (lo, hi) in wanted.items()}
+        self.ranges = {str(k): (int(v.lower), int(v.upper) if v.upper < _HUGE else None)
+                       for k, v in exported.range_constraints.items()}
         self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
         self.types: dict[str, Type] = {}
         self.items: dict[fx.Node, dict[int, str]] = {}
@@ -85,12 +92,14 @@ class _Reader:
 
     def _type(self, node: fx.Node) -> None:
         if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
-            self.items.setdefault(node.args[0], {})[int(node.args[1])] = node.name  # type: ignore[arg-type]
+            self.items.setdefault(node.args[0], {})[int(node.args[1])] = node.name
         if "val" in node.meta:
             self.types[node.name] = self._value_type(node.meta["val"])
 
     def _value_type(self, value: Any) -> Type:
         match value:
+            case torch.Tensor() if value.dtype not in DTYPES:
+                return Opaque(f"tensors of {value.dtype} are not supported")
             case torch.Tensor():
                 return TensorType(element_type(value.dtype), tuple(map(self.dim, value.shape)))
             case bool() | torch.SymBool() | torch.SymFloat():
@@ -103,9 +112,7 @@ class _Reader:
     def dim(self, d: int | torch.SymInt) -> Dim:
         if isinstance(d, int):
             return d
-        expr = d.node.expr
-        return int(expr) if isinstance(expr, sympy.Integer) else exprs.read(
-            sympy.srepr(expr), self._symbol)
+        return exprs.read(str(d.node.expr), self._symbol)
 
     def _symbol(self, name: str) -> Dim:
         name = self.renamed.get(name, name)
@@ -114,11 +121,8 @@ class _Reader:
             return symbol(s.name, s.lo, s.hi)
         if name.startswith("u"):
             return self.fresh.setdefault(name, symbol(name, 0))
-        bounds = self.exported.range_constraints.get(sympy.Symbol(name, positive=True, integer=True))
-        lo = int(bounds.lower) if bounds is not None else 1
-        hi = bounds.upper if bounds is not None else None
-        s = self.symbols[name] = Symbol(name, lo, int(hi) if hi is not None and hi.is_finite
-                                        and hi < 2**62 else None)
+        lo, hi = self.ranges.get(name, (1, None))
+        s = self.symbols[name] = Symbol(name, lo, hi)
         return symbol(s.name, s.lo, s.hi)
 
     # ---- calls ---------------------------------------------------------------------------------
@@ -132,7 +136,12 @@ class _Reader:
         else:
             outputs = (node.name,)
         return Call(target_name(node.target), tuple(self._argument(a) for a in node.args),
-                    {k: self._argument(v) for k, v in node.kwargs.items()}, outputs, place(node))
+                    {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
+                    self._place(node))
+
+    def _place(self, node: fx.Node) -> Place:
+        found = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")
+        return self.places.get(found[-1], Place()) if found else place(node)
 
     def _argument(self, x: Any) -> Any:
         match x:

@@ -1,1 +1,163 @@
-def read_pt2(): ...
+"""Reads a `.pt2` archive: a zip of JSON and raw weights. Needs no torch and runs nothing.
+
+Pickles are refused where a weight is one; sample inputs and guards are not read at all; sizes are
+parsed by whitelist; only ops that have a handler are accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool import files
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.importers.torch.convert import to_module
+from graphtool.importers.torch.pt2_graph import SCALAR_TYPES, read_program
+from graphtool.ir.graph import Module
+from graphtool.weights import Array, Weight, weight
+
+_MAX_JSON = 1 << 30
+_MAX_MEMBERS = 1 << 20
+_FAULTS = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError,
+           OverflowError)
+
+
+def read_pt2(path: Path | str) -> Module:
+    """The module of an archive that `torch.export.save` wrote.
+
+    Raises InputError GT120x for a foreign, damaged or unsafe archive, UnsupportedError GT1101 for
+    what it contains and we cannot say.
+    """
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _Archive(archive, str(path)).module()
+    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise InputError("GT1201", f"not a .pt2 archive, or cut short: {error}",
+                         where=str(path)) from error
+
+
+class _Archive:
+    def __init__(self, archive: zipfile.ZipFile, where: str) -> None:
+        self.archive, self.where = archive, where
+        self.members = self._members()
+        self.read_already: dict[str, bytes] = {}
+
+    def fault(self, code: str, message: str, hint: str = "") -> InputError:
+        return InputError(code, message, where=self.where, hint=hint)
+
+    def _members(self) -> dict[str, zipfile.ZipInfo]:
+        """The members by their path below the archive's one top folder."""
+        infos = self.archive.infolist()
+        tops = {i.filename.partition("/")[0] for i in infos}
+        if len(tops) != 1 or len(infos) > _MAX_MEMBERS:
+            raise self.fault("GT1201", "not a .pt2 archive: it has no single top folder")
+        out: dict[str, zipfile.ZipInfo] = {}
+        for info in infos:
+            name = info.filename.partition("/")[2]
+            if name in out:
+                raise self.fault("GT1203", f"the archive has the member {name!r} twice")
+            out[name] = info
+        return out
+
+    def read(self, name: str, limit: int | None = None) -> bytes:
+        """A member's bytes, checked against its CRC."""
+        info = self.members.get(name)
+        if info is None:
+            raise self.fault("GT1202", f"the archive lacks {name!r}")
+        if info.compress_type != zipfile.ZIP_STORED or (limit and info.file_size > limit):
+            raise self.fault("GT1203", f"the member {name!r} is compressed or too large")
+        if name not in self.read_already:
+            try:
+                self.read_already[name] = self.archive.read(info)
+            except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+                raise self.fault("GT1203", f"the member {name!r} is damaged: {error}") from error
+        return self.read_already[name]
+
+    def json(self, name: str) -> Any:
+        return files.read_json(self.read(name, _MAX_JSON), f"{self.where}\n{name}")
+
+    def module(self) -> Module:
+        model = self._model_file()
+        raw = self.json(model)
+        try:
+            program = read_program(raw, self._weights(model), self.fault)
+        except _FAULTS as error:
+            raise self.fault("GT1202", f"malformed program: {type(error).__name__} "
+                                       f"{str(error)[:200]}") from error
+        return to_module(program)
+
+    def _model_file(self) -> str:
+        if "archive_format" not in self.members and any(
+                m.startswith("serialized_") for m in self._flat()):
+            raise self.fault("GT1204", "an archive of torch before 2.8, which keeps its weights as "
+                                       "pickles", "save it again with a newer torch, or import "
+                                       "the Python source instead")
+        if self.read("archive_format", 64).strip() != b"pt2":
+            raise self.fault("GT1201", "not a .pt2 archive")
+        models = [m for m in self.members if re.fullmatch(r"models/[^/]+\.json", m)]
+        if len(models) != 1:
+            raise self.fault("GT1202", f"one exported program expected, {len(models)} found",
+                             "AOTInductor packages hold compiled code, not a graph")
+        return models[0]
+
+    def _flat(self) -> list[str]:
+        return [name.rpartition("/")[2] for name in self.members] + [
+            i.filename for i in self.archive.infolist()]
+
+    # ---- weights -------------------------------------------------------------------------------
+
+    def _weights(self, model: str) -> Mapping[str, Weight]:
+        stem = model.removeprefix("models/").removesuffix(".json")
+        out: dict[str, Weight] = {}
+        for folder in ("weights", "constants"):
+            name = f"data/{folder}/{stem}_{folder}_config.json"
+            if name in self.members:
+                try:
+                    for key, row in self.json(name)["config"].items():
+                        out[key] = self._weight(folder, key, row)
+                except _FAULTS as error:
+                    raise self.fault("GT1202", f"malformed {name}: {error}") from error
+        return out
+
+    def _weight(self, folder: str, key: str, row: Mapping[str, Any]) -> Weight:
+        path = row["path_name"]
+        if row["use_pickle"] is not False or row.get("tensor_meta") is None:
+            raise self.fault("GT1205", f"{key!r} is stored as a pickle, which could run any code",
+                             "save plain tensors on the CPU, no subclasses, no scripted objects")
+        if not isinstance(path, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", path):
+            raise self.fault("GT1203", f"the weight {key!r} has the path {path!r}")
+        return weight(self._strided(key, row["tensor_meta"],
+                                    self.read(f"data/{folder}/{path}")))
+
+    def _strided(self, key: str, meta: Mapping[str, Any], raw: bytes) -> Array:
+        """The tensor's elements in its bytes; nothing outside them is ever touched."""
+        dtype: DType | None = SCALAR_TYPES.get(meta["dtype"])
+        if dtype is None:
+            raise self.fault("GT1206", f"{key!r} has an element type that is not supported")
+        shape, strides = ([_whole(d["as_int"]) for d in meta[k]] for k in ("sizes", "strides"))
+        offset = _whole(meta["storage_offset"]["as_int"])
+        if len(shape) != len(strides) or meta.get("layout", 7) != 7:
+            raise self.fault("GT1202", f"{key!r} is not a strided tensor")
+        count = len(raw) // dtype.bytes
+        last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+        if 0 not in shape and last >= count:
+            raise self.fault("GT1203", f"{key!r} reaches beyond its {len(raw)} bytes")
+        flat = np.frombuffer(raw, dtype.numpy, count)
+        if 0 in shape:
+            return np.zeros(shape, dtype.numpy)
+        return np.lib.stride_tricks.as_strided(
+            flat[offset:], shape, [s * dtype.bytes for s in strides], writeable=False)
+
+
+def _whole(x: Any) -> int:
+    if type(x) is not int or not 0 <= x < 1 << 48:
+        raise ValueError(f"{json.dumps(x)[:50]} is not a size")
+    return x

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol
@@ -55,12 +55,20 @@ class Source:
 class Sink:
     """A graph output: what the user gets as `key`, or the new state of the input `key`."""
 
-    value: Union[Ref, int, float, bool]
+    value: Ref | int | float | bool
     kind: Literal["user", "state"]
     key: str
 
 
-Type = Union[TensorType, Dim, float, None]  # None: a symbolic bool or float, which has no meaning here
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something that cannot be imported: a complex tensor, a graph as an argument."""
+
+    reason: str
+
+
+# the type of a tensor, the value of a symbolic size; None for a symbolic bool or float
+Type = TensorType | Dim | Opaque | None
 
 
 @dataclass(frozen=True, slots=True)

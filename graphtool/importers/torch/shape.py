@@ -1,7 +1,8 @@
-"""Movement of elements: views, slices, concatenation, padding. Views become the values they show."""
+"""Movement of elements: views, slices, concatenation, padding. A view becomes what it shows."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def tensor_split(c: Context, self: Tracer, how: Any, dim: int = 0) -> Any:
         sizes = [base + (1 if known(i, "<", more) else 0) for i in range(how)]
     else:
         edges = [0, *(bound(i, size, size) for i in how), size]
-        sizes = [dim_max(b - a, 0) for a, b in zip(edges, edges[1:], strict=False)]
+        sizes = [dim_max(b - a, 0) for a, b in pairwise(edges)]
     return _pieces(c, self, dim, sizes)
 
 
@@ -168,7 +169,7 @@ def as_strided(c: Context, self: Tracer, size: tuple[Dim, ...], stride: tuple[Di
     flat = c.reshape(self, (count,))
     index = c.full((), storage_offset or 0, dtypes.int64)
     for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
-        shape = [1] * len(size)
+        shape: list[Dim] = [1] * len(size)
         shape[axis] = n
         index = o.add(index, o.mul(c.iota(shape, axis), c.number(s, dtypes.int64)))
     index = c.broadcast(index, size)
@@ -214,7 +215,7 @@ def repeat(c: Context, self: Tracer, repeats: tuple[Dim, ...]) -> Any:
     dims = (1,) * (rank - self.ndim) + tuple(self.shape)
     if all(r == 1 for r in times):
         return c.reshape(self, dims)
-    split_shape = [d for pair in zip([1] * rank, dims, strict=True) for d in pair]
+    split_shape: list[Dim] = [d for pair in zip([1] * rank, dims, strict=True) for d in pair]
     wide = [d for pair in zip(times, dims, strict=True) for d in pair]
     return c.reshape(c.broadcast(c.reshape(self, split_shape), wide), c.out.shape)
 
