@@ -10,6 +10,7 @@ from graphtool.symbolic import Dim, floordiv, maximum, minimum, mod
 
 _TOKEN = re.compile(r"\s*(\d+|//|[-+*%(),]|[^\s\-+*/%(),]+)")
 _DEPTH = 100
+_DIGITS = 30
 
 
 def parse(source: str, table: Mapping[str, Dim]) -> Dim:
@@ -94,7 +95,7 @@ class _Parser:
             second = self.sum()
             self.need(")")
             return minimum(first, second) if token == "min" else maximum(first, second)
-        if token.isdigit():
+        if token.isdecimal() and len(token) <= _DIGITS:
             return int(token)
         if token in self.table:
             return self.table[token]
