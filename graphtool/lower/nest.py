@@ -4,7 +4,9 @@ of its deepest free iterator. With it, decomposed softmax becomes the nest one w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from graphtool import dtypes
@@ -24,11 +26,20 @@ from graphtool.loops.ir import (
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
 from graphtool.lower.views import View
 from graphtool.scalars import BY_NAME
-from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, symbol_of, symbols
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    bounds,
+    coefficient,
+    product,
+    substitute,
+    symbol_of,
+    symbols,
+)
 
 UNROLL = 32  # a window of up to so many elements is written out
 HOIST = 4  # flops from which a loop-invariant scalar gets a name of its own
-Mode = Literal["serial", "parallel", "simd", "unroll"]
+Mode = Literal["serial", "parallel", "simd"]
 
 
 @dataclass(eq=False)
@@ -239,12 +250,12 @@ class _Writer:
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
         iters = self._reduce_order(r)
-        small = _small(r)
+        if _small(r) and not self._reads_indices(r):
+            return self.written_out(r, acc, home)
         for n, (it, extent) in enumerate(iters):
-            mode: Mode = "unroll" if small else "serial"
             last = n == len(iters) - 1
-            vector = last and not small and self._vectorise(r, it)
-            place = Scope(it, extent, "simd" if vector else mode, place,
+            vector = last and self._vectorise(r, it)
+            place = Scope(it, extent, "simd" if vector else "serial", place,
                           reduces=((acc.name, r.fn),) if vector else ())
         inner = place
         inner.body.append(Accumulate(acc.name, r.fn, self.emit(r.body, inner)))
@@ -254,6 +265,23 @@ class _Writer:
             assert place.parent is not None
             place = place.parent
         return acc
+
+    def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
+        """A small window without loops: one statement an element, so that the loop around it
+        vectorises."""
+        home.body.append(Let(acc.name, r.init, mutable=True))
+        for at in itertools.product(*(range(_int(d)) for _, d in r.iters)):
+            env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}
+            element = substituted(r.body, env, {})
+            self.keep.append(element)
+            value = self.emit(element, home)
+            home.body.append(Accumulate(acc.name, r.fn, value))
+        return acc
+
+    def _reads_indices(self, r: Reduce) -> bool:
+        """Whether the body is addressed by data: such an index has one name, not one a turn."""
+        return any(s.name in self.names.indices for e in _walk([r.body], self.names)
+                   for s in symbols(_index_of(e)))
 
     def _vectorise(self, r: Reduce, it: Symbol) -> bool:
         if self.inner is not None and self.inner in self.free(r) and not self.simd_reduce:
@@ -280,6 +308,45 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
 def _small(r: Reduce) -> bool:
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL
+
+
+def _int(d: Dim) -> int:
+    assert isinstance(d, int)
+    return d
+
+
+def _index_of(e: PExpr) -> Dim:
+    match e:
+        case Load():
+            return e.index
+        case Index():
+            return e.value
+        case _:
+            return 0
+
+
+def substituted(e: PExpr, env: Mapping[str, Dim], memo: dict[int, PExpr]) -> PExpr:
+    """The expression with iterators replaced; what does not depend on them stays the same object."""
+    found = memo.get(id(e))
+    if found is not None:
+        return found
+    out: PExpr = e
+    match e:
+        case Load():
+            at = substitute(e.index, env)
+            out = e if at == e.index else replace(e, index=at)
+        case Index():
+            at = substitute(e.value, env)
+            out = e if at == e.value else replace(e, value=at)
+        case Apply():
+            args = tuple(substituted(a, env, memo) for a in e.args)
+            same = all(a is b for a, b in zip(args, e.args, strict=True))
+            out = e if same else replace(e, args=args)  # type: ignore[arg-type]
+        case Reduce():
+            body = substituted(e.body, env, memo)
+            out = e if body is e.body else replace(e, body=body)
+    memo[id(e)] = out
+    return out
 
 
 def _children(e: PExpr, names: Names) -> list[PExpr]:

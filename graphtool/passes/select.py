@@ -13,6 +13,7 @@ from graphtool import dtypes, target
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
@@ -25,6 +26,8 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
     choices = {"matmul": _matmul, "conv": _conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if node.op.name == "reduce_window":
+            return _padded_window(node, inputs[0], b)
         choose = choices.get(node.op.name)
         if choose is None or node.outputs[0].type.dtype is not dtypes.float32:
             return None
@@ -36,6 +39,19 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
         out = choose(b, goal, node, Tracer(x, b), Tracer(w, b), winograd)
         return None if out is None else (out,)
     return rebuild(graph, rewrite)
+
+
+def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
+    """The padding of a pool as a pad of its own: it is then written beside the producer's rows."""
+    padding = node.attrs["padding"]
+    if not padding or not any(p != 0 for pair in padding for p in pair) or not isinstance(x, Value):
+        return None
+    if node.attrs["base_dilation"] and any(d != 1 for d in node.attrs["base_dilation"]):
+        return None
+    fill = identity(node.attrs["kind"], x.type.dtype)
+    wide = OPS["pad"](Tracer(x, b), lo=tuple(p[0] for p in padding),
+                      hi=tuple(p[1] for p in padding), value=float(fill))
+    return (node.op(wide, **{**node.attrs, "padding": None}),)
 
 
 # ---- products ----------------------------------------------------------------------------------
