@@ -285,6 +285,8 @@ def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
                 n = substitute(d, sizes)
                 if isinstance(n, int):
                     lower(node.inputs[at], n)
+        elif node.op.name == "cast" and node.attrs["dtype"] is dtypes.bool_:
+            lower(node.inputs[0], 2)
         elif node.op.name in _PASS_ON and node.outputs[0] in limits:
             for x in node.inputs[1:] if node.op.name == "select" else node.inputs:
                 lower(x, limits[node.outputs[0]])

@@ -13,6 +13,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand
 from graphtool.ir.trace import Builder, rebuild
+from graphtool.passes.fold import fold
 from graphtool.passes.rewrite import (
     Array,
     Journal,
@@ -20,6 +21,7 @@ from graphtool.passes.rewrite import (
     apply_rules,
     array_of,
     is_number,
+    numerics_class,
     producer,
     rule,
 )
@@ -27,10 +29,11 @@ from graphtool.passes.rewrite import (
 
 def freeze(graph: Graph, *, numerics: str = "reassociated",
            journal: Journal | None = None) -> Graph:
-    """The graph with no trainable parameters. With `numerics=exact` that is all that changes."""
+    """The graph with no trainable parameters. With `numerics=exact` no weight changes."""
+    loosest = numerics_class(numerics, "freeze")
     if any(n.op.name == "constant" and n.attrs["param"] for n in graph.nodes):
-        graph = rebuild(graph, _as_constant)
-    return apply_rules(graph, RULES, "exact" if numerics == "exact" else "reassociated", journal)
+        graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too
+    return apply_rules(graph, RULES, loosest, journal)
 
 
 def _as_constant(node: Node, _: tuple[Operand, ...], builder: Builder) -> Any:

@@ -13,12 +13,13 @@ from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise_attention import attention
-from graphtool.passes.rewrite import Journal, Rule, apply_rules, array_of, rule
+from graphtool.passes.rewrite import Journal, Rule, apply_rules, array_of, numerics_class, rule
 
 
-def recognise(graph: Graph, *, journal: Journal | None = None) -> Graph:
-    """The graph with every composite whole that its parts amount to."""
-    return apply_rules(graph, RULES, "approximate", journal)
+def recognise(graph: Graph, *, numerics: str = "approximate",
+              journal: Journal | None = None) -> Graph:
+    """The graph with every composite whole that its parts amount to, within a numerics class."""
+    return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal)
 
 
 def _whole(name: str, *operands: Any, **attrs: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphtool.errors import InputError, InternalError
+from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, use_counts
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.trace import Builder, Operators, Tracer, infer, rebuild
@@ -345,6 +345,15 @@ class _Engine:
         self.fired.append(Fired(r.name, r.numerics, (
             name, *(v.hint for v in env.get(_MATCHED, ()))), result.value.hint))
         return result
+
+
+def numerics_class(text: str, where: str) -> Numerics:
+    """The class of that name. Raises UsageError GT0605 for any other."""
+    for known in NUMERICS:
+        if known == text:
+            return known
+    raise UsageError("GT0605", f"{where}: unknown numerics class {text!r}",
+                     hint=f"one of {', '.join(NUMERICS)}")
 
 
 def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact") -> dict[str, list[Rule]]:

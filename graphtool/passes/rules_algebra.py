@@ -180,12 +180,16 @@ def _chain(x: Any, a: Any, b: Any, op: Any, fn: Any, floats: bool) -> Any:
 
 @rule(lambda x, a, b: o.max(o.max(x, a), b))
 def max_max(x: Any, a: Any, b: Any) -> Any:  # max(max(x, a), b) = max(x, max(a, b))
-    return o.max(x, max(a, b)) if is_number(a) and is_number(b) else None
+    return o.max(x, max(a, b)) if _ordered(a, b) else None
 
 
 @rule(lambda x, a, b: o.min(o.min(x, a), b))
 def min_min(x: Any, a: Any, b: Any) -> Any:  # min(min(x, a), b) = min(x, min(a, b))
-    return o.min(x, min(a, b)) if is_number(a) and is_number(b) else None
+    return o.min(x, min(a, b)) if _ordered(a, b) else None
+
+
+def _ordered(a: Any, b: Any) -> bool:
+    return is_number(a) and is_number(b) and not (math.isnan(a) or math.isnan(b))
 
 
 @family_rule(*(n for n in with_trait("elementwise") if n not in ("cast", "bitcast")))
@@ -208,6 +212,8 @@ def _number(x: Any) -> Any:
     if array is None or array.size == 0 or array.dtype.kind not in "fiub":
         return None
     flat = array.reshape(-1)
+    if flat[0] != flat[-1] or flat[0] != flat[array.size // 2]:  # most weights, without a copy
+        return None
     same = array.size == 1 or flat.tobytes() == flat[:1].tobytes() * flat.size
     return flat[0].item() if same else None
 

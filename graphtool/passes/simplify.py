@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphtool.errors import UsageError
 from graphtool.ir.graph import Graph
-from graphtool.passes.rewrite import NUMERICS, Journal, apply_rules
+from graphtool.passes.rewrite import Journal, apply_rules, numerics_class
 from graphtool.passes.rules import RULES
 
 
@@ -13,8 +12,4 @@ def simplify(graph: Graph, *, numerics: str = "exact", journal: Journal | None =
 
     exact, reassociated (floats may round in another order), or approximate.
     """
-    for known in NUMERICS:
-        if known == numerics:
-            return apply_rules(graph, RULES, known, journal)
-    raise UsageError("GT0605", f"simplify: unknown numerics class {numerics!r}",
-                     hint=f"one of {', '.join(NUMERICS)}")
+    return apply_rules(graph, RULES, numerics_class(numerics, "simplify"), journal)

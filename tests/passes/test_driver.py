@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
-from pass_samples import SAMPLES, module, text
+from pass_samples import SAMPLES, module, text, values
 
 from graphtool import ops as o
 from graphtool import passes
@@ -97,3 +98,18 @@ def test_groups_stay_while_no_node_changes() -> None:
 
 def test_default_pipeline_is_deterministic() -> None:
     assert text(passes.run(CONVNET)) == text(passes.run(CONVNET))
+
+
+def test_ten_thousand_nodes_within_ten_seconds() -> None:
+    def deep(x: Any) -> Any:
+        for i in range(700):
+            w = values(x, 8, 8, name=f"w{i}", param=True, seed=i)
+            y = o.transpose(o.transpose(o.gelu(o.linear(x, w)), perm=(1, 0)), perm=(1, 0))
+            y = o.reshape(o.reshape(y, shape=(2, 2, 8)), shape=(4, 8)) * 1.0 + 0.0
+            x = x + o.silu(o.layer_norm(y, axes=(1,))) + o.exp(x) / (o.exp(x) + 1.0)
+        return x
+    m = module(deep, "f32[4,8]")
+    assert len(m.graph.nodes) >= 10_000
+    start = time.perf_counter()
+    passes.run(m)
+    assert time.perf_counter() - start < 10
