@@ -12,6 +12,8 @@ from typing import Any
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
+    attention,
+    contrib,
     control,
     einsum,
     elementwise,

@@ -50,6 +50,7 @@ class Context:
     importer: Importer
     frame: Frame
     node: Any
+    inputs: Sequence[Any]
 
     @property
     def builder(self) -> Builder:
@@ -66,6 +67,13 @@ class Context:
     def wanted(self, i: int) -> bool:
         """Whether the node's output i has a name."""
         return i < len(self.node.output) and bool(self.node.output[i])
+
+    def body(self) -> list[Any]:
+        """The outputs by the body that onnx gives the operator."""
+        body = functions.standard_body(self.node, self.inputs, self.frame.opsets)
+        if body is None:
+            raise Refused("this form, for which onnx gives no body")
+        return list(functions.expand(self.importer, body, self.node, self.inputs, self.frame))
 
     def subgraph(self, graph: Any, inputs: Sequence[Any], label: str = "") -> list[Any]:
         """The outputs of a subgraph run here, in view of all names around it."""
@@ -265,7 +273,7 @@ class Importer:
                                            f"least, {len(inputs)} given", where=title(node))
             raise Refused(f"{len(inputs)} inputs are more than are known")
         if handler.context:
-            attrs["ctx"] = Context(self, frame, node)
+            attrs["ctx"] = Context(self, frame, node, inputs)
         out = self._folded(handler, inputs, attrs)
         if out is None:
             out = handler.fn(*inputs, **attrs)

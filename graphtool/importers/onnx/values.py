@@ -185,6 +185,11 @@ def tensor(array: Array, like: Any) -> Any:
     return like.builder.constant(array) if isinstance(like, Tracer) else array
 
 
+def dim_value(d: Dim, like: Any) -> Any:
+    """A dimension as an operand: a literal, or where it is symbolic an int64 scalar."""
+    return d if isinstance(d, int) else dim_tensor(d, like.builder)
+
+
 def reshape(x: Any, shape: tuple[Dim, ...]) -> Any:
     return x if tuple(x.shape) == tuple(shape) else o.reshape(x, shape=tuple(shape))
 
