@@ -128,8 +128,8 @@ def _erf_inv(x: float) -> float:
     b = 2 / (math.pi * a) + log / 2
     y = math.copysign(math.sqrt(math.sqrt(b * b - log / a) - b), x)
     for _ in range(4):
-        error = math.erf(y) - x if abs(x) < 0.9 else math.copysign(
-            (1 - abs(x)) - math.erfc(abs(y)), x)
+        error = math.erf(y) - x if abs(x) < 0.9 else math.copysign(1.0, x) * (
+            (1 - abs(x)) - math.erfc(abs(y)))
         y -= error / (2 / math.sqrt(math.pi) * math.exp(-y * y))
     return y
 
