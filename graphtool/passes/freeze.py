@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.fold import fold
 from graphtool.passes.rewrite import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import ops as o
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise_attention import attention
 from graphtool.passes.rewrite import Journal, Rule, apply_rules, array_of, numerics_class, rule

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+import graphtool.ops  # noqa: F401  (fills the registry, which the left sides need)
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, use_counts
 from graphtool.ir.op import OPS, Op, complete_attrs

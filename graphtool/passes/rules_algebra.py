@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.dtypes import BY_NUMPY, DType, float32
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.rewrite import Rule, array_of, family_rule, is_number, rule, with_trait
 

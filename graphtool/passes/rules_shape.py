@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import ops as o
+from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.rewrite import Rule, family_rule, is_number, producer, rule, with_trait
 from graphtool.symbolic import known
