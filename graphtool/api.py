@@ -22,15 +22,20 @@ Array = np.ndarray[Any, Any]
 Pathlike = str | PathLike[str]
 
 
-def import_model(source: Any, *, inputs: Any = None, capture: str = "export",
-                 dynamic: Any = None) -> Module:
+def import_model(source: Any, args: tuple[Any, ...] | None = None, *, inputs: Sequence[str] = (),
+                 capture: str = "export",
+                 dynamic: Mapping[str, tuple[int, int | None]] | None = None) -> Module:
     """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, or a torch module.
 
-    `inputs` are example tensors (or `x:f32[1,3]` texts), `capture` is export or fx, `dynamic` maps
-    dim names to their bounds. Raises UnsupportedError with all that is missing, InputError.
+    A torch module comes with example `args`; a source has its own, or takes `inputs` such as
+    `x:f32[1,3]`. `capture` is export or fx, `dynamic` maps a dim's name to its bounds.
+    Raises UnsupportedError with all that is missing, InputError for a bad model.
     """
-    source = str(source) if isinstance(source, PathLike) else source
-    return importers.import_source(source, inputs=inputs, capture=capture, dynamic=dynamic)
+    if isinstance(source, (str, PathLike)):
+        return importers.import_source(str(source), inputs=inputs, capture=capture,
+                                       dynamic=dynamic)
+    from graphtool.importers.torch import import_torch
+    return import_torch(source, args or (), capture=capture, dynamic=dynamic)
 
 
 def read(path: Pathlike) -> Module:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,23 +15,31 @@ if TYPE_CHECKING:
     from graphtool.ir.graph import Module
     from graphtool.loops.ir import Program
     from graphtool.target import Target
+    from graphtool.weights import Weight
 
 Model = Annotated[str, typer.Argument(
     metavar="IN", help="A graph, a program, or a model; models are imported and optimised.")]
 March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """A program with the weights it may use, and the modules on the way to it, by stage."""
+
+    program: Program
+    store: Mapping[str, Weight]
+    stages: Mapping[str, Module]
+
+
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
           march: March = "native") -> None:
     """Lower a graph to loops and a memory plan: NAME.program.json."""
     from graphtool.loops import serial
-    module, program = _lowered(graph, name, _target("cpu", march))
+    lowered = _lowered(graph, name, _target("cpu", march))
     if out is None or str(out) == "-":
-        sources.write(None, serial.dumps(program))
+        sources.write(None, serial.dumps(lowered.program))
     else:
-        serial.save(program, out)
-        if module is not None:
-            _save_weights(module, out)
+        serial.save(lowered.program, out, lowered.store)
 
 
 def emit(source: Model, out: Annotated[Path, typer.Option(
@@ -39,7 +49,7 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
     from graphtool import files
     from graphtool.emit.c import emit as emit_c
     from graphtool.errors import InputError
-    _, program = _lowered(source, name, _target("cpu", march))
+    program = _lowered(source, name, _target("cpu", march)).program
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -69,13 +79,12 @@ def build(source: Model,
     It holds the C, the library, its header, the weights file and build.json."""
     from graphtool.build import build as compile_program
     chosen = _target(target, march)
-    stages: dict[str, Any] = {}
-    module, program = _lowered(source, name, chosen, passes, stages)
-    path = compile_program(program, out, name=program.name, target=chosen, cc=cc,
+    lowered = _lowered(source, name, chosen, passes)
+    path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,
-                           store=_store(module, source))
+                           store=lowered.store)
     if keep:
-        _keep(stages, program, path)
+        _keep(lowered, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
     terminal.lines([str(path)])
 
@@ -85,22 +94,22 @@ def _target(target: str, march: str) -> Target:
     return named(march if target == "cpu" else target)
 
 
-def _lowered(source: str, name: str | None, target: Target, passes: str | None = None,
-             stages: dict[str, Any] | None = None) -> tuple[Module | None, Program]:
-    """The program of a source; with `stages`, the modules on the way are put there."""
+def _lowered(source: str, name: str | None, target: Target,
+             passes: str | None = None) -> Lowered:
+    """The program of a source: read as it is, or lowered from a graph."""
     if source.endswith(".program.json"):
         from graphtool.loops import serial
-        return None, serial.load(Path(source))
+        program, store = serial.load(Path(source))
+        return Lowered(program, store, {})
     from graphtool import passes as optimiser
+    from graphtool.ir.serial import collect_all
     from graphtool.lower import lower as lower_module
     module = sources.load(source)
-    kept = {"import": module} if sources.is_model(source) else {}
+    stages = {"import": module} if sources.is_model(source) else {}
     if sources.is_model(source) or passes is not None:
-        module = optimiser.run(module, passes, supply={"target": target})
-        kept["opt"] = module
-    if stages is not None:
-        stages.update(kept)
-    return module, lower_module(module, target, name=name or c_name(source))
+        module = stages["opt"] = optimiser.run(module, passes, supply={"target": target})
+    program = lower_module(module, target, name=name or c_name(source))
+    return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
 
 
 def c_name(source: str) -> str:
@@ -110,34 +119,16 @@ def c_name(source: str) -> str:
     return f"m_{word}" if word[0].isdigit() else word
 
 
-def _store(module: Module | None, source: str) -> dict[str, Any]:
-    from graphtool import weights
-    from graphtool.ir.serial import collect_all
-    if module is not None:
-        return {w.digest: w for w in collect_all(module.graph)}
-    side = Path(source).with_name(Path(source).name.removesuffix(".program.json") + ".safetensors")
-    return dict(weights.load(side)) if side.exists() else {}
-
-
-def _save_weights(module: Module, out: Path) -> None:
-    """The program's weights, inline ones included, beside it: a program has no inline data."""
-    from graphtool import files, weights
-    from graphtool.ir.serial import collect_all
-    side = out.with_name(out.name.removesuffix(".json").removesuffix(".program") + ".safetensors")
-    found = collect_all(module.graph)
-    if found:
-        with files.atomic(side) as file:
-            weights.save(found, file)
-
-
-def _keep(stages: dict[str, Any], program: Program, path: Path) -> None:
+def _keep(lowered: Lowered, path: Path) -> None:
+    """Write every stage's artifact beside the result, in the order they were made."""
     from graphtool.ir import serial
     from graphtool.loops import serial as loops
     folder = path / "stages"
     folder.mkdir(exist_ok=True)
-    for i, (stage, module) in enumerate(stages.items()):
+    for i, (stage, module) in enumerate(lowered.stages.items()):
         serial.save(module, folder / f"{i}-{stage}.graph.json")
-    loops.save(program, folder / f"{len(stages)}-lower.program.json")
+    loops.save(lowered.program, folder / f"{len(lowered.stages)}-lower.program.json",
+               lowered.store)
 
 
 def cache_dir() -> None:

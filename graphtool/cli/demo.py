@@ -42,14 +42,14 @@ def demo(out: Annotated[Path, typer.Option(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
-    module = _front(folder / "digits.onnx", out)
+    imported, module = _front(folder / "digits.onnx", out)
     with _stage("build", "C, library, header, weights, manifest", out / "build"):
         built = build(module, out / "build", name="digits")
     from graphtool import interp
-    name = next(iter(p.name for p in runtime.load(built).inputs))
     model = runtime.load(built)
+    name = model.inputs[0].name
     scores = {
-        "evaluator": _accuracy(lambda x: interp.run(module, {name: x}), images, labels),
+        "evaluator": _accuracy(lambda x: interp.run(imported, {name: x}), images, labels),
         "compiled C": _accuracy(lambda x: dict(model.run({name: x})), images, labels)}
     if rival := _onnxruntime(folder / "digits.onnx"):
         scores["onnxruntime"] = _accuracy(rival, images, labels)
@@ -60,22 +60,22 @@ def demo(out: Annotated[Path, typer.Option(
     return 0 if len(set(scores.values())) == 1 else 1
 
 
-def _front(source: Path, out: Path) -> Module:
-    """Import and optimise, both written as graphs."""
+def _front(source: Path, out: Path) -> tuple[Module, Module]:
+    """Imported and optimised, both written as graphs."""
     from graphtool import importers, passes
     from graphtool.ir import serial
     from graphtool.target import detect
     with _stage("import", "the model as a graph", out / "digits.graph.json"):
-        module = importers.import_source(str(source))
-        serial.save(module, out / "digits.graph.json")
+        imported = importers.import_source(str(source))
+        serial.save(imported, out / "digits.graph.json")
     with _stage("opt", "the default passes", out / "digits.opt.graph.json"):
-        module = passes.run(module, supply={"target": detect()})
+        module = passes.run(imported, supply={"target": detect()})
         serial.save(module, out / "digits.opt.graph.json")
     from graphtool.report.stats import human, stats
     s = stats(module)
     terminal.lines([f"        {s.nodes} nodes, {s.params + s.constants:,} weights, "
                     f"{human(s.flops)} FLOPs"])
-    return module
+    return imported, module
 
 
 @contextmanager

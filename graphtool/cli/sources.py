@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # NAME=1x4xf32=0.5: sizes, an element type, and one value for all elements
 _FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", re.DOTALL)
+_RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*))?")
 
 
 def load(source: str) -> Module:
@@ -65,6 +66,21 @@ def sizes(dims: Sequence[str] | None) -> dict[str, int]:
         if not equals or not name or not value.isdigit():
             raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
         out[name] = int(value)
+    return out
+
+
+def bounds(dims: Sequence[str] | None) -> dict[str, tuple[int, int | None]]:
+    """`--dynamic batch=1..64` as a mapping; a bare name is 1 or more. Raises UsageError GT3020."""
+    out: dict[str, tuple[int, int | None]] = {}
+    for text in dims or ():
+        match = _RANGE.fullmatch(text)
+        if match is None:
+            raise UsageError("GT3020", f"--dynamic {text!r} is not NAME=LOW..HIGH",
+                             hint="as in --dynamic batch=1..64, seq=2.. or batch")
+        low, high = int(match["low"] or 1), int(match["high"]) if match["high"] else None
+        if high is not None and high < low:
+            raise UsageError("GT3020", f"--dynamic {text!r}: {high} is less than {low}")
+        out[match["name"]] = (low, high)
     return out
 
 

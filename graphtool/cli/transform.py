@@ -26,12 +26,13 @@ def import_(source: Annotated[str, typer.Argument(
     from graphtool import importers
     if capture not in ("export", "fx"):
         raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
-    module = importers.import_source(source, inputs=inputs, capture=capture, dynamic=dynamic)
+    module = importers.import_source(source, inputs=inputs or (), capture=capture,
+                                     dynamic=sources.bounds(dynamic))
     sources.save(module, out)
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module)
+    found = check_import(source, module, inputs or ())
     terminal.note(found.line)
     return 0 if found.ok else 1
 

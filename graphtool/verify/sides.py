@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Side:
     module: Module | None = None
 
 
-def open_side(source: str, store: Mapping[str, Any] | None = None) -> Side:
+def open_side(source: str) -> Side:
     """The side that a path or a torch source names. Raises UsageError GT3042 for anything else."""
     path = Path(source)
     if path.is_dir():
@@ -47,7 +47,10 @@ def open_side(source: str, store: Mapping[str, Any] | None = None) -> Side:
         return of_module(serial.load(path))
     if source.endswith(".onnx"):
         return of_onnx(path)
-    if ":" in source or source.endswith((".py", ".pt2")):
+    if source.endswith(".pt2"):
+        from graphtool.importers import import_source
+        return of_module(import_source(source))
+    if ":" in source:
         return of_torch(source)
     raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
                      "build directory, a .onnx file, or file.py:callable")
@@ -68,12 +71,9 @@ def of_build(path: Path, threads: int | None = None) -> Side:
 
 def of_program(path: Path) -> Side:
     """A program, compiled into a folder that is gone once the library is loaded."""
-    from graphtool import weights
     from graphtool.build import build
     from graphtool.loops import serial as loops
-    program = loops.load(path)
-    side = path.with_name(path.name.removesuffix(".program.json") + ".safetensors")
-    store = dict(weights.load(side)) if side.exists() else {}
+    program, store = loops.load(path)
     with tempfile.TemporaryDirectory(prefix="graphtool-check-") as folder:
         built = build(program, Path(folder) / "build", name=program.name, store=store)
         return of_build(built)
@@ -115,17 +115,19 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
-def of_torch(source: str) -> Side:
+def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
     """A torch source run by torch itself, its inputs under the names that its graph gives them."""
-    from graphtool.importers import import_source, torch
-    module = import_source(source)
-    names = value_names(module.graph)
-    reference = torch.reference(source)
+    from graphtool.importers import import_source
+    from graphtool.importers.torch.reference import reference
+    graph = module or import_source(source, inputs=specs)
+    names = value_names(graph.graph)
+    inputs = [names[v] for v in graph.graph.inputs]
+    call = reference(source, specs)
 
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
-        outputs = reference([xs[names[v]] for v in module.graph.inputs])
-        return dict(zip(module.output_names, outputs, strict=True))
-    return Side("torch", tuple(names[v] for v in module.graph.inputs), run)
+        outputs = call([xs[n] for n in inputs])  # a state that changes is an output of the graph
+        return dict(zip(graph.output_names, outputs, strict=False))
+    return Side("torch", tuple(inputs), run)
 
 
 # ---- inputs for both ---------------------------------------------------------------------------
