@@ -125,7 +125,8 @@ def _apply_vjp(builder: Builder, node: Node, grads: dict[Value, Tracer]) -> Sequ
     assert node.op.vjp is not None  # `expand` has seen to it
     one = len(node.outputs) == 1
     out = node.op.vjp(g[0] if one else g, y[0] if one else y, *xs, **attrs)
-    return (*out, *(None,) * (len(node.inputs) - len(out)))
+    # a rule may answer for fewer operands than there are, and for optional ones not given
+    return [*out, *(None,) * (len(node.inputs) - len(out))][:len(node.inputs)]
 
 
 def _accumulate(builder: Builder, grads: dict[Value, Tracer], v: Value, g: Any) -> None:

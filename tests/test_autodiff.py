@@ -10,6 +10,7 @@ import pytest
 from graphtool import autodiff, dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, UnsupportedError
+from graphtool.interp import Setting, evaluate_graph
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
@@ -164,3 +165,36 @@ def test_bad_requests_are_refused() -> None:
     for output, wrt in ((1, graph.inputs[:1]), (0, graph.inputs[1:])):
         with pytest.raises(InputError):
             autodiff.grad(graph, output, wrt)
+
+
+BATCH = symbol("B", 1, 64)
+STATIC = {"reshape", "slice", "pad", "broadcast", "dynamic_slice", "dynamic_update_slice", "iota",
+          "scatter", "resize", "lstm", "gru", "rnn", "uniform", "normal"}
+
+
+@pytest.mark.parametrize("case", [c for c in ONE_EACH if c.op.name not in STATIC], ids=repr)
+def test_symbolic_batch_has_the_same_gradients(case: Case) -> None:
+    graph, xs = graph_of(case)
+    size = graph.inputs[0].type.shape[0]
+    ts = [TensorType(v.type.dtype, (BATCH, *v.type.shape[1:])) if v.type.shape
+          and v.type.shape[0] == size and v.type.rank == graph.inputs[0].type.rank
+          else v.type for v in graph.inputs]
+    given = iter(range(len(ts)))
+    order = [next(given) if isinstance(t, TensorType) else None for t in types(case, wide=True)]
+    literals = arrays(case, 3, wide=True)
+
+    def fn(*args: Any) -> Any:
+        return case.op(*[x if i is None else args[i]
+                         for i, x in zip(order, literals, strict=True)], **case.attrs)
+    try:
+        wide = trace(fn, ts)
+    except InputError:
+        pytest.skip("the case's shapes do not go with a symbolic batch")
+    joint, known = (autodiff.vjp(g, [v for v in g.inputs if v.type.dtype is F64])
+                    for g in (wide, graph))
+    verify(joint)
+    rng = np.random.default_rng(1)
+    more = [rng.normal(size=v.type.shape) for v in known.inputs[len(xs):]]
+    got = evaluate_graph(joint, [*xs, *more], Setting({"B": size}))
+    for a, b in zip(got, run(known, [*xs, *more]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

@@ -92,14 +92,33 @@ def _axes_norm_types(x: TensorType, *affine: TensorType | None, axes: tuple[int,
     return like_first(x)
 
 
-@composite(types=_axes_norm_types)
+def _layer_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, bias: Any = None, *,
+                    axes: tuple[int, ...], epsilon: float) -> tuple[Any, ...]:
+    # with x̂ = (x − mean)/σ:  dx = (ĝ − mean(ĝ) − x̂·mean(ĝ·x̂))/σ, ĝ = g·scale
+    centred = x - o.reduce_mean(x, axes=axes)
+    inverse = o.rsqrt(o.reduce_mean(centred * centred, axes=axes) + epsilon)
+    hat, scaled = centred * inverse, g if scale is None else g * scale
+    across = o.reduce_mean(scaled, axes=axes) + hat * o.reduce_mean(scaled * hat, axes=axes)
+    return ((scaled - across) * inverse, None if scale is None else g * hat,
+            None if bias is None else g)
+
+
+@composite(types=_axes_norm_types, vjp=_layer_norm_vjp)
 def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axes: tuple[int, ...],
                epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(var + ε)·scale + bias over axes; scale and bias broadcast to x."""
     return _affine(_normalised(x, axes, epsilon), scale, bias)
 
 
-@composite(types=_axes_norm_types)
+def _rms_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, *, axes: tuple[int, ...],
+                  epsilon: float) -> tuple[Any, ...]:
+    inverse = o.rsqrt(o.reduce_mean(x * x, axes=axes) + epsilon)
+    hat, scaled = x * inverse, g if scale is None else g * scale
+    gx = (scaled - hat * o.reduce_mean(scaled * hat, axes=axes)) * inverse
+    return gx, None if scale is None else g * hat
+
+
+@composite(types=_axes_norm_types, vjp=_rms_norm_vjp)
 def rms_norm(x: Any, scale: Any = None, *, axes: tuple[int, ...], epsilon: float = 1e-5) -> Any:
     """x / √(mean(x²) + ε)·scale over axes."""
     return _affine(x * o.rsqrt(o.reduce_mean(x * x, axes=axes) + epsilon), scale, None)
