@@ -37,7 +37,10 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         freed = sum(builder.made[v].attrs["data"].nbytes
                     for v, old in zip(inputs, node.inputs, strict=True)
                     if isinstance(v, Value) and isinstance(old, Value) and uses[old] == 1)
-        grown = sum(_nbytes(v) for v in node.outputs) - freed
+        made = sum(_nbytes(v) for v in node.outputs)
+        if node.op.category == "shape":  # a part or another order of a constant is no larger
+            made -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
+        grown = made - freed
         packs = node.op.category == "memory"  # what a kernel reads must not be made at run time
         results = _evaluated(node, operands) if packs or grown <= max_bytes else None
         if results is None:

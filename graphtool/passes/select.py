@@ -14,6 +14,7 @@ from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
+from graphtool.passes.polyphase import polyphase
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
@@ -62,7 +63,7 @@ def _matmul(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, _: int) 
     if node.attrs["transpose_a"]:
         x = OPS["transpose"](x, perm=_swapped(x.ndim))
     n = w.shape[-2 if node.attrs["transpose_b"] else -1]
-    constant = b.made.get(w.value) is not None and b.made[w.value].op.name == "constant"
+    constant = _is_constant(w)
     if not isinstance(n, int) or n < goal.lanes // 2:
         return None
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
@@ -82,6 +83,11 @@ def panel_width(goal: Target, rows: Dim, n: int) -> int:
     return goal.nr
 
 
+def _is_constant(x: Tracer) -> bool:
+    node = x.builder.made.get(x.value)
+    return node is not None and node.op.name == "constant"
+
+
 def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
 
@@ -93,24 +99,35 @@ def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: 
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4) or a["batch_groups"] != 1 or a["dtype"]:
         return None
-    if a["lhs_dilation"] and any(d != 1 for d in a["lhs_dilation"]):
-        x, a = _dilated(x, a)
+    out = node.outputs[0].type.shape
     if rank == 3:  # a row is an image one pixel high
         x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
-        a = {**a, "strides": (1, *(a["strides"] or (1,))),
-             "padding": ((0, 0), *(a["padding"] or ((0, 0),))),
-             "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
-    out = _conv2d(goal, a, x, w, winograd)
-    return OPS["reshape"](out, shape=node.outputs[0].type.shape) if rank == 3 else out
+        a = _one_row(a)
+    y = _spread(goal, a, x, w, winograd, out if rank == 4 else (out[0], 1, *out[1:]))
+    return OPS["reshape"](y, shape=out) if rank == 3 else y
 
 
-def _dilated(x: Tracer, a: Any) -> tuple[Tracer, Any]:
-    """Transposed convolution: zeros between the elements, then an ordinary one."""
+def _one_row(a: Any) -> Any:
+    """The attributes of a 1-d convolution as those of a 2-d one."""
+    return {**a, "strides": (1, *(a["strides"] or (1,))),
+            "padding": ((0, 0), *(a["padding"] or ((0, 0),))),
+            "lhs_dilation": (1, *(a["lhs_dilation"] or (1,))),
+            "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
+
+
+def _spread(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int,
+            out: tuple[Dim, ...]) -> Any:
+    """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
+    if all(d == 1 for d in a["lhs_dilation"] or ()):
+        return _conv2d(goal, a, x, w, winograd)
+    y = polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(
+        goal, plain, part, taps, winograd))
+    if y is not None:
+        return y
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
-    rank = len(gaps) + 2
-    spread = OPS["pad"](x, lo=(0,) * rank, hi=(0,) * rank, interior=(0, *gaps, 0))
-    return spread, {**a, "lhs_dilation": None}
+    spread = OPS["pad"](x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
+    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w, winograd)
 
 
 def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
@@ -126,7 +143,7 @@ def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
         flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
         return OPS["depthwise"](x, flat, strides=strides, dilation=dilation)
     tile = _winograd_tile(goal, x, w, strides, dilation, groups, winograd)
-    if tile:
+    if tile and _is_constant(w):  # transforming the weights at every run would cost what it saves
         packed = OPS["pack_winograd"](w, tile=tile, nr=goal.nr)
         return OPS["winograd"](x, packed, channels=o, tile=tile)
     nr = goal.lanes if o // groups <= goal.lanes else goal.nr

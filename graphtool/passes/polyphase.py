@@ -1,0 +1,98 @@
+"""Transposed convolution without its zeros: each output phase is an ordinary small convolution.
+
+With stride s, output s·i + a meets only the taps k ≡ lo − a (mod s), which read the input at
+i + m + q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by
+concatenation, which placement turns into strided stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase along one axis: its first tap, how many taps, and where it starts reading."""
+
+    tap: int
+    taps: int
+    start: int
+
+
+def phases(stride: int, taps: int, lo: int) -> list[Phase] | None:
+    """The phases of an axis; None where one would have no tap at all."""
+    out = []
+    for a in range(stride):
+        first = (lo - a) % stride
+        count = -(-(taps - first) // stride)
+        if count < 1:
+            return None
+        out.append(Phase(first, count, (a + first - lo) // stride))
+    return out
+
+
+def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
+              convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], or None where it does not fit.
+
+    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution.
+    """
+    strides = attrs["lhs_dilation"]
+    lows = [lo for lo, _ in attrs["padding"] or ((0, 0), (0, 0))]
+    space, sizes = out[1:3], x.shape[1:3]
+    if any(s != 1 for s in attrs["strides"] or ()) or any(
+            d != 1 for d in attrs["rhs_dilation"] or ()):
+        return None
+    if not all(isinstance(d, int) for d in (*space, *sizes, *lows)):
+        return None
+    if any(d % s for d, s in zip(space, strides, strict=True)):
+        return None
+    axes = [phases(s, k, lo) for s, k, lo in zip(strides, w.shape[2:], lows, strict=True)]
+    if axes[0] is None or axes[1] is None:
+        return None
+    counts = [d // s for d, s in zip(space, strides, strict=True)]
+    padded, before = _padded(x, axes, counts, sizes)
+    rows = []
+    plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
+    for row in axes[0]:
+        cells = [_phase(padded, w, (row, column), before, counts, strides, plain, convolve)
+                 for column in axes[1]]
+        rows.append(_beside(cells, 4))
+    return OPS["reshape"](_beside(rows, 2), shape=out)
+
+
+def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any) -> tuple[Tracer, list[int]]:
+    """x with enough zeros around it for every phase."""
+    before, after = [], []
+    for line, n, d in zip(axes, counts, sizes, strict=True):
+        before.append(max(0, -min(p.start for p in line)))
+        after.append(max(0, max(n + p.taps - 1 + p.start for p in line) - d))
+    if any(before) or any(after):
+        x = OPS["pad"](x, lo=(0, *before, 0), hi=(0, *after, 0))
+    return x, before
+
+
+def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], counts: Any,
+           strides: Any, attrs: Any, convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+    """One phase as [N, rows, 1, columns, 1, O]."""
+    start = [b + p.start for b, p in zip(before, phase, strict=True)]
+    limit = [s + n + p.taps - 1 for s, n, p in zip(start, counts, phase, strict=True)]
+    part = x if (start == [0, 0] and limit == list(x.shape[1:3])) else OPS["slice"](
+        x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]), strides=(1, 1, 1, 1))
+    taps = OPS["slice"](w, start=(0, 0, *(p.tap for p in phase)),
+                        limit=(*w.shape[:2], *w.shape[2:]), strides=(1, 1, *strides))
+    y = convolve(part, taps, attrs)
+    n, h, wide, o = y.shape
+    return OPS["reshape"](y, shape=(n, h, 1, wide, 1, o))
+
+
+def _beside(parts: list[Any], axis: int) -> Any:
+    return parts[0] if len(parts) == 1 else OPS["concat"](*parts, axis=axis)
+
+
