@@ -23,7 +23,7 @@ def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
     """The graph with the gradients of one output's sum by `wrt` behind its own outputs.
 
     `wrt` are inputs or constants of the graph. Raises InputError GT0610 for an output that is not
-    float or a value that is neither, UnsupportedError GT0601 for ops without a rule.
+    float or a value that is neither, UnsupportedError GT0612 for ops without a rule.
     """
     y = graph.outputs[output]
     if not y.type.dtype.is_float:
@@ -96,7 +96,7 @@ def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
     places: dict[str, list[str]] = {}
     for n in nodes:
         places.setdefault(n.op.name, []).append(n.where or n.outputs[0].hint)
-    return UnsupportedError("GT0601", "no gradient", tuple(
+    return UnsupportedError("GT0612", "no gradient", tuple(
         Unsupported(name, "the op has no gradient rule", tuple(sorted(at)))
         for name, at in sorted(places.items())))
 

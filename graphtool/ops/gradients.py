@@ -201,7 +201,7 @@ def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: in
 def reduce_window(g: Any, y: Any, x: Any, *, kind: str, **attrs: Any) -> tuple[Any, ...]:
     """A sum's gradient is a windowed sum; an extreme's goes to the first element that held it."""
     if kind == "prod":
-        raise UnsupportedError("GT0601", "no gradient", (
+        raise UnsupportedError("GT0612", "no gradient", (
             Unsupported("reduce_window", "the gradient of windowed products is not built"),))
     if kind == "sum":
         return (_window_sum(g, x, **attrs),)
