@@ -49,7 +49,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
     const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
                      + group * (GT_C);
     /* where a kernel row covers adjacent floats, its columns and channels are one loop */
-    const int merged = (GT_DW) == 1 && (GT_GROUPS) == 1 && (GT_XW) == (GT_C);
+    const int merged = (GT_DW) == 1 && (GT_XW) == (GT_C);
     const int64_t runs = merged ? 1 : (GT_KW), run = merged ? (GT_KW) * (GT_C) : (GT_C);
     gt_tile_zero(acc, pixels, GT_NV);
     for (int64_t r = 0; r < (GT_KH); r++)
@@ -74,7 +74,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
         int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const float *w,          \
         const char *ahead, int64_t step GT_PARAMS)                                                \
     {                                                                                             \
-        GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);         \
+        if (GT_OCCURS(pixels, GT_OW, GT_MR))                                                      \
+            GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);     \
     }
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE

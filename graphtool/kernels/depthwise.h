@@ -88,12 +88,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
     GT_NOINLINE void GT_JOIN(GT_NAME, _high##width)(int64_t n, int64_t oh, int64_t ow,            \
                                                     int64_t first, int64_t last GT_PARAMS)        \
     {                                                                                             \
-        GT_JOIN(GT_NAME, _sweep##width)(GT_BH, n, oh, ow, first, last GT_ARGS);                   \
+        if (GT_OCCURS(width, GT_OW, GT_BW))                                                       \
+            GT_JOIN(GT_NAME, _sweep##width)(GT_BH, n, oh, ow, first, last GT_ARGS);               \
     }                                                                                             \
     GT_NOINLINE void GT_JOIN(GT_NAME, _low##width)(int64_t n, int64_t oh, int64_t ow,             \
                                                    int64_t first, int64_t last GT_PARAMS)         \
     {                                                                                             \
-        GT_JOIN(GT_NAME, _sweep##width)(1, n, oh, ow, first, last GT_ARGS);                       \
+        if (GT_OCCURS(width, GT_OW, GT_BW))                                                       \
+            GT_JOIN(GT_NAME, _sweep##width)(1, n, oh, ow, first, last GT_ARGS);                   \
     }
 GT_UPTO(GT_BW, GT_INSTANCE)
 #undef GT_INSTANCE

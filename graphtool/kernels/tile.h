@@ -1,5 +1,8 @@
 /* The register tile that gemm.h, conv.h and winograd.h share: mr rows of A, read in place, times a
-   packed panel of B that is nv <= 16 vectors wide. Row counts are literals after inlining. */
+   packed panel of B that is nv <= 16 vectors wide. Row counts are literals after inlining.
+   The tile must fit the registers: mr·nv sums, nv of B and one of A. With 32 of them (AVX-512,
+   NEON) 14×2 is best, and 1×8, 2×8, 3×8, 4×6 to stream B; with 16 (AVX2, SSE) 6×2, and 1×8, 2×5,
+   4×2. */
 #ifndef GT_TILE_H
 #define GT_TILE_H
 
@@ -23,6 +26,13 @@
 #define GT_UPTO_15(X) GT_UPTO_14(X) X(15)
 #define GT_UPTO_16(X) GT_UPTO_15(X) X(16)
 #define GT_UPTO(n, X) GT_JOIN(GT_UPTO_, n)(X)
+
+/* n rows fall into ceil(n / most) balanced blocks; whether one of them has `rows` rows. If n is a
+   constant, the instances for all other counts are left empty, for the sake of compile time. */
+#define GT_BLOCKS(n, most) (((n) + (most)-1) / (most))
+#define GT_OCCURS(rows, n, most)                                                                  \
+    (!__builtin_constant_p(n)                                                                     \
+     || (((rows)-1) * GT_BLOCKS(n, most) < (n) && (n) < ((rows) + 1) * GT_BLOCKS(n, most)))
 
 GT_INLINE void gt_tile_zero(gt_vf *acc, const int rows, const int nv)
 {

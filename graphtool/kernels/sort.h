@@ -1,0 +1,99 @@
+/* The first K of the N elements of each row in order, stably, a template: values and places.
+   Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_ROWS GT_N GT_K  integer expressions, constants or names among GT_PARAMS; K <= N
+   GT_KEY        the type in which elements are compared, GT_LOAD(e) an element as a key
+   GT_BEFORE(a, b)  whether key a must stand before key b; equal keys keep their order
+   GT_X(row)     the first element of a row, GT_XS the step to the next one
+   GT_V(row) GT_VS  where the values go; leave both out if nobody reads them
+   GT_I(row) GT_IS  where the places go, as int64_t; likewise
+   GT_WORK(t)    int64_t[2·N] of thread t, scratch
+   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+#include "prelude.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* Whether the element at place a stands before the one at place b. */
+GT_INLINE int GT_JOIN(GT_NAME, _before)(int64_t row, int64_t a, int64_t b GT_PARAMS)
+{
+    const GT_KEY left = GT_LOAD((GT_X(row))[a * (GT_XS)]);
+    const GT_KEY right = GT_LOAD((GT_X(row))[b * (GT_XS)]);
+    return GT_BEFORE(left, right);
+}
+
+/* Few of many: a sorted list of the best so far, into which most elements never come. */
+GT_INLINE void GT_JOIN(GT_NAME, _select)(int64_t row, int64_t *best GT_PARAMS)
+{
+    int64_t held = 0;
+    for (int64_t i = 0; i < GT_N; i++) {
+        int64_t at = held;
+        while (at > 0 && GT_JOIN(GT_NAME, _before)(row, i, best[at - 1] GT_ARGS)) at--;
+        if (at >= GT_K) continue;
+        held = gt_min(held + 1, GT_K);
+        for (int64_t j = held - 1; j > at; j--) best[j] = best[j - 1];
+        best[at] = i;
+    }
+}
+
+/* Merges runs of growing length between the halves of the scratch; returns the sorted half. */
+GT_INLINE const int64_t *GT_JOIN(GT_NAME, _merge)(int64_t row, int64_t *work GT_PARAMS)
+{
+    int64_t *from = work, *to = work + GT_N;
+    for (int64_t i = 0; i < GT_N; i++) from[i] = i;
+    for (int64_t run = 1; run < GT_N; run *= 2) {
+        for (int64_t lo = 0; lo < GT_N; lo += 2 * run) {
+            const int64_t mid = gt_min(lo + run, GT_N), hi = gt_min(lo + 2 * run, GT_N);
+            int64_t a = lo, b = mid;
+            for (int64_t i = lo; i < hi; i++) {
+                const int right = a == mid || (b < hi && GT_JOIN(GT_NAME, _before)(
+                                                             row, from[b], from[a] GT_ARGS));
+                to[i] = right ? from[b++] : from[a++];
+            }
+        }
+        int64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
+{
+    int64_t *work = GT_WORK(t);
+    for (int64_t row = gt_part(GT_ROWS, t, threads); row < gt_part(GT_ROWS, t + 1, threads);
+         row++) {
+        const int64_t *order = work;
+        if (GT_K <= 32 && 4 * (GT_K) <= GT_N)
+            GT_JOIN(GT_NAME, _select)(row, work GT_ARGS);
+        else
+            order = GT_JOIN(GT_NAME, _merge)(row, work GT_ARGS);
+        for (int64_t i = 0; i < GT_K; i++) {
+#ifdef GT_V
+            (GT_V(row))[i * (GT_VS)] = (GT_X(row))[order[i] * (GT_XS)];
+#endif
+#ifdef GT_I
+            (GT_I(row))[i * (GT_IS)] = order[i];
+#endif
+        }
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_ROWS
+#undef GT_N
+#undef GT_K
+#undef GT_KEY
+#undef GT_LOAD
+#undef GT_BEFORE
+#undef GT_X
+#undef GT_XS
+#undef GT_V
+#undef GT_VS
+#undef GT_I
+#undef GT_IS
+#undef GT_WORK
+#undef GT_PARAMS
+#undef GT_ARGS
