@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -219,7 +220,7 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
     sizes = qkv_hidden_sizes or (w.shape[1] // 3,) * 3
     cuts = np.cumsum((0, *sizes)).tolist()
     q, k, v = (whole.heads_first(take(y, 2, a, b), num_heads)
-               for a, b in zip(cuts[:3], cuts[1:], strict=True))
+               for a, b in itertools.pairwise(cuts))
     return _heads(q, k, v, _key_mask(mask, x.shape[0], x.shape[1]), extra, unidirectional, scale)
 
 

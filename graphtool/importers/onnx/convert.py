@@ -145,6 +145,8 @@ class Importer:
         """Define the graph's initializers; those that nothing reads are not even decoded."""
         read = {name for n in graph.node for name in functions.all_reads(n)}
         read |= {v.name for v in graph.output}
+        statistics = {name for n in graph.node if n.op_type == "BatchNormalization"
+                      for name in n.input[3:5]}  # running means and variances are not trained
         names = set()
         for t in (*graph.initializer, *graph.sparse_initializer):
             name = t.values.name if hasattr(t, "values") else t.name
@@ -153,6 +155,8 @@ class Importer:
             names.add(name)
             if name in read:
                 frame.env[name] = self._initializer(t, name, frame.prefix)
+                if name in statistics and isinstance(frame.env[name], Known):
+                    frame.env[name].param = False
         return names
 
     def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:

@@ -18,6 +18,7 @@ from graphtool import dtypes, files
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.onnx.registry import Refused
+from graphtool.importers.onnx.values import shortest
 from graphtool.weights import Array
 
 
@@ -155,7 +156,7 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
     """An AttributeProto as a Python value; graphs stay GraphProto, strings become str."""
     match a.type:
         case a.FLOAT:
-            return float(a.f)
+            return shortest(a.f)
         case a.INT:
             return int(a.i)
         case a.STRING:
@@ -165,7 +166,7 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
         case a.GRAPH:
             return a.g
         case a.FLOATS:
-            return tuple(float(x) for x in a.floats)
+            return tuple(shortest(x) for x in a.floats)
         case a.INTS:
             return tuple(int(x) for x in a.ints)
         case a.STRINGS:

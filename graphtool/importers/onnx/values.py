@@ -135,7 +135,14 @@ def one(x: Any, what: str) -> Any:
 def python_number(array: Array) -> Any:
     row = dtypes.of_numpy(array.dtype)
     entry = array.reshape(-1)[0]
+    if row is dtypes.float32:
+        return shortest(float(entry))
     return bool(entry) if row is dtypes.bool_ else float(entry) if row.is_float else int(entry)
+
+
+def shortest(x: float) -> float:
+    """The shortest decimal that gives the same float32: 1e-05, not 9.999999747378752e-06."""
+    return float(str(np.float32(x)))
 
 
 def literal(x: Any, rank: int) -> Any:
