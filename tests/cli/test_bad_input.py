@@ -1,0 +1,113 @@
+"""Bad command lines and bad files: one coded error, the documented exit code, no traceback."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from graphtool.cli import faults
+from graphtool.errors import InternalError
+from tests.cli.conftest import DIGITS, Cli
+
+G = "{}/digits.graph.json"
+CASES = [  # exit code, error code, command line
+    (2, "GT3001", "bogus"),
+    (2, "GT3001", "show"),
+    (2, "GT3001", "show a b"),
+    (2, "GT3001", f"show {G} --no-such"),
+    (2, "GT3001", f"eval {G} --seed x"),
+    (2, "GT3001", "bench {}/empty --threads 0"),
+    (2, "GT3011", f"eval {G} --random --dim batch"),
+    (2, "GT3011", f"eval {G} --random --dim rows=3"),
+    (2, "GT3012", f"eval {G}"),
+    (2, "GT3013", f"eval {G} --input image"),
+    (2, "GT3015", f"eval {G} --input image=1x2"),
+    (2, "GT3015", f"eval {G} --input image=1x1x8x8xf32=word"),
+    (3, "GT0301", f"eval {G} --input image=1x1x8x8xf99=1"),
+    (3, "GT0301", f"eval {G} --random --dtype f99"),
+    (2, "GT3016", f"show {G} --category cheap"),
+    (2, "GT3017", f"draw {G} --format png"),
+    (2, "GT3017", f"diff {G} {G} --format pdf"),
+    (2, "GT3018", "support {}/in.npz"),
+    (2, "GT3019", "explain GT9999"),
+    (2, "GT3020", f"import {DIGITS} --dynamic batch=4..2"),
+    (2, "GT3020", f"import {DIGITS} --dynamic batch=x"),
+    (2, "GT3021", f"import {DIGITS} --capture eager"),
+    (2, "GT3022", f"opt {G} --passes dce --print-after fold"),
+    (2, "GT3042", f"check {G} {{}}/in.npz"),
+    (2, "GT0601", f"opt {G} --passes fold,bogus"),
+    (2, "GT0602", f"opt {G} --passes dce{{{{x=1}}}}"),
+    (2, "GT0604", f"opt {G} --passes decompose,freeze"),
+    (2, "GT0608", f"opt {G} --passes ,,"),
+    (2, "GT1110", "import {}/in.npz"),
+    (2, "GT2101", f"lower {G} --march z80"),
+    (3, "GT0332", "show {}/none.graph.json"),
+    (3, "GT0332", "show {}/empty"),
+    (3, "GT0332", "eval " + G + " --inputs {}/none.npz"),
+    (3, "GT0332", f"import {{}}/none.onnx"),
+    (3, "GT0331", "show {}/cut.graph.json"),
+    (3, "GT0340", "show {}/alien.json"),
+    (3, "GT0341", "show {}/old.graph.json"),
+    (3, "GT0401", "show {}/unknown.graph.json"),
+    (3, "GT0349", "show {}/cycle.graph.json"),
+    (3, "GT0320", "show {}/lost.graph.json"),
+    (3, "GT0335", "eval " + G + " --inputs {}/bad.npz"),
+    (3, "GT0330", f"opt {G} -o {{}}/no/such/folder/x.graph.json"),
+    (3, "GT0330", f"opt {G} --dump-dir {{}}/in.npz"),
+    (3, "GT0401", "ops nosuchop"),
+    (3, "GT0511", "eval " + G + " --inputs {}/misnamed.npz"),
+    (3, "GT0512", "eval " + G + " --inputs {}/extra.npz"),
+    (3, "GT0513", "eval " + G + " --inputs {}/double.npz"),
+    (3, "GT0514", "eval " + G + " --inputs {}/shape.npz"),
+    (3, "GT0515", f"eval {G} --random --dim batch=0"),
+    (3, "", "import {}/bad.onnx"),
+    (3, "", "support {}/bad.onnx"),
+    (3, "", "build {}/bad.program.json -o {}/out"),
+    (3, "", "run {}/empty --random"),
+    (3, "", "bench {}/none"),
+    (5, "GT2120", f"build {DIGITS} -o {{}}/out --cc /no/such/compiler"),
+]
+
+
+@pytest.mark.parametrize(("code", "error", "line"), CASES, ids=[c[2] for c in CASES])
+def test_one_coded_error(code: int, error: str, line: str, gt: Cli, folder: Path) -> None:
+    result = gt(*line.replace("{{", "\1").replace("}}", "\2").replace("{}", str(folder)).replace(
+        "\1", "{").replace("\2", "}").split())
+    assert (result.code, result.out) == (code, "")
+    assert re.match(rf"error\[{error or 'GT....'}\]: \S", result.err)
+    assert not (folder / "out").exists()
+
+
+def test_a_stdin_that_is_no_graph(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{]")))
+    result = gt("show", "-")
+    assert result.code == 3 and "GT0331" in result.err
+
+
+def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.MonkeyPatch,
+                                                 tmp_path: Path) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError("a fault\nin two lines")
+    monkeypatch.setattr("graphtool.cli.sources.load", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = gt("show", "x.json")
+    (made,) = tmp_path.iterdir()
+    assert result.code == 70 and "ZeroDivisionError: a fault\n" in result.err
+    assert str(made) in result.err
+    assert {p.name for p in made.iterdir()} == {"argv.json", "versions.json", "traceback.txt"}
+
+
+@pytest.mark.parametrize(("fault", "code"), [
+    (KeyboardInterrupt(), 130), (BrokenPipeError(), 0), (RecursionError(), 70),
+    (MemoryError(), 70), (InternalError("GT7001", "declared twice"), 70), (SystemExit(3), 3)])
+def test_exit_codes(fault: BaseException, code: int, gt: Cli, monkeypatch: pytest.MonkeyPatch,
+                    tmp_path: Path) -> None:
+    def fail(_: object) -> None:
+        raise fault
+    monkeypatch.setattr("graphtool.cli.sources.load", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(faults, "_quiet_stdout", lambda: None)
+    assert gt("show", "x.json").code == code
