@@ -36,7 +36,24 @@ def parse_model(data: bytes, where: str) -> ModelProto:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise InputError("GT1002", "the file holds no ONNX graph", where=where,
                          hint="the file may be of another kind, or empty")
+    check_names(model)
     return model
+
+
+def check_names(message: Any) -> None:
+    """Raises InputError GT1001 for text that is not UTF-8, which protobuf hands out as bytes."""
+    for field, content in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        repeated = not isinstance(content, (str, bytes)) and hasattr(content, "__len__")
+        for item in content if repeated else (content,):
+            if isinstance(item, bytes):
+                raise InputError("GT1001", f"the name {item[:40]!r} is not UTF-8")
+            if isinstance(item, TensorProto):
+                if isinstance(item.name, bytes):
+                    raise InputError("GT1001", f"the name {item.name[:40]!r} is not UTF-8")
+            elif not isinstance(item, str):
+                check_names(item)
 
 
 def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
