@@ -32,7 +32,9 @@ def _runs(shape: tuple[Dim, ...], views: list[View]) -> list[list[int]]:
     """Axes that may be walked as one: in every view the outer steps over the whole inner."""
     groups: list[list[int]] = []
     for axis in range(len(shape)):
-        if groups and all(_joins(v, groups[-1][-1], axis, shape) for v in views):
+        outer = next((a for a in reversed(groups[-1]) if shape[a] != 1), None) if groups else None
+        if groups and (outer is None or shape[axis] == 1
+                       or all(_joins(v, outer, axis, shape) for v in views)):
             groups[-1].append(axis)
         else:
             groups.append([axis])
@@ -40,8 +42,6 @@ def _runs(shape: tuple[Dim, ...], views: list[View]) -> list[list[int]]:
 
 
 def _joins(v: View, outer: int, inner: int, shape: tuple[Dim, ...]) -> bool:
-    if shape[outer] == 1 or shape[inner] == 1:
-        return v.shape[outer] in (1, shape[outer]) and v.shape[inner] in (1, shape[inner])
     small_outer, small_inner = v.shape[outer] == 1, v.shape[inner] == 1
     if small_outer or small_inner:
         return small_outer and small_inner
