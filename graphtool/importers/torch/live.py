@@ -74,7 +74,7 @@ class _Reader:
         self.exported, self.renamed, self.places = exported, renamed, places
         self.symbols: dict[str, Symbol] = {
             name: Symbol(name, lo, hi) for name, (lo, hi) in wanted.items()}
-        self.ranges = {str(k): (int(v.lower), int(v.upper) if v.upper < _HUGE else None)
+        self.ranges = {str(k): (_bound(v.lower) or 0, _bound(v.upper))
                        for k, v in exported.range_constraints.items()}
         self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
         self.types: dict[str, Type] = {}
@@ -97,6 +97,12 @@ class _Reader:
             self.types[node.name] = self._value_type(node.meta["val"])
 
     def _value_type(self, value: Any) -> Type:
+        try:
+            return self._known_type(value)
+        except InputError as error:  # a size that we cannot read is refused with its node
+            return Opaque(error.message)
+
+    def _known_type(self, value: Any) -> Type:
         match value:
             case torch.Tensor() if value.dtype not in DTYPES:
                 return Opaque(f"tensors of {value.dtype} are not supported")
@@ -225,6 +231,15 @@ class _Reader:
         for path, i in pytree.tree_flatten_with_path(tree)[0]:
             found[i] = output_name(tuple(_step(key) for key in path))
         return [found.get(i, f"output_{i}") for i in range(spec.num_leaves)]
+
+
+def _bound(x: Any) -> int | None:
+    """torch's infinities, and what it uses for them, are no bound."""
+    try:
+        n = int(x)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    return n if abs(n) < _HUGE else None
 
 
 def _step(key: Any) -> str | int:
