@@ -12,7 +12,7 @@ from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.recognise_attention import attention
+from graphtool.passes.recognise_attention import attention, attention_groups, attention_mask
 from graphtool.passes.rewrite import Journal, Rule, apply_rules, array_of, numerics_class, rule
 
 
@@ -133,4 +133,5 @@ def _is_affine(v: Any, x: Any) -> bool:
 RULES: tuple[Rule, ...] = (
     silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
     rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, attention,
+    attention_groups, attention_mask,
 )

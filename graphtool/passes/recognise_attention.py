@@ -16,7 +16,7 @@ from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.rewrite import array_of, family_rule, number_of, producer, readers
+from graphtool.passes.rewrite import array_of, family_rule, number_of, producer, readers, rule
 
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
 
@@ -57,6 +57,29 @@ def _whole(q: Any, k: Any, v: Any, mask: Any, scale: float, type: Any) -> Any:
     if mask is not None and broadcast_shapes(mask.shape, scores) != scores:
         return None
     return o.attention(q, k, v, mask, causal=causal, scale=None if default else scale)
+
+
+@rule(lambda q, k, v, m, c, s, z: o.attention(q, k, v, m, causal=c, scale=s, softcap=z))
+def attention_groups(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> Any:
+    """Keys and values need not be repeated for the queries of their group."""
+    once_k, once_v = _once_a_group(k), _once_a_group(v)
+    if once_k is None or once_v is None or once_k.shape[:-1] != once_v.shape[:-1]:
+        return None
+    return o.attention(q, once_k, once_v, m, causal=c, scale=s, softcap=z)
+
+
+@rule(lambda q, k, v, m, c, s, z: o.attention(q, k, v, m, causal=c, scale=s, softcap=z),
+      numerics="approximate")
+def attention_mask(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> Any:
+    """A constant mask that says causal, or hides nothing, is not needed."""
+    mask = array_of(m)
+    if mask is None or not mask.size:
+        return None
+    nothing = mask.all() if mask.dtype == bool_.numpy else not mask.any()
+    causal = _is_causal(mask, (*q.shape[:-1], k.shape[-2]))
+    if not nothing and not causal:
+        return None
+    return o.attention(q, k, v, causal=c or (causal and not nothing), scale=s, softcap=z)
 
 
 def _made_by(x: Any, *names: str) -> Node | None:

@@ -43,6 +43,29 @@ def plain(q: Any, k: Any, v: Any) -> Any:
 
 Q = ("f32[2,4,3,4]", "f32[2,4,3,4]", "f32[2,4,3,5]")
 
+def guarded(p: Any) -> Any:
+    return o.select(o.is_nan(p), 0.0, p)
+
+
+def scores(q: Any, k: Any) -> Any:
+    return o.matmul(q, k, transpose_b=True) * 0.5
+
+
+def full(x: Any, array: Any) -> Any:
+    return x.builder.constant(np.asarray(array))
+
+
+TRIANGLE = np.where(np.tri(3, dtype=bool), 0, -INF).astype(np.float32)
+BAND = np.where(np.eye(3, dtype=bool), 0, -INF).astype(np.float32)
+HEADS = ("f32[2,4,3,4]", "f32[2,2,3,4]", "f32[2,2,3,5]")
+
+
+def repeated(x: Any) -> Any:
+    d = x.shape[-1]
+    wide = o.broadcast(o.reshape(x, shape=(2, 2, 1, 3, d)), shape=(2, 2, 2, 3, d))
+    return o.reshape(wide, shape=(2, 4, 3, d))
+
+
 CASES: dict[str, tuple[Any, Any]] = {
     "silu": (on(lambda x: o.sigmoid(x) * x), on(lambda x: o.sigmoid(x) * o.neg(x))),
     "relu": (on(lambda x: o.select(o.le(x, 0), 0, x)), on(lambda x: o.select(o.lt(x, 1), 0, x))),
@@ -69,6 +92,12 @@ CASES: dict[str, tuple[Any, Any]] = {
                        on(lambda x: o.rms_norm(x, axes=(1,)) * x)),
     "attention": (on(plain, *Q), on(lambda q, k, v: o.matmul(o.softmax(
         o.matmul(q, k, transpose_b=True), axis=2), v), *Q)),
+    "attention_groups": (on(lambda q, k, v: o.attention(q, repeated(k), repeated(v)), *HEADS),
+                         on(lambda q, k, v: o.attention(q, repeated(k), v), HEADS[0], HEADS[1],
+                            Q[2])),
+    "attention_mask": (
+        on(lambda q, k, v: o.attention(q, k, v, full(q, np.tri(3, dtype=bool))), *Q),
+        on(lambda q, k, v: o.attention(q, k, v, full(q, BAND)), *Q)),
 }
 
 @pytest.mark.parametrize("name", CASES)
@@ -83,29 +112,6 @@ def test_declines(name: str) -> None:
 
 def test_every_rule_has_a_case() -> None:
     assert {r.name for r in RULES} == set(CASES)
-
-
-def guarded(p: Any) -> Any:
-    return o.select(o.is_nan(p), 0.0, p)
-
-
-def scores(q: Any, k: Any) -> Any:
-    return o.matmul(q, k, transpose_b=True) * 0.5
-
-
-def full(x: Any, array: Any) -> Any:
-    return x.builder.constant(np.asarray(array))
-
-
-TRIANGLE = np.where(np.tri(3, dtype=bool), 0, -INF).astype(np.float32)
-BAND = np.where(np.eye(3, dtype=bool), 0, -INF).astype(np.float32)
-HEADS = ("f32[2,4,3,4]", "f32[2,2,3,4]", "f32[2,2,3,5]")
-
-
-def repeated(x: Any) -> Any:
-    d = x.shape[-1]
-    wide = o.broadcast(o.reshape(x, shape=(2, 2, 1, 3, d)), shape=(2, 2, 2, 3, d))
-    return o.reshape(wide, shape=(2, 4, 3, d))
 
 
 SPELLINGS: dict[str, tuple[Callable[..., Any], tuple[str, ...], dict[str, Any]]] = {
