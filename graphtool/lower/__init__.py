@@ -8,6 +8,7 @@ from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
 from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
 from graphtool.lower.plan import barriers, lifetimes, plan_arena
+from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.symbolic import Dim, Symbol
 from graphtool.target import Target
@@ -59,11 +60,14 @@ def _copies(node: Node | None, placement: Placement, table: KernelTable) -> list
     return steps + [_Step(*copy_kernel(c, placement, table), c) for c in moves]
 
 
+_OTHERS = VIEWS | WINDOWS | {"constant", *STATEMENTS}  # lowered without a pull
+
+
 def _refuse_unsupported(module: Module) -> None:
     missing: dict[str, list[str]] = {}
     for node in module.graph.nodes:
-        if node.op.name != "constant" and node.op.lower is None and (
-                "template" not in node.op.traits and node.op.name not in VIEWS | WINDOWS):
+        if node.op.lower is None and (
+                "template" not in node.op.traits and node.op.name not in _OTHERS):
             missing.setdefault(node.op.name, []).append(node.outputs[0].hint)
     if missing:
         items = tuple(Unsupported(op, "has no form in compiled code", tuple(places))

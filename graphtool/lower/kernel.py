@@ -14,6 +14,7 @@ from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
 from graphtool.lower.nest import cost, nest
 from graphtool.lower.place import Copy, Placement
+from graphtool.lower.statements import STATEMENTS, lower_statements
 from graphtool.lower.templates import TEMPLATES, lower_template
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
@@ -83,6 +84,11 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
     if root is not None:
         body, flops = lower_template(unit, root, placement, target)
         yield *table.add(body, _dtypes(placement), 1 << 30), flops
+        return
+    if unit.nodes[0].op.name in STATEMENTS:
+        if not any(product(v.type.shape) == 0 for v in unit.outputs):
+            body, flops, most = lower_statements(unit.nodes[0], placement, target)
+            yield *table.add(body, _dtypes(placement), most), flops
         return
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:

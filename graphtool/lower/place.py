@@ -217,8 +217,8 @@ class Placer:
         seen = view_of(node, self.out.views[x])
         if out in self.wanted or seen is None or not self.readable(out, seen):
             target = self.wanted.get(out) or self.fresh(out)
-            self.out.copies.setdefault(node, []).append(
-                Copy(node, target, out.hint))
+            if all(d != 0 for d in target.shape):
+                self.out.copies.setdefault(node, []).append(Copy(node, target, out.hint))
             return target
         return seen
 

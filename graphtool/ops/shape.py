@@ -81,7 +81,9 @@ def flatten_index(idx: tuple[Dim, ...], shape: tuple[Dim, ...]) -> Dim:
 
 
 def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """The index whose row-major position is flat."""
+    """The index whose row-major position is flat; zeros where there is no element."""
+    if any(d == 0 for d in shape):
+        return (0,) * len(shape)
     out: list[Dim] = []
     for d in reversed(shape):
         out.append(flat % d if len(out) < len(shape) - 1 else flat)
@@ -91,6 +93,8 @@ def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
 
 def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, slice]]:
     """The finest runs of dims of a and b with equal products; 1s join the run before them."""
+    if any(d == 0 for d in (*a, *b)):
+        return [(slice(0, len(a)), slice(0, len(b)))]
     blocks: list[tuple[slice, slice]] = []
     i = j = 0
     while i < len(a) or j < len(b):
@@ -220,14 +224,18 @@ def _dilated(d: Dim, interior: int) -> Dim:
 
 
 def pad_value(value: float, dtype: DType) -> float | int | bool:
-    return float(value) if dtype.is_float else bool(value) if dtype is dtypes.bool_ else int(value)
+    """The value as one of the type; the extremes of 64-bit integers, which floats miss, clamp."""
+    if not dtype.is_integer:
+        return float(value) if dtype.is_float else bool(value)
+    top = 2 ** (dtype.bits - (dtype.kind == "int")) - 1
+    return max(min(int(value), top), -top - 1 if dtype.kind == "int" else 0)
 
 
 def _pad_eval(x: Array, *, lo: Any, hi: Any, interior: Any, value: float) -> Array:
     interior = interior or (0,) * x.ndim
     wide = [_dilated(d, i) for d, i in zip(x.shape, interior, strict=True)]
     out = np.full([max(d + a + b, 0) for d, a, b in zip(wide, lo, hi, strict=True)],
-                  np.asarray(value).astype(x.dtype))
+                  np.asarray(pad_value(value, dtypes.of_numpy(x.dtype)), x.dtype))
     to, take = [], []
     for d, a, i, n in zip(x.shape, lo, interior, out.shape, strict=True):
         step = i + 1

@@ -97,7 +97,25 @@ def _pack_conv_eval(w: Array, *, nr: int, groups: int) -> Array:
     return np.ascontiguousarray(split).reshape(groups, panels, kh, kw * c, nr)
 
 
-register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, category="memory",
+def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
+    shape = _pack_conv_infer(TensorType(w.dtype, w.shape), nr=nr, groups=groups).shape
+    o, c = w.shape[:2]
+    size = o // groups
+    zero = const(0.0 if w.dtype.is_float else 0, w.dtype)
+
+    def at(idx: Any) -> Any:
+        group, panel, row, depth, lane = idx
+        place = panel * nr + lane
+        read = w.at((group * size + minimum(place, size - 1), depth % c, row, depth // c))
+        if isinstance(size, int) and size % nr == 0:
+            return read
+        return apply("select", apply("lt", index(place), index(size), dtype=dtypes.bool_), read,
+                     zero, dtype=w.dtype)
+    return Pull(w.dtype, shape, at)
+
+
+register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,
+            category="memory",
             doc="convolution weights in panels of nr output channels"))
 
 

@@ -1,0 +1,148 @@
+"""Ops that no single expression per element says: sort, top_k and scatter, a kernel each.
+
+They fuse with nothing; what they read and write may lie anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Node, Value
+from graphtool.loops.ir import Expr, For, Let, Load, Stmt, Store, Template
+from graphtool.loops.pull import Names, apply, iterator
+from graphtool.lower.place import Placement, Storage
+from graphtool.lower.views import View
+from graphtool.ops.shape import unflatten_index
+from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.target import Target
+
+Lowered = tuple[tuple[Stmt, ...], Dim, int]  # body, flops, work (0: one thread alone)
+
+
+def lower_statements(node: Node, placement: Placement, target: Target) -> Lowered:
+    """The body of the node's kernel."""
+    return STATEMENTS[node.op.name](node, placement, target)
+
+
+def scratch(placement: Placement, dtype: DType, size: Dim, label: str) -> str:
+    """A buffer that lives during one kernel only."""
+    name = f"s{len(placement.buffers)}"
+    placement.buffers[name] = Storage(name, dtype, size, "arena", label=f"scratch of {label}")
+    return name
+
+
+def _work(size: Dim) -> int:
+    most = bounds(size)[1]
+    return 1 << 30 if most is None else most
+
+
+# ---- sort, top_k -------------------------------------------------------------------------------
+
+_NAN_FIRST = "(a) > (b) || ((a) != (a) && (b) == (b))"
+_NAN_LAST = "(a) < (b) || ((b) != (b) && (a) == (a))"
+
+
+def _sort(node: Node, placement: Placement, target: Target) -> Lowered:
+    x = _operand(node, 0, placement)
+    if not x.shape:
+        x = View(x.buffer, x.dtype, (1,), (1,), x.offset)
+    axis = node.attrs["axis"] % len(x.shape)
+    outs = [_row_of_one(placement.views[v]) if v in placement.views else None
+            for v in node.outputs]
+    first = not node.attrs.get("largest", True) if node.op.name == "top_k" else (
+        not node.attrs["descending"])
+    n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
+    rows = x.shape[:axis] + x.shape[axis + 1:]
+    row = Symbol("row", 0, None)
+    work = scratch(placement, dtypes.int64, 2 * n * target.threads, node.outputs[0].hint)
+    key = dtypes.float32 if x.dtype.name in ("float16", "bfloat16") else x.dtype
+    load = f"gt_{x.dtype.short}_to_f32(e)" if key is not x.dtype else "(e)"
+    order = (_NAN_LAST if first else _NAN_FIRST) if key.is_float else (
+        "(a) < (b)" if first else "(a) > (b)")
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_ROWS", product(rows)), ("GT_N", n), ("GT_K", k), ("GT_KEY", key.c),
+        ("GT_LOAD(e)", load), ("GT_BEFORE(a, b)", f"({order})"), ("GT_XS", x.strides[axis])]
+    pointers = [("GT_X(row)", x.buffer, _row_start(x, axis, symbol_of(row)))]
+    for letter, view in zip("VI", outs, strict=True):
+        if view is not None:
+            macros.append((f"GT_{letter}S", view.strides[axis]))
+            pointers.append((f"GT_{letter}(row)", view.buffer,
+                             _row_start(view, axis, symbol_of(row))))
+    pointers.append(("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * (2 * n)))
+    writes = tuple(dict.fromkeys([*(v.buffer for v in outs if v), work]))
+    body = Template("sort.h", tuple(macros), tuple(pointers), (x.buffer,), writes)
+    return (body,), product(x.shape) * 8, _work(product(x.shape) * 16)
+
+
+def _row_of_one(v: View) -> View:
+    return v if v.shape else View(v.buffer, v.dtype, (1,), (1,), v.offset)
+
+
+def _row_start(v: View, axis: int, row: Dim) -> Dim:
+    """Where row `row` (all axes but one, row-major) of a view starts."""
+    shape = v.shape[:axis] + v.shape[axis + 1:]
+    at = unflatten_index(row, shape) if product(shape) != 1 else (0,) * len(shape)
+    return v.index((*at[:axis], 0, *at[axis:]))
+
+
+def _operand(node: Node, n: int, placement: Placement) -> View:
+    x = node.inputs[n]
+    assert isinstance(x, Value)
+    return placement.views[x]
+
+
+# ---- scatter -----------------------------------------------------------------------------------
+
+def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
+    """x copied, then the updates in order. The threads share out an axis that no index runs over,
+    so that each writes a part of its own; without one, a single thread does it all."""
+    x, indices, updates = (_operand(node, n, placement) for n in range(3))
+    out = placement.views[node.outputs[0]]
+    axes, batch = node.attrs["axes"], node.attrs["batch"]
+    names = Names()
+    free = [a for a in range(len(out.shape)) if a not in axes]
+    shared = max((a for a in free if out.shape[a] != 1), key=lambda a: _work(out.shape[a]),
+                 default=None)
+    at = [iterator(names.new("i"), d) for d in out.shape]
+    idx = tuple(0 if d == 1 else symbol_of(s) for s, d in zip(at, out.shape, strict=True))
+    copy: tuple[Stmt, ...] = (Store(out.buffer, out.index(idx), Load(
+        x.buffer, x.index(idx), x.dtype)),)
+    copy = _loops([(at[a], out.shape[a], a == shared) for a in range(len(at))], copy)
+    lead = [iterator(names.new("u"), d) for d in indices.shape[batch:-1]]
+    where: list[Dim] = list(idx)
+    lets = []
+    outer = (*idx[:batch], *(0 if s.extent == 1 else symbol_of(s) for s in lead))
+    for n, axis in enumerate(axes):
+        read = Load(indices.buffer, indices.index((*outer, n)), indices.dtype)
+        where[axis] = names.index(read, out.shape[axis])
+        (name,) = list(names.indices)[-1:]
+        lets.append(Let(name, names.indices[name]))  # type: ignore[arg-type]
+    rest = [a for a in free if a >= batch]
+    source = Load(updates.buffer, updates.index((*outer, *(idx[a] for a in rest))), x.dtype)
+    target_at = out.index(tuple(where))
+    body: tuple[Stmt, ...] = (Store(out.buffer, target_at, _updated(
+        node.attrs["kind"], Load(out.buffer, target_at, x.dtype), source)),)
+    body = (*lets, *_loops([(at[a], out.shape[a], a == shared) for a in rest], body))
+    body = _loops([*((at[a], out.shape[a], a == shared) for a in range(batch)),
+                   *((s, d, False) for s, d in zip(lead, indices.shape[batch:-1], strict=True))],
+                  body)
+    size = product(out.shape) + product(updates.shape)
+    return (*copy, *body), product(updates.shape), 0 if shared is None else _work(size)
+
+
+def _updated(kind: str, old: Expr, new: Expr) -> Expr:
+    return new if kind == "set" else apply(kind, old, new)
+
+
+def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The body inside loops, outermost first; the marked one is shared out among threads."""
+    for it, extent, parallel in reversed(loops):
+        if extent != 1:
+            body = (For(it, extent, "parallel" if parallel else "serial", body),)
+    return body
+
+
+STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
+    "sort": _sort, "top_k": _sort, "scatter": _scatter}
