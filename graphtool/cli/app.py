@@ -43,8 +43,8 @@ app.add_typer(cache, name="cache")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-        typer.echo(f"graphtool {version('graphtool')}")
+        from graphtool.cli.faults import versions
+        typer.echo(f"graphtool {versions().get('graphtool', 'from a checkout')}")
         raise typer.Exit
 
 

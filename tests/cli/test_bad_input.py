@@ -47,7 +47,7 @@ CASES = [  # exit code, error code, command line
     (3, "GT0332", "show {}/none.graph.json"),
     (3, "GT0332", "show {}/empty"),
     (3, "GT0332", "eval " + G + " --inputs {}/none.npz"),
-    (3, "GT0332", f"import {{}}/none.onnx"),
+    (3, "GT0332", "import {}/none.onnx"),
     (3, "GT0331", "show {}/cut.graph.json"),
     (3, "GT0340", "show {}/alien.json"),
     (3, "GT0341", "show {}/old.graph.json"),

@@ -21,7 +21,7 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
     """A function from the inputs' arrays, in order, to the outputs', in order.
 
     Each call runs a fresh copy of the model, so that its state is that of the import.
-    Raises InputError GT1115 where torch fails on the arrays.
+    Raises InputError GT1116 where torch fails on the arrays.
     """
     model, args, _ = load(source, specs)
     leaves, tree = pytree.tree_flatten(args)
@@ -33,7 +33,7 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
             with torch.no_grad():
                 outputs = copy.deepcopy(model)(*pytree.tree_unflatten(filled, tree))
         except Exception as error:  # whatever the model's code raises
-            raise InputError("GT1115", f"torch fails on these inputs: {error}",
+            raise InputError("GT1116", f"torch fails on these inputs: {error}",
                              where=source) from error
         return [array(x) if isinstance(x, torch.Tensor) else np.asarray(x)
                 for x in pytree.tree_leaves(outputs) if x is not None]

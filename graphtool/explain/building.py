@@ -1,0 +1,47 @@
+"""20xx to 22xx: lowering, targets, the C compiler, builds and running them."""
+
+TABLE: dict[str, tuple[str, str]] = {
+    "GT2001": ("ops that cannot be lowered",
+               "All of them are listed with their places. Composites are decomposed by the default "
+               "passes: run `graphtool opt` first."),
+    "GT2002": ("a length without an upper bound",
+               "The memory plan needs the greatest size; bound the dim at import, like "
+               "--dynamic seq=1..4096."),
+    "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
+    "GT2110": ("a name that C does not take",
+               "The function's name has letters, digits and underscores; give it with --name."),
+    "GT2111": ("weights of a program missing",
+               "Keep the program's .safetensors file beside it."),
+    "GT2112": ("the output directory is something else",
+               "A build replaces only an earlier build or an empty directory; name another, or "
+               "remove it."),
+    "GT2120": ("no C compiler",
+               "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
+               "`graphtool doctor` shows what is found."),
+    "GT2121": ("the C compiler failed",
+               "Its last lines are shown. The emitted C compiles without warnings on gcc and "
+               "clang, so that a strange flag or compiler is the usual cause."),
+    "GT2122": ("ar failed", "A static library needs ar from the compiler's tools."),
+    "GT2123": ("the C compiler took too long", "It was stopped; the machine may be overloaded."),
+    "GT2201": ("not a build directory",
+               "The directory has no build.json, or one of another kind; `graphtool build` makes "
+               "them."),
+    "GT2202": ("a static build cannot be loaded",
+               "Link it into a program of your own, or build without --static."),
+    "GT2203": ("the library cannot be loaded",
+               "It was built for another machine, or its files are damaged; build again."),
+    "GT2204": ("the weights cannot be mapped",
+               "The weights file of the build is missing or cut short; build again."),
+    "GT2210": ("missing input", "Give every input by the model's own name."),
+    "GT2211": ("superfluous input", "The help line lists the inputs that the model takes."),
+    "GT2212": ("an input of another element type",
+               "Nothing is converted silently; give the type that is expected."),
+    "GT2213": ("an input of another shape", "The error shows the shape that is expected."),
+    "GT2214": ("one dim with two sizes",
+               "Inputs that share an open dim have to agree on its size."),
+    "GT2215": ("a size out of bounds",
+               "The dim was declared with bounds, and the memory plan relies on them."),
+    "GT2216": ("an unfit output buffer",
+               "Arrays given as out= are written in place: right shape and type, contiguous, "
+               "writable."),
+}

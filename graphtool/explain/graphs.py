@@ -1,0 +1,55 @@
+"""04xx to 06xx: types and ops, evaluation, passes and gradients."""
+
+TABLE: dict[str, tuple[str, str]] = {
+    "GT0401": ("unknown op", "`graphtool ops` lists the ops of this version."),
+    "GT0402": ("unknown attribute", "`graphtool ops NAME` shows the attributes of an op."),
+    "GT0403": ("missing attribute",
+               "The attribute has no default; `graphtool ops NAME` shows what it is."),
+    "GT0404": ("unfit attributes or operands",
+               "The op was given something of a kind that it does not take."),
+    "GT0405": ("wrong number of operands", "`graphtool ops NAME` shows the op's operands."),
+    "GT0410": ("undeclared dimension",
+               "Every open dim of an input stands in the module's table of symbols."),
+    "GT0412": ("operands that do not fit",
+               "Shapes or element types cannot go together in this op. The error lists the "
+               "operands with their types and where they come from. Elementwise ops broadcast as "
+               "numpy does and want one element type; a matrix product wants equal inner dims."),
+    "GT0501": ("index out of range",
+               "Indices run from 0 to the size of the axis; importers have already wrapped "
+               "negative ones. Check the values of the integer input."),
+    "GT0503": ("an op that cannot be evaluated",
+               "numpy refused the operands; the error says where in the graph."),
+    "GT0504": ("unknown size",
+               "An open dim is not determined by the inputs; bind it with --dim, or with the pass "
+               "`specialize`."),
+    "GT0511": ("missing input", "The error lists the inputs with their types."),
+    "GT0512": ("superfluous input", "The error lists the inputs with their types."),
+    "GT0513": ("an input of another element type",
+               "Nothing is converted silently; save the array in the type that is expected."),
+    "GT0514": ("an input of another shape", "The error shows the shape that is expected."),
+    "GT0515": ("a size out of bounds",
+               "The dim was declared with bounds at import; the size lies outside."),
+    "GT0601": ("unknown pass", "`graphtool passes` lists the passes."),
+    "GT0602": ("unknown argument of a pass", "`graphtool passes` shows each pass's arguments."),
+    "GT0603": ("an unfit argument of a pass",
+               "Arguments are written like fold{max_bytes=1MiB}; lists with a plus sign."),
+    "GT0604": ("passes in an illegal order",
+               "One of the passes undoes what the other needs; the help line gives the reason."),
+    "GT0605": ("unknown class of numerics",
+               "Rules are exact, reassociated or approximate; a pass takes one of these."),
+    "GT0606": ("an unknown op to keep", "`graphtool ops` lists the ops; decompose keeps those "
+               "that are named."),
+    "GT0607": ("an unknown symbol to bind",
+               "`graphtool show` lists the open dims in its first lines."),
+    "GT0608": ("unreadable list of passes",
+               "Names with commas between, arguments in braces: fold{max_bytes=1024},dce."),
+    "GT0609": ("a pass without what it needs",
+               "The pass has an argument without a default; give it in braces."),
+    "GT0610": ("a gradient of something that is no float",
+               "Only floating-point outputs can be differentiated."),
+    "GT0611": ("a gradient by something that is no float",
+               "Only floating-point inputs and constants have gradients."),
+    "GT0612": ("ops without a gradient",
+               "The error lists them with their places; none of them can lie between the "
+               "parameters and the loss."),
+}

@@ -1,0 +1,102 @@
+"""The layers of DESIGN.md, read off the imports: nobody imports what stands above them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "graphtool"
+LAYERS = (  # a name may import its own layer and those before it
+    ("errors",), ("dtypes", "symbolic", "dim_parser", "scalars", "weights", "files", "npz",
+                  "explain"),
+    ("ir", "loops"), ("ops",),
+    ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target"),
+    ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "runtime"),
+    ("report",), ("verify",), ("api", "onnx_backend"), ("cli",), ("__init__", "__main__"),
+)
+LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+ONLY = {  # who alone may import a package
+    "onnx": ("importers/onnx", "exporters/onnx.py", "onnx_backend.py"),
+    "torch": ("importers/torch",),
+    "typer": ("cli",),
+    "rich": ("cli",),
+}
+FILES = sorted(p for p in ROOT.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of all imports that are executed, also those inside functions."""
+    tree = ast.parse(path.read_text())
+    typing_only = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If)
+                   and ast.unparse(node.test) == "TYPE_CHECKING" for n in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_downwards(path: Path) -> None:
+    assert part(path) in LEVEL, "a new part: give it a layer"
+    for name in imports(path):
+        head, *rest = name.split(".")
+        if head == "graphtool" and rest:
+            target = rest[0] if rest[0] in LEVEL else "__init__"
+            assert LEVEL[target] <= LEVEL[part(path)], f"{name} stands above"
+
+
+def test_ir_and_loops_do_not_know_each_other() -> None:
+    for mine, other in (("ir", "loops"), ("loops", "ir")):
+        for path in (ROOT / mine).rglob("*.py"):
+            assert not [n for n in imports(path) if n.startswith(f"graphtool.{other}")]
+
+
+def test_emit_knows_loops_and_scalars_only() -> None:
+    known = {"errors", "dtypes", "symbolic", "scalars", "loops", "emit", "kernels", "weights"}
+    for path in (ROOT / "emit").rglob("*.py"):
+        assert {n.split(".")[1] for n in imports(path) if n.startswith("graphtool.")} <= known
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_packages_stay_where_they_belong(path: Path) -> None:
+    where = str(path.relative_to(ROOT))
+    for name in imports(path):
+        allowed = ONLY.get(name.split(".")[0])
+        assert allowed is None or where.startswith(allowed), f"{where} imports {name}"
+
+
+def test_no_cycles() -> None:
+    """Between modules, by the imports at their top."""
+    names = {".".join(("graphtool", *p.relative_to(ROOT).with_suffix("").parts)
+                      ).removesuffix(".__init__"): p for p in FILES}
+    edges = {n: {m for i in top_imports(p) for m in (i, i.rpartition(".")[0])
+                 if m in names and m != n and not n.startswith(f"{m}.")}
+             for n, p in names.items()}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " → ".join((*path, name))
+        if name not in done:
+            for other in sorted(edges[name]):
+                visit(other, (*path, name))
+            done.add(name)
+    for name in names:
+        visit(name, ())
+
+
+def top_imports(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{a.name}" for a in node.names)

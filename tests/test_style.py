@@ -1,0 +1,26 @@
+"""The whole package is clean under ruff and mypy --strict, and small in its files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("command", [["ruff", "check", "graphtool"],
+                                     ["mypy", "--strict", "graphtool"]],
+                         ids=lambda c: str(c[0]))
+def test_clean(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def test_every_module_says_what_it_is() -> None:
+    for path in sorted((ROOT / "graphtool").rglob("*.py")):
+        first = path.read_text().lstrip()
+        assert first.startswith('"""') and not first.startswith('""""""'), path
