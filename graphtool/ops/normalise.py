@@ -199,17 +199,21 @@ def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: flo
 
 @composite(types=lambda x, *, axes, order, epsilon: TensorType(x.dtype, kept_dims(x.shape, axes)))
 def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 0.0) -> Any:
-    """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p = 1, 2, ∞, −∞ or any other."""
+    """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p may be ±∞, and 0 counts. Its gradient at 0 is 0."""
     if order == 2.0:
         return o.sqrt(o.reduce_sum(x * x, axes=axes) + epsilon)
     size = o.abs(x)
     match order:
+        case 0.0:
+            return o.reduce_sum(o.cast(o.ne(x, 0), dtype=x.dtype), axes=axes)
         case 1.0:
             return o.reduce_sum(size, axes=axes)
         case _ if order == float("inf"):
             return o.reduce_max(size, axes=axes)
         case _ if order == float("-inf"):
             return o.reduce_min(size, axes=axes)
-    return o.pow(o.reduce_sum(o.pow(size, order), axes=axes), 1 / order)
+    total = o.reduce_sum(o.pow(size, order), axes=axes)
+    zero = o.eq(total, 0)
+    return o.select(zero, 0.0, o.pow(o.select(zero, 1.0, total), 1 / order))
 
 

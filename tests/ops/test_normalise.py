@@ -60,10 +60,16 @@ def test_lrn() -> None:
     agree(lambda x: o.lrn(x, size=3, alpha=0.1), lambda x: F.local_response_norm(x, 3, 0.1), [X])
 
 
-@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf"), float("-inf")])
+@pytest.mark.parametrize("order", [0.0, 1.0, 1.5, 2.0, 3.0, float("inf"), float("-inf")])
 def test_norm(order: float) -> None:
     agree(lambda x: o.norm(x, axes=(1,), order=order),
-          lambda x: torch.linalg.vector_norm(x, order, 1, True), [X])
+          lambda x: torch.linalg.vector_norm(x, order, 1, True), [X], grads=order != 0)
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0])
+def test_norm_at_zero_has_gradient_zero(order: float) -> None:
+    agree(lambda x: o.norm(x, axes=(0,), order=order),
+          lambda x: torch.linalg.vector_norm(x, order, 0, True), [np.zeros(3)])
 
 
 @pytest.mark.parametrize("name", ["reduce_mean", "reduce_var"])
