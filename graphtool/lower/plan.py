@@ -60,19 +60,15 @@ def _lowest(size: int, life: Life, placed: Sequence[tuple[int, int, str]],
 
 
 def _unit(sizes: list[Dim]) -> Dim | None:
-    """The factor that all symbolic sizes share (64 bytes' worth of it); 1 where all are ints."""
+    """The factor that all symbolic sizes share; 1 for a plan in bytes, for the upper bounds."""
     symbolic = [s for s in sizes if isinstance(s, Poly)]
-    if not symbolic:
-        return 1
-    for s in symbolic:
-        if all(bounds(s)[1] is not None for s in symbolic) and len(s.terms) != 1:
-            return 1  # planned for the upper bounds
-    if any(len(s.terms) != 1 for s in symbolic):
-        return None
-    mono, _ = symbolic[0].terms[0]
-    factor: Dim = Poly(((mono, 1),))
-    return factor if all(exact_quotient(s, factor) is not None for s in symbolic) else (
-        1 if all(bounds(s)[1] is not None for s in symbolic) else None)
+    if symbolic and len(symbolic[0].terms) == 1:
+        factor: Dim = Poly(((symbolic[0].terms[0][0], 1),))
+        # fixed sizes are counted in it too, which a factor of 0 would leave without room
+        positive = len(symbolic) == len(sizes) or (bounds(factor)[0] or 0) > 0
+        if positive and all(isinstance(exact_quotient(s, factor), int) for s in symbolic):
+            return factor
+    return 1 if all(bounds(s)[1] is not None for s in symbolic) else None
 
 
 def _units(size: Dim, unit: Dim) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes, interp, passes, runtime
+from graphtool import dtypes, passes, runtime
 from graphtool.build import build
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
