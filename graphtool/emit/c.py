@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
-from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool import dtypes
+from graphtool.emit.expr import ExprPrinter, compute_type, literal
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
@@ -26,7 +27,7 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
-from graphtool.symbolic import Poly, symbols
+from graphtool.symbolic import Dim, Poly, symbols
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
@@ -124,12 +125,19 @@ class _Kernels:
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
         for key, value in t.macros:
-            text = value.replace("{KERNEL}", own) if isinstance(value, str) else (
-                self.printer.index(value, 15))
-            w.line(f"#define {key} {text}")
+            w.line(f"#define {key} {self.macro(value, own)}")
         for key, buffer, offset in t.pointers:
             w.line(f"#define {key} ({buffer} + {self.printer.index(offset, 13)})")
         w.line(f'#include "{t.header}"')
+
+    def macro(self, value: str | Dim | float, own: str) -> str:
+        match value:
+            case str():
+                return value.replace("{KERNEL}", own)
+            case float():
+                return f"({literal(value, dtypes.float32)[0]})"
+            case _:
+                return self.printer.index(value, 15)
 
     def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:

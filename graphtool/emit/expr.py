@@ -54,6 +54,9 @@ class ExprPrinter:
     def apply(self, e: Apply) -> Text:
         if e.fn == "select":
             c, a, b = e.args
+            if e.dtype in (dtypes.float32, dtypes.float64) and not (_plain(a) and _plain(b)):
+                # gcc does not vectorise a ?: with arithmetic in an arm; both arms are safe to run
+                return f"gt_choose_{e.dtype.short}({', '.join(map(self.expr, e.args))})", PRIMARY
             return (f"{self.expr(c, 9)} ? {self.expr(a, TERNARY + 1)} : "
                     f"{self.expr(b, TERNARY)}"), TERNARY
         if e.fn == "cast":
@@ -133,6 +136,10 @@ class ExprPrinter:
             return f"({self.index(a.a, MUL)} {sign} {self.index(a.b, UNARY)})"
         name = "floordiv" if a.fn == "//" else "floormod"
         return f"gt_{name}({self.index(a.a)}, {self.index(a.b)})"
+
+
+def _plain(e: Expr) -> bool:
+    return isinstance(e, (Const, Name, Load))
 
 
 def literal(value: float, dtype: DType) -> Text:

@@ -62,7 +62,8 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
             case Template(header, macros, _, _, _, hooks):
                 yield f"{indent}template {header}"
                 for key, macro in macros:
-                    yield f"{deeper}{key} = {macro if isinstance(macro, str) else text(macro)}"
+                    plain = isinstance(macro, (str, float))
+                    yield f"{deeper}{key} = {macro if plain else text(macro)}"
                 for key, buffer, offset in s.pointers:
                     yield f"{deeper}{key} = {buffer} + {text(offset)}"
                 for hook in hooks:

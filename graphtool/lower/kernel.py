@@ -104,10 +104,9 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in values]
         body = nest(names, outputs)
-        per = sum(cost(p.at(tuple(0 for _ in p.shape))) for _, p in outputs)
-        work = per * product(views[values[0]].shape)
-        most = bounds(work)[1]
-        yield *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), work
+        per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
+        work = product(views[values[0]].shape) * per
+        yield *table.add(body, _dtypes(placement), _at_most(work)), work
 
 
 def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
@@ -124,8 +123,7 @@ def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
         case number:
             source = _number(number, c.target)
     body = nest(names, [(c.target, source)])
-    most = bounds(product(c.target.shape))[1]
-    return *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), 0
+    return *table.add(body, _dtypes(placement), _at_most(product(c.target.shape))), 0
 
 
 def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> Made:
@@ -135,13 +133,21 @@ def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> 
     for c in edges:
         assert isinstance(c.source, float)
         body += nest(names, [(c.target, _number(c.source, c.target))])
-    most = bounds(sum((product(c.target.shape) for c in edges), start=0))[1]
-    return *table.add(body, _dtypes(placement), SERIAL_BELOW if most is None else most), 0
+    size: Dim = 0
+    for c in edges:
+        size = size + product(c.target.shape)
+    return *table.add(body, _dtypes(placement), _at_most(size)), 0
 
 
 def _number(number: float, target: View) -> Pull:
     value = pad_value(number, target.dtype)
     return Pull(target.dtype, target.shape, lambda _: const(value, target.dtype))
+
+
+def _at_most(work: Dim) -> int:
+    """An upper bound; where there is none, enough for all threads."""
+    most = bounds(work)[1]
+    return SERIAL_BELOW if most is None else most
 
 
 def _dtypes(placement: Placement) -> dict[str, DType]:

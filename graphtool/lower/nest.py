@@ -326,7 +326,7 @@ def _index_of(e: PExpr) -> Dim:
 
 
 def substituted(e: PExpr, env: Mapping[str, Dim], memo: dict[int, PExpr]) -> PExpr:
-    """The expression with iterators replaced; what does not depend on them stays the same object."""
+    """The expression with iterators replaced; what does not depend on them stays itself."""
     found = memo.get(id(e))
     if found is not None:
         return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graphtool import dtypes
-from graphtool.errors import InternalError
+from graphtool.errors import InternalError, UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
@@ -21,10 +21,10 @@ from graphtool.lower.place import Placement, Storage
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import unflatten_index
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of
 from graphtool.target import Target
 
-Macros = list[tuple[str, str | Dim]]
+Macros = list[tuple[str, str | Dim | float]]
 Lowered = tuple[tuple[Stmt, ...], Dim]
 
 
@@ -257,7 +257,51 @@ def winograd(site: Site) -> Lowered:
     return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
 
 
-def _scratch(site: Site, share: int) -> str:
+def attention(site: Site) -> Lowered:
+    q, k, v, a = site.view(0), site.view(1), site.view(2), site.root.attrs
+    *lead, s, dv = site.out.type.shape
+    t, d = k.shape[-2:]
+    heads, group = product(lead), q.shape[-3] // k.shape[-3]
+    at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
+    which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
+    shared = (*which[:-1], which[-1] // group)
+    nv = panel_vectors(site.target, site.target.nr)
+    rows = tile_rows(site.target, nv, s)
+    most = bounds(t)[1]
+    if most is None:
+        raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",
+                               hint="bound it at import: --dynamic NAME=1..4096")
+    macros: Macros = [
+        ("GT_MR", str(rows)), ("GT_NV", str(nv)), ("GT_HEADS", heads), ("GT_S", s), ("GT_T", t),
+        ("GT_D", d), ("GT_DV", dv), ("GT_LDQ", q.strides[-2]), ("GT_LDK", k.strides[-2]),
+        ("GT_LDV", v.strides[-2]), ("GT_SCALE", float(a["scale"])),
+        ("GT_SOFTCAP", float(a["softcap"])),
+        ("GT_CAUSAL", str(int(a["causal"])))]
+    wide_t, wide_v = _up(most, site.target.nr), _up(dv, site.target.nr)
+    share = _up(d * wide_t + most * wide_v + rows * (wide_t + 16), 16)
+    work = _scratch(site, share)
+    pointers = [("GT_Q(b)", q.buffer, _batch_offset(q, which, 2)),
+                ("GT_KEY(b)", k.buffer, _batch_offset(k, shared, 2)),
+                ("GT_V(b)", v.buffer, _batch_offset(v, shared, 2)),
+                ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
+    if len(site.root.inputs) > 3 and site.root.inputs[3] is not None:
+        mask = site.view(3)
+        at_row = (*which, symbol_of(row))[len(which) + 2 - len(mask.shape):]
+        pointers.append(("GT_MASK(b, s)", mask.buffer, mask.index((*(
+            0 if n == 1 else i for i, n in zip(at_row, mask.shape[:-1], strict=True)), 0))))
+        macros += [("GT_MASKED", "1"), ("GT_MASK_STEP", "0" if mask.shape[-1] == 1 else "1")]
+    else:
+        macros += [("GT_MASKED", "0")]
+    hook = epilogue(site, (at, row, first), (*which, symbol_of(row), symbol_of(first)))
+    flops = heads * s * t * (d + dv) * 2
+    return template(site, "attention.h", macros, pointers, hook, (work,)), flops
+
+
+def _up(n: Dim, to: int) -> Dim:
+    return ceildiv(n, to) * to
+
+
+def _scratch(site: Site, share: Dim) -> str:
     """A buffer with one share for each thread; it lives during this kernel only."""
     name = f"s{len(site.placement.buffers)}"
     site.placement.buffers[name] = Storage(name, dtypes.float32, share * site.target.threads,
@@ -266,4 +310,5 @@ def _scratch(site: Site, share: int) -> str:
 
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
-    "matmul_packed": matmul, "conv_packed": conv, "depthwise": depthwise, "winograd": winograd}
+    "matmul_packed": matmul, "conv_packed": conv, "depthwise": depthwise, "winograd": winograd,
+    "attend": attention}

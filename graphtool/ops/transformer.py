@@ -62,7 +62,7 @@ def _safe_softmax(scores: Any) -> Any:
     return e / o.select(o.eq(total, 0.0), 1.0, total)
 
 
-@composite(types=_attention_types)
+@composite(types=_attention_types, traits={"kernel"})
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
               scale: float | None = None, softcap: float = 0.0) -> Any:
     """softmax(mask(softcap(q·kᵀ·scale)))·v with q […, Hq, S, D], k and v […, Hkv, T, ·].

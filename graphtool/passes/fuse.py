@@ -9,7 +9,8 @@ from __future__ import annotations
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ops.shape import reshape_blocks
 
-TEMPLATE_OPS = frozenset({"matmul_packed", "conv_packed", "depthwise", "winograd"})
+TEMPLATE_OPS = frozenset({"matmul_packed", "conv_packed", "depthwise", "winograd",
+                          "attend"})
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 

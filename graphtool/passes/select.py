@@ -6,6 +6,7 @@ are not it runs as a kernel of its own. What no kernel suits is left as it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_window":
             return _padded_window(node, inputs[0], b)
+        if node.op.name == "attention":
+            operands = [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
+            return (_attention(node, operands),)
         choose = choices.get(node.op.name)
         if choose is None or node.outputs[0].type.dtype is not dtypes.float32:
             return None
@@ -73,14 +77,12 @@ def _matmul(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, _: int) 
     return OPS["matmul_packed"](x, packed, n=n)
 
 
-def panel_width(goal: Target, rows: Dim, n: int) -> int:
+def panel_width(goal: Target, rows: Dim, n: Dim) -> int:
     """Columns of a panel: wide where few rows stream the weights, narrow where n is small."""
     most = bounds(rows)[1]
     if most is not None and most <= 2 and n >= 4 * goal.lanes:
         return goal.lanes * 8
-    if n <= goal.lanes:
-        return goal.lanes
-    return goal.nr
+    return goal.lanes if n <= goal.lanes else goal.nr
 
 
 def _is_constant(x: Tracer) -> bool:
@@ -90,6 +92,23 @@ def _is_constant(x: Tracer) -> bool:
 
 def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
+
+
+# ---- attention ---------------------------------------------------------------------------------
+
+def _attention(node: Node, operands: list[Any]) -> Any:
+    """The kernel where it fits, else the ops that attention consists of."""
+    q, k, v, mask = (*operands, None)[:4]
+    a = node.attrs
+    fits = q.dtype is dtypes.float32 and q.ndim >= 3 and all(
+        isinstance(d, int) and d > 0 for x in (q, v) for d in (x.shape[-1], x.shape[-3]))
+    if not fits:
+        return node.op.decompose(*operands, **a)  # type: ignore[misc]
+    if mask is not None and mask.dtype is dtypes.bool_:
+        mask = OPS["select"](mask, OPS["cast"](mask, dtype=q.dtype) * 0.0, -math.inf)
+    scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
+    given = () if mask is None else (mask,)
+    return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"])
 
 
 # ---- convolutions ------------------------------------------------------------------------------
@@ -157,7 +176,7 @@ def _winograd_tile(goal: Target, x: Tracer, w: Tracer, strides: Any, dilation: A
     """The output tile that saves most, 0 where the direct sum is better."""
     o, c, kh, kw = w.shape
     regular = (kh, kw) == (3, 3) and strides == dilation == (1, 1) and groups == 1
-    if not regular or min(o, c) < WINOGRAD_LEAST or most < 2:  # type: ignore[type-var]
+    if not regular or min(o, c) < WINOGRAD_LEAST or most < 2:
         return 0
     height = bounds(x.shape[1])[1] or 1 << 20
     width = bounds(x.shape[2])[1] or 1 << 20

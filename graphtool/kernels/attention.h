@@ -1,0 +1,249 @@
+/* Scaled dot-product attention, a template: for each head and block of query rows the whole row of
+   scores, its exact softmax, and the weighted sum of the values. Define the macros, include this
+   file, repeat; it undefines them at its end.
+
+   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_MR, GT_NV   the register tile of both products: up to MR rows (a literal) of NV vectors;
+                  NR = NV·GT_LANES
+   GT_HEADS       how many independent attentions
+   GT_S GT_T      query rows and key rows of each
+   GT_D GT_DV     length of queries and keys, and of values
+   GT_Q(b) GT_KEY(b) GT_V(b)   const float *, row 0 of attention b
+   GT_LDQ GT_LDK GT_LDV        row strides in floats; the elements of a row are adjacent
+   GT_SCALE GT_SOFTCAP         factor of the scores; with c > 0, c·tanh(score / c) takes their place
+   GT_CAUSAL      1: query s sees keys 0…s only
+   GT_MASKED      1: GT_MASK(b, s) is added to the scores of query s, const float * of T elements
+                  that are GT_MASK_STEP (0 or 1) floats apart
+   GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
+                    D·TP + T·VP + MR·(TP + 16) floats,
+                  TP = T, VP = DV rounded up to NR
+   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
+                  int64_t count GT_PARAMS): takes `count` elements of row s from d on; acc is
+                  vector-aligned
+
+   A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Heads
+   that follow each other and share keys and values (grouped queries) pack them once. */
+#include "nest.h"
+#include "tile.h"
+
+#ifndef GT_ATTENTION_H
+#define GT_ATTENTION_H
+
+/* x[rows][depth] as panels [⌈rows/nr⌉][depth][nr] of its transpose, zero padded */
+GT_INLINE void gt_pack_transposed(const float *x, int64_t ldx, int64_t rows, int64_t depth,
+                                  const int nr, float *out)
+{
+    for (int64_t r = 0; r < rows; r += nr, out += depth * nr) {
+        const int64_t some = gt_min(nr, rows - r);
+        for (int64_t d = 0; d < depth; d += 16) {
+            const int64_t width = gt_min(16, depth - d);
+            for (int64_t i = 0; i < some; i++)
+                for (int64_t j = 0; j < width; j++) out[(d + j) * nr + i] = x[(r + i) * ldx + d + j];
+            for (int64_t j = 0; j < width; j++)
+                for (int64_t i = some; i < nr; i++) out[(d + j) * nr + i] = 0.0f;
+        }
+    }
+}
+
+/* x[rows][depth] as panels [⌈depth/nr⌉][rows][nr], zero padded */
+GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t depth,
+                              const int nr, float *out)
+{
+    for (int64_t d = 0; d < depth; d += nr) {
+        const int64_t width = gt_min(nr, depth - d);
+        for (int64_t r = 0; r < rows; r++, out += nr) {
+            for (int64_t j = 0; j < width; j++) out[j] = x[r * ldx + d + j];
+            for (int64_t j = width; j < nr; j++) out[j] = 0.0f;
+        }
+    }
+}
+
+/* Scores to weights that still want dividing by their sum, which is returned; 0 for an empty row. */
+GT_INLINE float gt_softmax_row(float *restrict x, int64_t n)
+{
+    float top = -INFINITY;
+    GT_SIMD_REDUCE(gt_max_f32, top)
+    for (int64_t i = 0; i < n; i++) top = gt_max_f32(top, x[i]);
+    if (top == -INFINITY) {
+        for (int64_t i = 0; i < n; i++) x[i] = 0.0f;
+        return 0.0f;
+    }
+    float sum = 0.0f;
+    GT_SIMD_REDUCE(+, sum)
+    for (int64_t i = 0; i < n; i++) {
+        const float e = gt_exp_f32(x[i] - top);
+        x[i] = e;
+        sum += e;
+    }
+    return sum;
+}
+
+#endif
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_PARAMS
+#define GT_PARAMS
+#define GT_ARGS
+#endif
+#define GT_NR (GT_NV * GT_LANES)
+
+/* The scores of one row, scaled, capped and masked, to weights; the sum of these. */
+GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s,
+                                           int64_t seen GT_PARAMS)
+{
+    GT_SIMD
+    for (int64_t i = 0; i < seen; i++) x[i] *= GT_SCALE;
+    if ((GT_SOFTCAP) > 0.0f) {
+        GT_SIMD
+        for (int64_t i = 0; i < seen; i++) x[i] = GT_SOFTCAP * gt_tanh_f32(x[i] / GT_SOFTCAP);
+    }
+#if GT_MASKED
+    const float *mask = GT_MASK(b, s);
+    GT_SIMD
+    for (int64_t i = 0; i < seen; i++) x[i] += mask[i * GT_MASK_STEP];
+#endif
+    return gt_softmax_row(x, seen);
+}
+
+/* `rows` queries from row s on, against packed keys and values. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
+                                        const float *keys, const float *values,
+                                        float *scores GT_PARAMS)
+{
+    const int64_t wide = gt_ceil_div(GT_T, GT_NR) * GT_NR + 16;
+    const int64_t last = (GT_CAUSAL) ? gt_min(GT_T, s + rows) : (GT_T);
+    float inverse[GT_MR];
+    for (int64_t p = 0; p < gt_ceil_div(last, GT_NR); p++) {
+        gt_vf acc[GT_MR * GT_NV];
+        gt_tile_zero(acc, rows, GT_NV);
+        gt_tile_fma(acc, rows, GT_NV, GT_Q(b) + s * (GT_LDQ), GT_LDQ, keys + p * (GT_D) * GT_NR, GT_D,
+                    (const char *)keys, 0, 0);
+        GT_UNROLL for (int i = 0; i < rows; i++)
+            GT_UNROLL for (int j = 0; j < GT_NV; j++)
+                gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
+    }
+    for (int i = 0; i < rows; i++) {
+        const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + i + 1) : (GT_T);
+        const float sum = GT_JOIN(GT_NAME, _weights)(scores + i * wide, b, s + i, seen GT_ARGS);
+        inverse[i] = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
+        for (int64_t k = seen; k < last; k++) scores[i * wide + k] = 0.0f;
+    }
+    for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
+        gt_vf acc[GT_MR * GT_NV];
+        float tile[GT_MR * GT_NR] GT_ALIGNED;
+        gt_tile_zero(acc, rows, GT_NV);
+        gt_tile_fma(acc, rows, GT_NV, scores, wide, values + d * (GT_T), last, (const char *)values, 0,
+                    0);
+        GT_UNROLL for (int i = 0; i < rows; i++)
+            GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[i * GT_NV + j] *= gt_splat(inverse[i]);
+        gt_tile_store(acc, rows, GT_NV, tile);
+        for (int i = 0; i < rows; i++)
+            GT_EPILOGUE(tile + i * GT_NR, b, s + i, d, gt_min(GT_NR, (GT_DV) - d) GT_ARGS);
+    }
+}
+
+#define GT_INSTANCE(rows)                                                                         \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _block##rows)(int64_t b, int64_t s, const float *keys,      \
+                                                    const float *values, float *scores GT_PARAMS) \
+    {                                                                                             \
+        GT_JOIN(GT_NAME, _block)(rows, b, s, keys, values, scores GT_ARGS);                       \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+GT_INLINE void GT_JOIN(GT_NAME, _rows)(int64_t rows, int64_t b, int64_t s, const float *keys,
+                                       const float *values, float *scores GT_PARAMS)
+{
+    switch (rows) {
+#define GT_INSTANCE(rows)                                                                         \
+    case rows: GT_JOIN(GT_NAME, _block##rows)(b, s, keys, values, scores GT_ARGS); break;
+        GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+    }
+}
+
+/* One query row straight on the rows of keys and values: nothing is packed. */
+GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
+{
+    const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T);
+    const float *q = GT_Q(b) + s * (GT_LDQ);
+    for (int64_t k = 0; k < seen; k++) {
+        const float *key = GT_KEY(b) + k * (GT_LDK);
+        float sum = 0.0f;
+        GT_SIMD_REDUCE(+, sum)
+        for (int64_t d = 0; d < (GT_D); d++) sum += q[d] * key[d];
+        scores[k] = sum;
+    }
+    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, seen GT_ARGS);
+    const float inverse = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
+    for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
+        const int64_t width = gt_min(GT_NR, (GT_DV) - d);
+        float out[GT_NR] GT_ALIGNED = {0};
+        for (int64_t k = 0; k < seen; k++) {
+            const float *v = GT_V(b) + k * (GT_LDV) + d;
+            GT_SIMD
+            for (int64_t j = 0; j < width; j++) out[j] += scores[k] * v[j];
+        }
+        for (int64_t j = 0; j < width; j++) out[j] *= inverse;
+        GT_EPILOGUE(out, b, s, d, width GT_ARGS);
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    const int64_t blocks = (GT_S) < 4 ? (GT_S) : gt_ceil_div(GT_S, GT_MR);
+    const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);
+    int64_t u = gt_part(units, t, threads);
+    float *keys = GT_WORK(t);
+    if ((GT_S) < 4) { /* packing would cost more than the products */
+        for (; u < end; u++) GT_JOIN(GT_NAME, _single)(u / blocks, u % blocks, keys GT_ARGS);
+        return;
+    }
+    float *values = keys + (GT_D) * gt_ceil_div(GT_T, GT_NR) * GT_NR;
+    float *scores = values + (GT_T) * gt_ceil_div(GT_DV, GT_NR) * GT_NR;
+    const int64_t shorter = (GT_S) / blocks, longer = (GT_S) % blocks;
+    const float *packed_keys = 0, *packed_values = 0;
+    for (; u < end; u++) {
+        const int64_t b = u / blocks, block = u % blocks;
+        if (GT_KEY(b) != packed_keys) {
+            packed_keys = GT_KEY(b);
+            gt_pack_transposed(packed_keys, GT_LDK, GT_T, GT_D, GT_NR, keys);
+        }
+        if (GT_V(b) != packed_values) {
+            packed_values = GT_V(b);
+            gt_pack_panels(packed_values, GT_LDV, GT_T, GT_DV, GT_NR, values);
+        }
+        const int64_t s = block * shorter + gt_min(block, longer);
+        GT_JOIN(GT_NAME, _rows)(shorter + (block < longer), b, s, keys, values, scores GT_ARGS);
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_MR
+#undef GT_NV
+#undef GT_NR
+#undef GT_HEADS
+#undef GT_S
+#undef GT_T
+#undef GT_D
+#undef GT_DV
+#undef GT_Q
+#undef GT_KEY
+#undef GT_V
+#undef GT_LDQ
+#undef GT_LDK
+#undef GT_LDV
+#undef GT_SCALE
+#undef GT_SOFTCAP
+#undef GT_CAUSAL
+#undef GT_MASKED
+#undef GT_MASK
+#undef GT_MASK_STEP
+#undef GT_WORK
+#undef GT_PARAMS
+#undef GT_ARGS
+#undef GT_EPILOGUE
