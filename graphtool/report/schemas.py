@@ -1,0 +1,32 @@
+"""The JSON Schema of every artifact and report, made from the types that write and read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from graphtool.build import Manifest
+from graphtool.ir.serial import GraphFile
+from graphtool.loops.rows import ProgramFile
+from graphtool.report.bench import Bench
+from graphtool.report.catalog import Ops, Passes
+from graphtool.report.diff import Diff
+from graphtool.report.doctor import Doctor
+from graphtool.report.listing import Listing
+from graphtool.report.stats import Stats
+from graphtool.report.support import Support
+
+TYPES: dict[str, Any] = {
+    "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
+    "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
+    "doctor": Doctor, "bench": Bench}
+
+
+def schema_text(name: str, type: Any) -> str:
+    """The schema as it lies in schemas/NAME.schema.json."""
+    (schema,), parts = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": f"graphtool {name}", **schema, "$defs": parts}
+    return json.dumps(head, indent=1, ensure_ascii=False) + "\n"
