@@ -24,7 +24,8 @@ _MAX_BYTES = 1 << 20
 def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     """The graph with constant parts computed. `max_bytes` is by how much one node may grow them:
 
-    the bytes of its results, less those of the constants that only it reads.
+    the bytes of its results, less those of the constants that only it reads, and of the constant
+    that it only moves. What packs weights for a kernel is folded at any size.
     """
     uses = use_counts(graph)
     folded = False

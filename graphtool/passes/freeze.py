@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.ir.graph import Graph, Node, Operand
+from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.fold import fold
@@ -158,6 +159,18 @@ def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
     return None if both is None else y * c + both
 
 
+@rule(lambda y, p, c: o.mul(o.transpose(y, perm=p), c), once=True)
+def factor_before_transpose(y: Any, p: Any, c: Any) -> Any:
+    """yᵖ·c = (y·c')ᵖ after a layer, where c' has its axes as they were before"""
+    node, factor, array = producer(y), producer(c), array_of(c)
+    layer = node is not None and (node.op is OPS["linear"] or "contraction" in node.op.traits)
+    if not layer or factor is None or array is None or array.ndim > len(p):
+        return None
+    wide = array.reshape((1,) * (len(p) - array.ndim) + array.shape)
+    back = np.ascontiguousarray(wide.transpose([p.index(i) for i in range(len(p))]))
+    return o.transpose(y * c.builder.constant(back, factor.outputs[0].hint), perm=p)
+
+
 @rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)
 def sum_of_terms(x: Any, a: Any, b: Any) -> Any:
     """(x + a) + b = x + (a + b)"""
@@ -182,5 +195,5 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 RULES: tuple[Rule, ...] = (
     detach_nothing, batch_norm_affine, conv_factor, matmul_factor, linear_factor, linear_term,
-    factor_of_sum, sum_of_terms, product_of_factors,
+    factor_of_sum, factor_before_transpose, sum_of_terms, product_of_factors,
 )

@@ -52,9 +52,17 @@ def test_budget() -> None:
 def test_shared_constant_counts_as_growth() -> None:
     def shared(x: Any) -> Any:
         w = values(x, 600, 600)
-        return o.matmul(x, w), o.matmul(x, o.transpose(w, perm=(1, 0)))
+        return o.matmul(x, w), o.matmul(x, w * 2.0)
     graph = module(shared, "f32[1,600]").graph
     assert fold(graph) is graph
+
+
+def test_another_order_of_a_shared_constant_does_not() -> None:
+    def shared(x: Any) -> Any:
+        w = values(x, 600, 600)
+        return o.matmul(x, w), o.matmul(x, o.transpose(w, perm=(1, 0)))
+    graph = fold(module(shared, "f32[1,600]").graph)
+    assert [n.op.name for n in graph.nodes if n.op.name != "constant"] == ["matmul", "matmul"]
 
 
 def test_keeps_the_name() -> None:

@@ -40,6 +40,9 @@ CASES: dict[str, tuple[Any, Any]] = {
                     on(lambda x: _lines(x) + values(x, 3, 1))),
     "factor_of_sum": (on(lambda x: (_conv(x) + values(x, 4, 1, 1)) * values(x, 4, 1, 1), X),
                       on(lambda x: (o.exp(x) + values(x, 4)) * values(x, 4))),
+    "factor_before_transpose": (
+        on(lambda x: o.transpose(_lines(x), perm=(1, 0)) * values(x, 5, 1)),
+        on(lambda x: o.transpose(o.exp(x), perm=(1, 0)) * values(x, 4, 1))),
     "sum_of_terms": (on(lambda x: x + values(x, 4) + values(x, 3, 4)),
                      on(lambda x: x + values(x, 4) + values(x, 3, 1))),
     "product_of_factors": (on(lambda x: x * values(x, 4) * 2.0), on(lambda x: o.exp(x) * 2.0)),
