@@ -50,7 +50,8 @@ TABLE: tuple[DType, ...] = (
     float32 := _row("float32", "f32", np.float32, "float", 32, "float"),
     float16 := _row("float16", "f16", np.float16, "uint16_t", 16, "float"),
     bfloat16 := _row("bfloat16", "bf16", ml_dtypes.bfloat16, "uint16_t", 16, "float"),
-    float8e4m3fn := _row("float8e4m3fn", "f8e4m3fn", ml_dtypes.float8_e4m3fn, "uint8_t", 8, "float"),
+    float8e4m3fn := _row(
+        "float8e4m3fn", "f8e4m3fn", ml_dtypes.float8_e4m3fn, "uint8_t", 8, "float"),
     float8e4m3fnuz := _row(
         "float8e4m3fnuz", "f8e4m3fnuz", ml_dtypes.float8_e4m3fnuz, "uint8_t", 8, "float"),
     float8e5m2 := _row("float8e5m2", "f8e5m2", ml_dtypes.float8_e5m2, "uint8_t", 8, "float"),

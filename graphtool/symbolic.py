@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Union
+from typing import Literal
 
 from graphtool.errors import InputError
 
@@ -121,7 +121,7 @@ class Poly:
         return text(self)
 
 
-Dim = Union[int, Poly]
+Dim = int | Poly
 
 
 def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None) -> Dim:

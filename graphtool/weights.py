@@ -52,7 +52,7 @@ def weight(array: Array) -> Weight:
     view.flags.writeable = False
     seed = f"{row.short}{list(data.shape)}".encode()
     digest = hashlib.sha256(seed)
-    digest.update(memoryview(data.reshape(-1).view(np.uint8)) if data.size else b"")
+    digest.update(data.reshape(-1).view(np.uint8).data if data.size else b"")
     return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), view)
 
 
@@ -90,7 +90,7 @@ def save(weights: Iterable[Weight], file: BinaryIO) -> int:
     file.write(struct.pack("<Q", len(text)) + text)
     for digest in starts:
         data = unique[digest].source
-        file.write(memoryview(data.reshape(-1).view(np.uint8)) if data.size else b"")
+        file.write(data.reshape(-1).view(np.uint8).data if data.size else b"")
         file.write(b"\0" * (-data.nbytes % ALIGN))
     return len(text) + 8
 

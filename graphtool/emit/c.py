@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
-from graphtool import dtypes
-from graphtool.emit.expr import ExprPrinter, compute_type, literal
+from graphtool.emit.expr import ExprPrinter, compute_type
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
@@ -130,14 +129,10 @@ class _Kernels:
             w.line(f"#define {key} ({buffer} + {self.printer.index(offset, 13)})")
         w.line(f'#include "{t.header}"')
 
-    def macro(self, value: str | Dim | float, own: str) -> str:
-        match value:
-            case str():
-                return value.replace("{KERNEL}", own)
-            case float():
-                return f"({literal(value, dtypes.float32)[0]})"
-            case _:
-                return self.printer.index(value, 15)
+    def macro(self, value: str | Dim, own: str) -> str:
+        if isinstance(value, str):
+            return value.replace("{KERNEL}", own)
+        return self.printer.index(value, 15)
 
     def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from graphtool.dtypes import DType
 from graphtool.symbolic import Dim, Symbol, text
@@ -40,7 +40,7 @@ class Value:
     hint: str
 
 
-Operand = Union[Value, int, float, bool, None]
+Operand = Value | int | float | bool | None
 """A literal takes its type from the other operands; `None` is an optional operand left out."""
 
 
@@ -76,7 +76,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a node came from: `mlp.py:9 MLP.forward` and the line's text, or an ONNX node's name."""
+    """Where a node came from: `mlp.py:9 MLP.forward` and the line, or an ONNX node's name."""
 
     at: str
     text: str = ""

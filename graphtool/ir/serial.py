@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -34,7 +34,6 @@ from graphtool.weights import Weight
 
 FORMAT, VERSION = "graphtool/graph", 1
 INLINE = 16  # elements up to which a constant stands in the JSON itself
-Literal = Union[int, float, bool, None]
 
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):

@@ -62,8 +62,8 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
             case Template(header, macros, _, _, _, hooks):
                 yield f"{indent}template {header}"
                 for key, macro in macros:
-                    plain = isinstance(macro, (str, float))
-                    yield f"{deeper}{key} = {macro if plain else text(macro)}"
+                    shown = macro if isinstance(macro, str) else text(macro)
+                    yield f"{deeper}{key} = {shown}"
                 for key, buffer, offset in s.pointers:
                     yield f"{deeper}{key} = {buffer} + {text(offset)}"
                 for hook in hooks:

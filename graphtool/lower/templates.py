@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool.errors import InternalError, UnsupportedError
 from graphtool.ir.graph import Node, Value
@@ -24,7 +26,7 @@ from graphtool.ops.shape import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of
 from graphtool.target import Target
 
-Macros = list[tuple[str, str | Dim | float]]
+Macros = list[tuple[str, str | Dim]]
 Lowered = tuple[tuple[Stmt, ...], Dim]
 
 
@@ -274,8 +276,8 @@ def attention(site: Site) -> Lowered:
     macros: Macros = [
         ("GT_MR", str(rows)), ("GT_NV", str(nv)), ("GT_HEADS", heads), ("GT_S", s), ("GT_T", t),
         ("GT_D", d), ("GT_DV", dv), ("GT_LDQ", q.strides[-2]), ("GT_LDK", k.strides[-2]),
-        ("GT_LDV", v.strides[-2]), ("GT_SCALE", float(a["scale"])),
-        ("GT_SOFTCAP", float(a["softcap"])),
+        ("GT_LDV", v.strides[-2]), ("GT_SCALE", _c_float(a["scale"])),
+        ("GT_SOFTCAP", _c_float(a["softcap"])),
         ("GT_CAUSAL", str(int(a["causal"])))]
     wide_t, wide_v = _up(most, site.target.nr), _up(dv, site.target.nr)
     share = _up(d * wide_t + most * wide_v + rows * (wide_t + 16), 16)
@@ -295,6 +297,10 @@ def attention(site: Site) -> Lowered:
     hook = epilogue(site, (at, row, first), (*which, symbol_of(row), symbol_of(first)))
     flops = heads * s * t * (d + dv) * 2
     return template(site, "attention.h", macros, pointers, hook, (work,)), flops
+
+
+def _c_float(x: float) -> str:
+    return f"({float(np.float32(x))!r}f)"
 
 
 def _up(n: Dim, to: int) -> Dim:

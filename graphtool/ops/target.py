@@ -64,7 +64,7 @@ register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory
 def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
     need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
-    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")  # type: ignore[arg-type]
+    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
     return TensorType(a.dtype, (*lead, a.shape[-2], n))
 
@@ -133,7 +133,7 @@ def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
-               dilation: Any) -> Array:
+               dilation: Any) -> Any:
     groups, panels, kh, depth, nr = w.shape
     kw = window[1]
     og = channels // groups
@@ -155,7 +155,7 @@ def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
     return TensorType(x.dtype, (x.shape[0], *_space(x, w.shape[:2], strides, dilation), w.shape[2]))
 
 
-def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any) -> Array:
+def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any) -> Any:
     plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:, None])
     return OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=w.shape[2],
                        channels_last=True)
@@ -194,7 +194,7 @@ def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int) -
     return TensorType(x.dtype, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int) -> Array:
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int) -> Any:
     n = tile + 2
     u = unpack(w, channels).reshape(n, n, x.shape[3], channels).astype(np.float64)
     back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ

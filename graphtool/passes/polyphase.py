@@ -53,8 +53,9 @@ def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
         return None
     if any(d % s for d, s in zip(space, strides, strict=True)):
         return None
-    axes = [phases(s, k, lo) for s, k, lo in zip(strides, w.shape[2:], lows, strict=True)]
-    if axes[0] is None or axes[1] is None:
+    axes = [phases(s, k, lo) for s, k, lo in zip(strides, w.shape[2:], lows, strict=True)
+            if isinstance(k, int)]
+    if len(axes) != 2 or axes[0] is None or axes[1] is None:
         return None
     counts = [d // s for d, s in zip(space, strides, strict=True)]
     padded, before = _padded(x, axes, counts, sizes)
