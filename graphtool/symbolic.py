@@ -188,6 +188,8 @@ def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | 
 
 def exact_quotient(a: Dim, b: Dim) -> Dim | None:
     """a / b if that is a polynomial for certain, else None."""
+    if b == 0:
+        return None
     if a == b:
         return 1
     total: dict[Monomial, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
-from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, unit_kernel
+from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, touched, unit_kernel
 from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
 from graphtool.lower.plan import barriers, lifetimes, plan_arena
 from graphtool.lower.statements import STATEMENTS
@@ -47,7 +47,9 @@ class _Step:
                  origin: Unit | Copy) -> None:
         self.kernel, self.args, self.flops = kernel, args, flops
         self.writes = writes
-        self.reads = frozenset(args) - writes
+        _, read, _ = touched(kernel.body)  # a window may be read of the buffer that is written
+        self.reads = frozenset(a for a, p in zip(args, kernel.params, strict=True)
+                               if p.name in read)
         self.label = origin.label
         self.where = origin.where if isinstance(origin, Unit) else ""
 

@@ -58,15 +58,21 @@ class KernelTable:
 
 def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:
     """The buffers that statements touch in order of appearance, and those they write."""
+    order, _, written = touched(body)
+    return order, written
+
+
+def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
+    """The buffers of the statements in order of appearance, those read, and those written."""
     order: dict[str, None] = {}
+    read: set[str] = set()
     written: set[str] = set()
 
     def see(name: str, write: bool) -> None:
         if name == "acc":
             return
         order.setdefault(name)
-        if write:
-            written.add(name)
+        (written if write else read).add(name)
     for s in body:
         if isinstance(s, Template):
             for b in s.reads:
@@ -74,7 +80,7 @@ def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:
             for b in s.writes:
                 see(b, True)
     map_statements(body, lambda b: b, see)
-    return list(order), written
+    return list(order), read, written
 
 
 def unit_kernel(unit: Unit, placement: Placement, target: Target,

@@ -55,7 +55,7 @@ class Fuzzer:
             name = list(STEPS)[self.below(len(STEPS))]
             try:
                 out = STEPS[name](self)
-            except (InputError, ZeroDivisionError):
+            except (InputError, TypeError):
                 continue
             if out is not None and all(not isinstance(d, int) or d < 400 for d in out.shape):
                 self.pool.append(out)
