@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.ir.graph import Graph, Node, Operand
+from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
@@ -162,13 +162,21 @@ def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
 @rule(lambda y, p, c: o.mul(o.transpose(y, perm=p), c), once=True)
 def factor_before_transpose(y: Any, p: Any, c: Any) -> Any:
     """yᵖ·c = (y·c')ᵖ after a layer, where c' has its axes as they were before"""
-    node, factor, array = producer(y), producer(c), array_of(c)
-    layer = node is not None and (node.op is OPS["linear"] or "contraction" in node.op.traits)
-    if not layer or factor is None or array is None or array.ndim > len(p):
+    factor, array = producer(c), array_of(c)
+    if not _is_layer(y) or factor is None or array is None or array.ndim > len(p):
         return None
     wide = array.reshape((1,) * (len(p) - array.ndim) + array.shape)
     back = np.ascontiguousarray(wide.transpose([p.index(i) for i in range(len(p))]))
     return o.transpose(y * c.builder.constant(back, factor.outputs[0].hint), perm=p)
+
+
+def _is_layer(y: Any, biased: bool = True) -> bool:
+    """Whether y is made by a layer, with or without a bias added behind it."""
+    node = producer(y)
+    if node is not None and node.op is OPS["add"] and biased:
+        return any(_is_layer(y.builder.wrap(v), False)
+                   for v in node.inputs if isinstance(v, Value))
+    return node is not None and (node.op is OPS["linear"] or "contraction" in node.op.traits)
 
 
 @rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)
