@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,3 +117,13 @@ def test_ten_thousand_nodes_within_ten_seconds() -> None:
     start = time.perf_counter()
     passes.run(m)
     assert time.perf_counter() - start < 10
+
+
+def test_hash_seeds_change_nothing() -> None:
+    script = ("import hashlib, pass_samples as s; from graphtool import passes; print([hashlib."
+              "sha256(s.text(passes.run(m)).encode()).hexdigest() for m in s.SAMPLES.values()])")
+    here = str(Path(__file__).parent)
+    runs = {subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                           check=True, cwd=here, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+            for seed in ("0", "1")}
+    assert len(runs) == 1
