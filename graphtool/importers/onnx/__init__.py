@@ -13,11 +13,13 @@ import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     attention,
+    classic,
     contrib,
     control,
     einsum,
     elementwise,
     index,
+    ngrams,
     nn,
     quant,
     recurrent,
@@ -27,6 +29,8 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     sequence,
     shape,
     signal,
+    training,
+    trees,
 )
 from graphtool.importers.onnx.convert import Importer
 from graphtool.importers.onnx.reader import read_model

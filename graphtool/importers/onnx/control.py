@@ -41,7 +41,7 @@ def _selected(cond: Any, a: Any, b: Any) -> Any:
 
 # ---- loop --------------------------------------------------------------------------------------
 
-@onnx_op("Loop", fold=False)
+@onnx_op("Loop", fold=False, sequences=True)
 def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
     most = _trips(trips)
     going: Any = True if cond is None else known_bool(cond)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.errors import GraphtoolError, InputError, Unsupported
+from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
 from graphtool.importers.onnx.inputs import Inputs
 from graphtool.importers.onnx.order import ordered, title
@@ -115,10 +115,11 @@ class Importer:
         results = [self._output(v.name, frame) for v in graph.output]
         if self.refusals:
             return None
-        outputs = tuple(self._value(x, v.name) for x, v in zip(results, graph.output, strict=True))
+        flat = [row for x, v in zip(results, graph.output, strict=True) for row in _flat(v.name, x)]
+        outputs = tuple(self._value(x, name) for name, x in flat)
         return Module(Graph(tuple(t.value for t in tracers if t is not None),
                             tuple(self.builder.nodes), outputs),
-                      tuple(v.name for v in graph.output), self.inputs.symbols,
+                      tuple(name for name, _ in flat), self.inputs.symbols,
                       self.places.table, (), self._meta())
 
     def _meta(self) -> dict[str, Any]:
@@ -130,6 +131,10 @@ class Importer:
         if info.name in frame.env:
             raise InputError("GT1012", f"the input {info.name!r} is defined twice")
         frame.env[info.name] = REFUSED
+        if isinstance(self.fixed.get(info.name), (list, tuple)):
+            frame.env[info.name] = tuple(Known(np.asarray(x), self.builder, f"{info.name}.{i}")
+                                         for i, x in enumerate(self.fixed[info.name]))
+            return None
         try:
             type = self.inputs.type(info)
         except Refused as refused:
@@ -161,7 +166,7 @@ class Importer:
 
     def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:
         try:
-            dense = functions.dense(tensor, self.base_dir) if hasattr(tensor, "values") \
+            dense = reader.dense(tensor, self.base_dir) if hasattr(tensor, "values") \
                 else reader.array(tensor, self.base_dir)
         except Refused as refused:
             self.refuse("initializer", str(refused), name)
@@ -173,10 +178,7 @@ class Importer:
     def _output(self, name: str, frame: Frame) -> Any:
         if name not in frame.env:
             raise InputError("GT1011", f"the output {name!r} is defined by nothing")
-        x = frame.env[name]
-        if x is None or isinstance(x, tuple):
-            self.refuse("output", "sequences and optionals cannot be outputs", name)
-        return x
+        return frame.env[name]
 
     def _value(self, x: Any, name: str) -> Value:
         if isinstance(x, Known) and not x.hint:
@@ -229,6 +231,9 @@ class Importer:
             if str(refused):
                 self.refuse(functions.full_name(node), str(refused), title(node))
             return [REFUSED] * len(node.output)
+        except InternalError as error:  # no handler hands such an operand on of itself
+            raise InputError("GT1015", f"{node.op_type} cannot be read: {error.message}",
+                             where=title(node)) from error
         except GraphtoolError as error:
             if title(node) not in error.where:
                 error.where = "\n".join(s for s in (title(node), error.where) if s)
@@ -268,14 +273,20 @@ class Importer:
     def _handle(self, handler: Handler, node: Any, inputs: list[Any],
                 frame: Frame) -> Sequence[Any]:
         attrs = self.attributes(node, frame)
-        for name in attrs:
+        for name, value in attrs.items():
             if name not in handler.attrs:
                 raise Refused(f"the attribute {name!r} is not known")
+            if handler.wrong_kind(name, value):
+                raise InputError("GT1018", f"{node.op_type}.{name} must be {handler.attrs[name]}, "
+                                           f"got {type(value).__name__}", where=title(node))
         if not handler.accepts(len(inputs)):
             if len(inputs) < handler.least:
                 raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
                                            f"least, {len(inputs)} given", where=title(node))
             raise Refused(f"{len(inputs)} inputs are more than are known")
+        if not handler.sequences and any(isinstance(x, tuple) for x in inputs):
+            raise InputError("GT1015", f"{node.op_type} takes tensors, not a sequence",
+                             where=title(node))
         if handler.context:
             attrs["ctx"] = Context(self, frame, node, inputs)
         out = self._folded(handler, inputs, attrs)
@@ -330,3 +341,9 @@ class Importer:
                 return Tracer(self.builder.rename(x.value, hint), self.builder)
         return x
 
+
+def _flat(name: str, x: Any) -> list[tuple[str, Any]]:
+    """An output under its name; a sequence as `name.0`, `name.1`, …, an empty optional as none."""
+    if isinstance(x, tuple):
+        return [row for i, item in enumerate(x) for row in _flat(f"{name}.{i}", item)]
+    return [] if x is None else [(name, x)]

@@ -68,7 +68,7 @@ def mean(*xs: Any) -> Any:
     return o.div(total, float(len(xs))) if len(xs) > 1 else total
 
 
-@onnx_op("Identity")
+@onnx_op("Identity", sequences=True)
 def identity(x: Any) -> Any:
     return x
 

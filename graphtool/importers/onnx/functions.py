@@ -9,7 +9,6 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import onnx
 from onnx import helper
 
@@ -18,7 +17,6 @@ from graphtool.importers.onnx import reader
 from graphtool.importers.onnx.order import reads, subgraphs, title
 from graphtool.importers.onnx.registry import HANDLERS, Refused, find
 from graphtool.importers.onnx.values import type_of
-from graphtool.weights import Array
 
 if TYPE_CHECKING:
     from graphtool.importers.onnx.convert import Frame, Importer
@@ -44,17 +42,6 @@ def full_name(node: Any) -> str:
 
 def all_reads(node: Any) -> list[str]:
     return reads(node)
-
-
-def dense(sparse: Any, base_dir: Any) -> Array:
-    """The array of a SparseTensorProto, whose indices are flat or one row an entry."""
-    values, at = reader.array(sparse.values, base_dir), reader.array(sparse.indices, base_dir)
-    out = np.zeros(tuple(sparse.dims), values.dtype)
-    if at.ndim == 1:
-        out.reshape(-1)[at] = values
-    else:
-        out[tuple(at.T)] = values
-    return out
 
 
 # ---- what nothing implements -------------------------------------------------------------------

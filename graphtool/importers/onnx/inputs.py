@@ -31,12 +31,18 @@ class Inputs:
                 raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
 
     def type(self, info: Any) -> TensorType:
-        """The type of a graph input. Raises Refused for sequences, optionals, strings, …"""
-        kind = info.type.WhichOneof("value")
+        """The type of a graph input; an optional tensor is taken as given.
+
+        Raises Refused for sequences, maps, strings, unknown ranks.
+        """
+        proto = info.type
+        if proto.WhichOneof("value") == "optional_type":
+            proto = proto.optional_type.elem_type
+        kind = proto.WhichOneof("value")
         if kind != "tensor_type":
             raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, "
                           "not a tensor")
-        tensor = info.type.tensor_type
+        tensor = proto.tensor_type
         row = element_type(tensor.elem_type)
         if not tensor.HasField("shape"):
             raise Refused("the model does not give its rank")

@@ -167,6 +167,17 @@ def _in_blobs(home: Path, target: Path) -> bool:
     return snapshots is not None and target.parent == snapshots.parent / "blobs"
 
 
+def dense(sparse: Any, base_dir: Path | None) -> Array:
+    """The array of a SparseTensorProto, whose indices are flat or one row an entry."""
+    values, at = array(sparse.values, base_dir), array(sparse.indices, base_dir)
+    out = np.zeros(tuple(sparse.dims), values.dtype)
+    if at.ndim == 1:
+        out.reshape(-1)[at] = values
+    else:
+        out[tuple(at.T)] = values
+    return out
+
+
 # ---- attributes --------------------------------------------------------------------------------
 
 def attribute(a: Any, base_dir: Path | None) -> Any:
@@ -190,6 +201,8 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
             return tuple(s.decode("utf-8", "replace") for s in a.strings)
         case a.TENSORS:
             return tuple(array(t, base_dir) for t in a.tensors)
+        case a.SPARSE_TENSOR:
+            return dense(a.sparse_tensor, base_dir)
         case a.TYPE_PROTO:
             return a.tp
         case a.GRAPHS:

@@ -19,45 +19,57 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Handler:
-    """One operator from opset `since` on. `fold` allows running it on arrays at import."""
+    """One operator from opset `since` on.
+
+    `fold` allows running it on arrays at import, `sequences` handing it sequences.
+    """
 
     name: str
     since: int
     fn: Callable[..., Any]
     fold: bool = True
-    attrs: frozenset[str] = field(default=frozenset())
+    sequences: bool = False
+    attrs: dict[str, str] = field(default_factory=dict)
     context: bool = False
     least: int = 0
     most: int = 0
+
+    def wrong_kind(self, name: str, value: Any) -> bool:
+        """Whether an attribute's value is of another kind than the handler declares."""
+        kind = _KINDS.get(self.attrs[name].removesuffix(" | None"))
+        return kind is not None and not isinstance(value, kind)
 
     def accepts(self, count: int) -> bool:
         return self.least <= count <= self.most
 
 
 _MANY = 1 << 30
+_KINDS: dict[str, type | tuple[type, ...]] = {"int": int, "float": (int, float), "str": str}
 HANDLERS: dict[tuple[str, str], list[Handler]] = {}
 
 
-def onnx_op(*names: str, since: int = 1, domain: str = "", fold: bool = True) -> Callable[..., Any]:
+def onnx_op(*names: str, since: int = 1, domain: str = "", fold: bool = True,
+            sequences: bool = False) -> Callable[..., Any]:
     """Register a function as the handler of the operators `names` from opset `since` on."""
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        add(names, fn, since, domain, fold)
+        add(names, fn, since, domain, fold, sequences)
         return fn
     return declare
 
 
 def add(names: Iterable[str], fn: Callable[..., Any], since: int = 1, domain: str = "",
-        fold: bool = True) -> None:
+        fold: bool = True, sequences: bool = False) -> None:
     """The same as a plain call, for rows of a table."""
     parameters = inspect.signature(fn).parameters.values()
-    attrs = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    attrs = {p.name: str(p.annotation) for p in parameters if p.kind is p.KEYWORD_ONLY}
+    context = attrs.pop("ctx", None) is not None
     inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     least = sum(p.default is p.empty for p in inputs)
     for name in names:
         rows = HANDLERS.setdefault((domain, name), [])
-        rows.append(Handler(name, since, fn, fold, attrs - {"ctx"}, "ctx" in attrs, least,
-                            _MANY if several else len(inputs)))
+        most = _MANY if several else len(inputs)
+        rows.append(Handler(name, since, fn, fold, sequences, attrs, context, least, most))
         rows.sort(key=lambda h: h.since)
 
 

@@ -19,39 +19,39 @@ def _position(i: Any, length: int) -> int:
     return at + length if at < 0 else at
 
 
-@onnx_op("SequenceConstruct")
+@onnx_op("SequenceConstruct", sequences=True)
 def construct(*xs: Any) -> Any:
     return xs
 
 
-@onnx_op("SequenceEmpty")
+@onnx_op("SequenceEmpty", sequences=True)
 def empty(*, dtype: int = 1) -> Any:
     return ()
 
 
-@onnx_op("SequenceLength")
+@onnx_op("SequenceLength", sequences=True)
 def length(xs: Any) -> Any:
     return np.asarray(len(xs), np.int64)
 
 
-@onnx_op("SequenceAt")
+@onnx_op("SequenceAt", sequences=True)
 def at(xs: Any, i: Any) -> Any:
     return xs[_position(i, len(xs))]
 
 
-@onnx_op("SequenceInsert")
+@onnx_op("SequenceInsert", sequences=True)
 def insert(xs: Any, x: Any, i: Any = None) -> Any:
     where = len(xs) if i is None else _position(i, len(xs))
     return (*xs[:where], x, *xs[where:])
 
 
-@onnx_op("SequenceErase")
+@onnx_op("SequenceErase", sequences=True)
 def erase(xs: Any, i: Any = None) -> Any:
     where = len(xs) - 1 if i is None else _position(i, len(xs))
     return (*xs[:where], *xs[where + 1:])
 
 
-@onnx_op("ConcatFromSequence")
+@onnx_op("ConcatFromSequence", sequences=True)
 def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
     if not xs:
         raise Refused("joining an empty sequence")
@@ -61,7 +61,7 @@ def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
     return o.concat(*xs, axis=axis_of(axis, xs[0].ndim)) if len(xs) > 1 else xs[0]
 
 
-@onnx_op("SplitToSequence")
+@onnx_op("SplitToSequence", sequences=True)
 def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any:
     where = axis_of(axis, x.ndim)
     d = x.shape[where]
@@ -79,7 +79,7 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
     return tuple(parts(x, where, each, len(each)))
 
 
-@onnx_op("SequenceMap", fold=False)
+@onnx_op("SequenceMap", fold=False, sequences=True)
 def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
     """The body on each element; other sequences go along, tensors stay."""
     rows = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
@@ -89,17 +89,17 @@ def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
 
 # ---- optionals: a value or None ----------------------------------------------------------------
 
-@onnx_op("Optional")
+@onnx_op("Optional", sequences=True)
 def optional(x: Any = None, *, type: Any = None) -> Any:
     return x
 
 
-@onnx_op("OptionalHasElement")
+@onnx_op("OptionalHasElement", sequences=True)
 def has_element(x: Any = None) -> Any:
     return np.asarray(x is not None)
 
 
-@onnx_op("OptionalGetElement")
+@onnx_op("OptionalGetElement", sequences=True)
 def get_element(x: Any) -> Any:
     if x is None:
         raise ValueError("an empty optional has no element")

@@ -150,13 +150,16 @@ def concat(*xs: Any, axis: int) -> Any:
 # ---- making ------------------------------------------------------------------------------------
 
 @onnx_op("Constant")
-def constant(*, value: Any = None, value_float: float | None = None, value_floats: Any = None,
-             value_int: int | None = None, value_ints: Any = None) -> Any:
+def constant(*, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
+             value_floats: Any = None, value_int: int | None = None, value_ints: Any = None,
+             value_string: Any = None, value_strings: Any = None) -> Any:
+    if value_string is not None or value_strings is not None:
+        raise Refused("strings are not numbers")
     for given, kind in ((value_float, np.float32), (value_floats, np.float32),
                         (value_int, np.int64), (value_ints, np.int64)):
         if given is not None:
             return np.asarray(given, kind)
-    return value
+    return sparse_value if value is None else value
 
 
 @onnx_op("ConstantOfShape")
@@ -169,7 +172,7 @@ def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
 
 
 @onnx_op("Range")
-def range_op(start: Any, limit: Any, delta: Any) -> Any:
+def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Any:
     count: Dim
     given: list[Any] = [dims(x, "a bound of Range")[0] if dtype_of(x).is_integer
                         else one(x, "a bound of Range") for x in (start, limit, delta)]

@@ -36,8 +36,8 @@ def outcome(case: Any) -> tuple[str, str]:
     inputs, _ = case.data_sets[0]
     names = [v.name for v in case.model.graph.input]
     given = dict(zip(names, inputs, strict=False))
-    fixed = {k: v for k, v in given.items() if isinstance(v, np.ndarray) and v.size <= SIZES
-             and v.dtype.kind in "iub"}
+    fixed = {k: v for k, v in given.items() if isinstance(v, list) or (
+        isinstance(v, np.ndarray) and v.size <= SIZES and v.dtype.kind in "iub")}
     floats = {k: v for k, v in given.items() if isinstance(v, np.ndarray) and v.size <= 16}
     status, why = _try(case, names, {})
     for pins in (fixed, fixed | floats):
@@ -60,9 +60,12 @@ def _try(case: Any, names: list[str], fixed: dict[str, Any]) -> tuple[str, str]:
         module = import_model(case.model, fixed=fixed)
         verify_module(module)
         for inputs, outputs in case.data_sets:
-            got = interp.run(module, dict(zip(names, inputs, strict=False)))
-            for name, want in zip(got, outputs, strict=False):
-                _same(got[name], want, case.rtol, case.atol)
+            feed = {k: v for k, v in zip(names, inputs, strict=False) if not isinstance(v, list)}
+            got = list(interp.run(module, feed).values())
+            wanted = _flat(outputs)
+            assert len(got) == len(wanted), f"{len(got)} outputs for {len(wanted)}"
+            for value, want in zip(got, wanted, strict=True):
+                _same(value, want, case.rtol, case.atol)
     except UnsupportedError as error:
         return REFUSED, "; ".join(f"{i.name}: {i.reason}" for i in error.items)
     except AssertionError as error:
@@ -70,6 +73,11 @@ def _try(case: Any, names: list[str], fixed: dict[str, Any]) -> tuple[str, str]:
     except GraphtoolError as error:
         return ERROR, str(error).replace("\n", " | ")
     return PASS, ""
+
+
+def _flat(values: Any) -> list[Any]:
+    return [x for v in values for x in (_flat(v) if isinstance(v, list) else
+                                        [] if v is None else [v])]
 
 
 def _same(got: Any, want: Any, rtol: float, atol: float) -> None:
