@@ -15,6 +15,7 @@ from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
+from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
@@ -43,7 +44,7 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
             return None
         out = choose(b, goal, node, Tracer(x, b), Tracer(w, b), winograd)
         return None if out is None else (out,)
-    return rebuild(graph, rewrite)
+    return decompose(rebuild(graph, rewrite))  # an attention that no kernel suits brings softmax
 
 
 def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
