@@ -26,7 +26,7 @@ class Target:
     nv: int
     l1: int = 32 << 10
     l2: int = 512 << 10
-    threads: int = 0
+    threads: int = 1
 
     @property
     def nr(self) -> int:
@@ -58,7 +58,11 @@ def cpu_flags() -> frozenset[str]:
 
 
 def detect() -> Target:
-    """The target of this machine, to be compiled with -march=native."""
+    """The target of this machine with all its cores, to be compiled with -march=native."""
+    return replace(_native(), threads=cores())
+
+
+def _native() -> Target:
     machine, flags = platform.machine().lower(), cpu_flags()
     if machine in ("aarch64", "arm64"):
         return replace(TABLE["armv8-a"], march="native")
@@ -83,7 +87,7 @@ def named(march: str, threads: int = 0) -> Target:
 
 def _row(march: str) -> Target:
     if march == "native":
-        return detect()
+        return _native()
     march = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4"}.get(march, march)
     if march not in TABLE:
         raise UsageError("GT2101", f"unknown target {march!r}",
