@@ -384,9 +384,11 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
             work, least = parallel_work(program)
             w.line(f"if (threads > {program.threads}) threads = {program.threads};")
             few = known(work, "<", least)
+            given = ExprPrinter({s.name: f"dims[{i}]" for i, s in enumerate(program.dims)})
             if few is not False:
                 w.line("/* so little work is done sooner by one thread than by waking others */")
-                w.line("threads = 1;" if few else f"if ({printer.index(work)} < {least}) threads = 1;")
+                when = "" if few else f"if ({given.index(work)} < {least}) "
+                w.line(f"{when}threads = 1;")
             w.line("GT_RUN_THREADS(run_thread, &s, threads);")
         w.line("return 0;")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -58,9 +60,16 @@ def constant(x: Array, hint: str) -> Node:
                 (Value(TensorType(w.dtype, w.shape), hint),))
 
 
-def compiled(module: Module, path: Path, **options: Any) -> runtime.Model:
-    """The module, as it is, built under `path` and loaded."""
-    return runtime.load(build(module, path, jobs=2, **options))
+def compiled(module: Module, path: Path, *, eager: bool = False, **options: Any) -> runtime.Model:
+    """The module, as it is, built under `path` and loaded.
+
+    With `eager`, threads share even the smallest work, so that a missing barrier shows.
+    """
+    with ExitStack() as stack:
+        if eager:
+            stack.enter_context(patch("graphtool.lower.kernel.SERIAL_BELOW", 1))
+            stack.enter_context(patch("graphtool.emit.c.parallel_work", lambda _: (1, 0)))
+        return runtime.load(build(module, path, jobs=2, **options))
 
 
 def optimised(module: Module, target: Target | None = None) -> Module:

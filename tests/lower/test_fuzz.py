@@ -15,7 +15,7 @@ from tests.lower.fuzzing import Fuzzer
 
 MARCHES = ["native", "x86-64-v3", "x86-64", "generic"]
 PIPELINES = {"default": None, "plain": [PassCall("decompose", {"keep": ()})],
-             "fused": [PassCall("decompose", {"keep": ()}), "select", "fuse"]}
+             "fused": [PassCall("decompose", {"keep": ()}), "select", "fold", "fuse"]}
 
 
 def check(seed: int, path: Path, march: str = "native", pipeline: str = "default",
@@ -26,7 +26,7 @@ def check(seed: int, path: Path, march: str = "native", pipeline: str = "default
     module: Module = fuzzer.module()
     target = named(march, threads=7)
     ready = passes.run(module, PIPELINES[pipeline], supply={"march": march})
-    model = compiled(ready, path, target=target, openmp=openmp)
+    model = compiled(ready, path, target=target, openmp=openmp, eager=True)
     found = []
     for threads, batch in ((1, 3), (2, 1), (7, 5), (3, 0), (3, 9)):
         if seed % 2 == 0:

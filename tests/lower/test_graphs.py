@@ -227,12 +227,12 @@ def side_by_side(table: Graphs) -> Module:
 PIPELINES: dict[str, Any] = {
     "default": None,
     "plain": [PassCall("decompose", {"keep": ()})],
-    "fused": [PassCall("decompose", {"keep": ()}), "layout", "select", "fuse"]}
+    "fused": [PassCall("decompose", {"keep": ()}), "layout", "select", "fold", "fuse"]}
 
 
 def check(module: Module, pipeline: str, path: Path, sizes: list[dict[str, int]]) -> list[str]:
     ready = passes.run(module, PIPELINES[pipeline])
-    model = compiled(ready, path, target=named("native", threads=max(THREADS)))
+    model = compiled(ready, path, target=named("native", threads=max(THREADS)), eager=True)
     found = []
     for n, size in enumerate(sizes):
         inputs = interp.random_inputs(module, n, size)
