@@ -114,9 +114,9 @@ def test_ten_thousand_nodes_within_ten_seconds() -> None:
         return x
     m = module(deep, "f32[4,8]")
     assert len(m.graph.nodes) >= 10_000
-    start = time.perf_counter()
+    start = time.process_time()
     passes.run(m)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_hash_seeds_change_nothing() -> None:
