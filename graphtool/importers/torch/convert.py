@@ -223,7 +223,7 @@ def _alive(nodes: list[Node], outputs: list[Value]) -> tuple[Node, ...]:
 
 def _identity(w: Weight) -> Any:
     """Tied parameters share their memory."""
-    return w.source.__array_interface__["data"][0], w.dtype.name, w.shape, w.digest
+    return w.source.ctypes.data, w.dtype.name, w.shape, w.digest
 
 
 def _names(x: Any) -> set[str]:

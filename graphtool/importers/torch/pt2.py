@@ -150,11 +150,13 @@ class _Archive:
         last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
         if 0 not in shape and last >= count:
             raise self.fault("GT1203", f"{key!r} reaches beyond its {len(raw)} bytes")
-        flat = np.frombuffer(raw, dtype.numpy, count)
         if 0 in shape:
             return np.zeros(shape, dtype.numpy)
-        return np.lib.stride_tricks.as_strided(
+        # strided as plain bits, since numpy's stride tricks know no float8
+        flat = np.frombuffer(raw, f"u{dtype.bytes}", count)
+        bits = np.lib.stride_tricks.as_strided(
             flat[offset:], shape, [s * dtype.bytes for s in strides], writeable=False)
+        return np.asarray(bits.view(dtype.numpy))
 
 
 def _whole(x: Any) -> int:

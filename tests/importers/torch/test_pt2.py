@@ -1,0 +1,304 @@
+"""`.pt2` archives: equal to the live import, and safe against edited ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+import zipfile
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from graphtool import interp
+from graphtool.errors import GraphtoolError, InputError, UnsupportedError
+from graphtool.importers.torch import import_torch, read_pt2
+from graphtool.importers.torch.live import array
+
+
+class Model(nn.Module):
+    """Tied weights, a mutated buffer, a constant, a dict and a list as results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("shift", torch.ones(4), persistent=False)
+        self.norm = nn.BatchNorm1d(4)
+        self.scale = torch.full((4,), 2.0)
+
+    def forward(self, x: torch.Tensor) -> dict[str, object]:
+        self.count.add_(1)
+        y = self.norm(self.a(x) + self.b(x)) * self.scale + self.shift
+        return {"y": y[1:], "parts": [y.sum(), torch.cat([y, y]).view(-1, 2)]}
+
+
+@contextmanager
+def quiet():
+    with warnings.catch_warnings():  # torch's own, about its own pytrees
+        warnings.simplefilter("ignore")
+        yield
+
+
+def saved(path, model, *args):
+    with quiet():
+        torch.export.save(torch.export.export(model, args, strict=False), path)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pt2") / "model.pt2"
+    batch = torch.export.Dim("batch", min=3, max=64)
+    with quiet():
+        program = torch.export.export(Model().eval(), (torch.randn(5, 4),),
+                                      dynamic_shapes=({0: batch},), strict=False)
+        torch.export.save(program.run_decompositions(), path)
+    return path
+
+
+def test_equals_torch(archive):
+    module, x = read_pt2(archive), torch.randn(7, 4)
+    out = interp.run(module, {"x": x.numpy(), "count": np.float32(3)})
+    want = Model().eval()(x)
+    assert list(out) == ["y", "parts.0", "parts.1", "count"]
+    for got, w in zip(out.values(), (want["y"], *want["parts"], torch.tensor(4.0)), strict=True):
+        np.testing.assert_allclose(got, w.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_symbols_state_and_ties(archive):
+    module = read_pt2(archive)
+    (s,), = [module.symbols.values()]
+    assert (s.lo, s.hi) == (3, 64)
+    assert module.donations == ((3, 1),)
+    params = [n.outputs[0].hint for n in module.graph.nodes
+              if n.op.name == "constant" and n.attrs["param"]]
+    assert sorted(params) == ["a.bias", "a.weight", "b.bias", "norm.bias", "norm.weight"]
+
+
+def test_undecomposed_archive(tmp_path):
+    """What `torch.export.save(torch.export.export(...))` writes, before any decomposition."""
+    path, x = tmp_path / "m.pt2", torch.randn(2, 4)
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Softmax(-1)).eval()
+    saved(path, model, x)
+    (out,) = interp.run(read_pt2(path), {"input": x.numpy()}).values()
+    np.testing.assert_allclose(out, model(x).detach().numpy(), atol=1e-6)
+
+
+def test_places_are_kept_and_no_path_is(archive):
+    module = read_pt2(archive)
+    assert module.locations["a"].at.startswith("test_pt2.py:")
+    assert module.locations["a"].at.endswith("Model.forward")
+    assert not any("/" in v.at for v in module.locations.values())
+
+
+def test_needs_no_torch(archive):
+    code = ("import sys; sys.modules['torch'] = None\n"
+            "from graphtool.importers import import_source\n"
+            f"print(len(import_source({str(archive)!r}).graph.nodes))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and int(done.stdout) > 5, done.stderr
+
+
+# ---- edited archives ---------------------------------------------------------------------------
+
+MODEL, WEIGHTS = "models/model.json", "data/weights/model_weights_config.json"
+
+
+def edited(source, target, change):
+    """A copy of the archive with `change(name, bytes) → bytes | None | dict of members`."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            name = info.filename.partition("/")[2]
+            data = change(name, old.read(info))
+            if data is not None:
+                new.writestr(info.filename, data)
+    return target
+
+
+def json_edit(member, change):
+    def apply(name, data):
+        if name != member:
+            return data
+        tree = json.loads(data)
+        change(tree)
+        return json.dumps(tree)
+    return apply
+
+
+class Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def graph_of(tree):
+    return tree["graph_module"]["graph"]
+
+
+def set_size(tree, text):
+    graph_of(tree)["tensor_values"]["x"]["sizes"][0] = {"as_expr": {"expr_str": text, "hint": None}}
+
+
+def each_weight(tree, **fields):
+    for row in tree["config"].values():
+        row.update(fields)
+
+
+def meta(tree, **fields):
+    next(iter(tree["config"].values()))["tensor_meta"].update(fields)
+
+
+def node(tree, **fields):
+    graph_of(tree)["nodes"][0].update(fields)
+
+
+SHELL = "__import__('os').mkdir('owned')"
+ATTACKS = {
+    "weights as a pickle": (WEIGHTS, lambda t: each_weight(t, use_pickle=True), "GT1205"),
+    "no tensor meta": (WEIGHTS, lambda t: each_weight(t, tensor_meta=None), "GT1205"),
+    "code as a size": (MODEL, lambda t: set_size(t, SHELL), "GT1210"),
+    "attribute as a size": (MODEL, lambda t: set_size(t, "x.__class__"), "GT1210"),
+    "lambda as a size": (MODEL, lambda t: set_size(t, "(lambda: 1)()"), "GT1210"),
+    "subscript as a size": (MODEL, lambda t: set_size(t, "().__class__.__mro__[1]"), "GT1210"),
+    "f-string as a size": (MODEL, lambda t: set_size(t, "f'{exit()}'"), "GT1210"),
+    "huge power as a size": (MODEL, lambda t: set_size(t, "Pow(Integer(9), Integer(99999999))"),
+                             "GT1210"),
+    "deep size": (MODEL, lambda t: set_size(t, "(" * 5000 + "1" + ")" * 5000), "GT1210"),
+    "long size": (MODEL, lambda t: set_size(t, "1+" * 50000 + "1"), "GT1210"),
+    "size that is no text": (MODEL, lambda t: set_size(t, 7), "GT1210"),
+    "foreign op": (MODEL, lambda t: node(t, target="torch.ops.mylib.system.default"), "GT1101"),
+    "Python function": (MODEL, lambda t: node(t, target="os.system"), "GT1101"),
+    "operator": (MODEL, lambda t: node(t, target="_operator.attrgetter"), "GT1101"),
+    "weight outside": (WEIGHTS, lambda t: each_weight(t, path_name="../../etc/passwd"), "GT1203"),
+    "absolute weight": (WEIGHTS, lambda t: each_weight(t, path_name="/etc/passwd"), "GT1203"),
+    "missing weight": (WEIGHTS, lambda t: each_weight(t, path_name="weight_99"), "GT1202"),
+    "strides beyond": (WEIGHTS, lambda t: meta(t, strides=[{"as_int": 4000}, {"as_int": 1}]),
+                       "GT1203"),
+    "negative stride": (WEIGHTS, lambda t: meta(t, strides=[{"as_int": -4}, {"as_int": 1}]),
+                        "GT1202"),
+    "offset beyond": (WEIGHTS, lambda t: meta(t, storage_offset={"as_int": 1 << 40}), "GT1203"),
+    "huge shape": (WEIGHTS, lambda t: meta(t, sizes=[{"as_int": 1 << 46}, {"as_int": 1 << 46}]),
+                   "GT1203"),
+    "wrong shape": (WEIGHTS, lambda t: meta(t, sizes=[{"as_int": 2}, {"as_int": 4}]), "GT1202"),
+    "unknown type": (WEIGHTS, lambda t: meta(t, dtype=99), "GT1206"),
+    "bool as size": (WEIGHTS, lambda t: meta(t, sizes=[{"as_int": True}, {"as_int": 4}]),
+                     "GT1202"),
+    "newer schema": (MODEL, lambda t: t.update(schema_version={"major": 99, "minor": 0}),
+                     "GT1207"),
+    "no graph": (MODEL, lambda t: t.pop("graph_module"), "GT1202"),
+    "nodes of another kind": (MODEL, lambda t: graph_of(t).update(nodes=[1]), "GT1202"),
+    "undefined operand": (MODEL, lambda t: graph_of(t)["nodes"].pop(0), "GT1103"),
+    "wrong arguments": (MODEL, lambda t: node(t, inputs=[]), "GT1103"),
+    "scripted object": (MODEL, lambda t: t["graph_module"]["signature"]["input_specs"].append(
+        {"custom_obj": {"arg": {"name": "o", "class_fqn": "x"}, "custom_obj_name": "o"}}),
+        "GT1206"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_edited_archives_are_refused(name, archive, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    member, change, code = ATTACKS[name]
+    path = edited(archive, tmp_path / "evil.pt2", json_edit(member, change))
+    with pytest.raises(GraphtoolError) as caught:
+        read_pt2(path)
+    assert caught.value.code == code, str(caught.value)
+    assert os.listdir(tmp_path) == ["evil.pt2"]
+
+
+@pytest.mark.parametrize("member", ["data/weights/weight_0", "data/constants/tensor_0",
+                                    "data/sample_inputs/model.pt", "extra.pkl"])
+def test_no_pickle_is_ever_loaded(member, archive, tmp_path):
+    """A pickle in place of raw bytes is bytes of the wrong content; elsewhere it is not read."""
+    owned = tmp_path / "owned"
+    bomb = pickle.dumps(Bomb(str(owned))).ljust(64, b"\0")
+    path = edited(archive, tmp_path / "evil.pt2",
+                  lambda name, data: bomb if name == member else data)
+    with zipfile.ZipFile(path, "a") as z:
+        z.writestr("model/extra.pkl", bomb)
+    read_pt2(path)
+    assert not owned.exists()
+
+
+def test_guards_and_sample_inputs_are_not_read(archive, tmp_path):
+    path = edited(archive, tmp_path / "m.pt2", json_edit(
+        MODEL, lambda t: t.update(guards_code=[SHELL], opset_version="nonsense")))
+    edited(path, tmp_path / "n.pt2", lambda name, data: None if "sample_inputs" in name else data)
+    assert read_pt2(tmp_path / "n.pt2").output_names
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "flipped", "compressed", "twice"])
+def test_damaged_files(damage, archive, tmp_path):
+    path, data = tmp_path / "m.pt2", bytearray(archive.read_bytes())
+    match damage:
+        case "cut":
+            path.write_bytes(data[:len(data) // 2])
+        case "text":
+            path.write_text("not a zip")
+        case "empty":
+            path.write_bytes(b"")
+        case "flipped":  # one bit of a weight: the CRC notices
+            with zipfile.ZipFile(archive) as z:
+                raw = z.read("model/data/weights/weight_0")
+            data[data.index(raw)] ^= 1
+            path.write_bytes(data)
+        case "compressed":
+            with zipfile.ZipFile(archive) as old, zipfile.ZipFile(
+                    path, "w", zipfile.ZIP_DEFLATED) as new:
+                for info in old.infolist():
+                    new.writestr(info.filename, old.read(info))
+        case "twice":
+            path.write_bytes(data)
+            with pytest.warns(UserWarning), zipfile.ZipFile(path, "a") as z:
+                z.writestr(f"model/{MODEL}", "{}")
+    with pytest.raises(InputError) as caught:
+        read_pt2(path)
+    assert caught.value.code in ("GT1201", "GT1203")
+
+
+def test_old_archives_are_refused_by_name(tmp_path):
+    path = tmp_path / "old.pt2"
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("m/serialized_exported_program.json", "{}")
+        z.writestr("m/serialized_state_dict.pt", b"")
+    with pytest.raises(InputError, match="pickles"):
+        read_pt2(path)
+
+
+def test_data_dependent_sizes_are_listed(tmp_path):
+    class Sizes(nn.Module):
+        def forward(self, x):
+            return x.nonzero(), x.sum().int().item()
+    path = tmp_path / "m.pt2"
+    saved(path, Sizes(), torch.ones(3))
+    with pytest.raises(UnsupportedError) as caught:
+        read_pt2(path)
+    assert any("depends on the data" in i.reason for i in caught.value.items)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "uint8",
+                                  "int16", "bool"])
+def test_element_types_bit_for_bit(kind, tmp_path):
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("w", torch.tensor([0.0, 1.0, 2.5, 40.0]).to(getattr(torch, kind)))
+
+        def forward(self, x):
+            return self.w.clone(), x + 1
+    path, x = tmp_path / "m.pt2", torch.ones(1)
+    saved(path, Holds(), x)
+    live, stored = (interp.run(m, {"x": x.numpy()})["output_0"]
+                    for m in (import_torch(Holds(), (x,)), read_pt2(path)))
+    assert live.dtype == stored.dtype == array(Holds().w).dtype
+    assert live.tobytes() == stored.tobytes() == array(Holds().w).tobytes()
