@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 def samples() -> Path:
-    """The samples' directory: shipped inside the package, or beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    for folder in (package / "samples", package.parent / "samples"):
-        if (folder / "digits.onnx").exists():
-            return folder
-    raise InputError("GT3051", "the samples are not installed", where=str(package / "samples"))
+    """The samples that come with the package (in a checkout, links to those in samples/)."""
+    folder = Path(__file__).parent.parent / "samples"
+    if not (folder / "digits.onnx").exists():
+        raise InputError("GT3051", "the samples are not installed", where=str(folder))
+    return folder
 
 
 def demo(out: Annotated[Path, typer.Option(
