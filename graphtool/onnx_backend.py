@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,17 @@ from graphtool.ir.text import value_names
 from graphtool.target import detect
 
 Array = np.ndarray[Any, Any]
+Run = Callable[[dict[str, Array]], dict[str, Array]]
 
 
 class GraphtoolRep(BackendRep):  # type: ignore[misc]
     """A prepared model. Outputs come as a tuple in the model's order."""
 
-    def __init__(self, inputs: Sequence[str], run: Callable[[dict[str, Array]], dict[str, Array]],
-                 folder: tempfile.TemporaryDirectory[str] | None = None) -> None:
-        self.inputs, self.call, self.folder = tuple(inputs), run, folder
+    def __init__(self, inputs: Sequence[str], run: Run, folder: Path | None = None) -> None:
+        """`folder` holds the compiled code and goes with the object."""
+        self.inputs, self.call = tuple(inputs), run
+        if folder is not None:
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def run(self, inputs: Any, **_: Any) -> tuple[Array, ...]:
         """`inputs` are arrays in the model's order, or a mapping by name."""
@@ -67,10 +72,10 @@ def _evaluated(module: Module) -> GraphtoolRep:
 
 
 def _compiled(module: Module) -> GraphtoolRep:
-    folder = tempfile.TemporaryDirectory(prefix="graphtool-onnx-")
+    folder = Path(tempfile.mkdtemp(prefix="graphtool-onnx-"))
     target = detect()
     optimised = passes.run(module, supply={"target": target})
-    model = runtime.load(build(optimised, Path(folder.name) / "build", target=target))
+    model = runtime.load(build(optimised, folder / "build", target=target))
     return GraphtoolRep([p.name for p in model.inputs], lambda xs: dict(model.run(xs)), folder)
 
 

@@ -74,6 +74,13 @@ def _winograd(node: Node) -> Dim:
     return 2 * elements(_out(node)) * channels * (t + 2) ** 2 // t**2
 
 
+def _attend(node: Node) -> Dim:
+    """Two products and a softmax of about ten operations an element; a causal mask saves nothing"""
+    q, k, v = (_operand(node, i) for i in range(3))
+    scores = product(q.shape[:-1]) * k.shape[-2]
+    return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
+
+
 def _per_input(node: Node) -> Dim:
     return elements(_operand(node, 0))
 
@@ -93,6 +100,7 @@ _FLOPS: dict[str, Cost] = {
     "conv_packed": _conv_packed,
     "depthwise": _depthwise,
     "winograd": _winograd,
+    "attend": _attend,
     "reduce_window": _window,
     "arg_reduce_window": _window,
     "cumulative": _per_input,

@@ -66,7 +66,7 @@ def _floats(name: str, e: Array, a: Array, atol: float, rtol: float) -> Differen
         gap = np.where(np.isnan(gap), np.inf, gap)
         relative = gap / np.maximum(np.abs(e), np.finfo(np.float32).tiny)
         relative = np.where(np.isnan(relative), np.inf, relative)
-        wrong = ~same & ~(gap <= atol + rtol * np.abs(e))
+        wrong = ~same & (~np.isfinite(gap) | ~(gap <= atol + rtol * np.abs(e)))
     count = int(np.count_nonzero(wrong))
     note = ""
     if count:

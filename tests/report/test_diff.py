@@ -1,0 +1,115 @@
+"""The diff is not fooled by names and order, and says one change in one line."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphtool import dtypes, ops
+from graphtool.ir.graph import Graph, Group, Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.report.diff import diff
+from graphtool.report.diff_text import markdown, text
+from tests.report.graphs import disguised, layers, module, random_module
+
+SEEDS = st.integers(0, 10**6)
+
+
+def found(a: Module, b: Module) -> list[tuple[str, str]]:
+    return [(c.kind, c.detail) for c in diff(a, b).changes]
+
+
+@given(SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_renaming_and_reordering_is_no_difference(seed: int, other: int) -> None:
+    m = random_module(seed)
+    assert diff(m, disguised(m, other)).equal and diff(disguised(m, other), m).equal
+
+
+@given(SEEDS, SEEDS, SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_the_report_does_not_depend_on_names(seed: int, other: int, third: int) -> None:
+    a, b = layers(6, odd=seed % 6, extra=other % 6), layers(6, weights=third % 6)
+    assert sorted(found(a, b)) == sorted(found(disguised(a, other), disguised(b, third)))
+
+
+@given(st.integers(0, 7), SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_one_change_is_one_line(layer: int, seed: int) -> None:
+    plain = layers(8)
+    assert found(plain, disguised(layers(8, odd=layer), seed)) == [("changed", "relu → tanh")]
+    assert found(plain, disguised(layers(8, extra=layer), seed)) == [("added", "f32[2,4]")]
+    assert found(disguised(layers(8, extra=layer), seed), plain) == [("removed", "f32[2,4]")]
+    (kind, detail), = found(plain, disguised(layers(8, weights=layer), seed))
+    assert kind == "changed" and detail.startswith("data sha256:")
+
+
+def test_several_changes_at_once() -> None:
+    a, b = layers(12, odd=2, weights=9), layers(12, odd=7, extra=4, weights=9)
+    assert sorted(found(a, b)) == [("added", "f32[2,4]"), ("changed", "relu → tanh"),
+                                   ("changed", "tanh → relu")]
+
+
+def net(fn: object, shape: tuple[int, ...] = (4, 4)) -> Module:
+    return module(trace(fn, [TensorType(dtypes.float32, shape)] * 2))  # type: ignore[arg-type]
+
+
+CHANGES = [
+    ("an attribute", lambda x, y: ops.matmul(x, y), lambda x, y: ops.matmul(x, y, transpose_b=True),
+     [("changed", "transpose_b default → true")]),
+    ("a literal", lambda x, y: ops.mul(x, 2.0) + y, lambda x, y: ops.mul(x, 3.0) + y,
+     [("changed", "operand 1 2.0 → 3.0")]),
+    ("operands exchanged", lambda x, y: ops.sub(x, y), lambda x, y: ops.sub(y, x),
+     [("moved", "operand 0 x0 → x1, operand 1 x1 → x0")]),
+    ("another operand", lambda x, y: ops.add(ops.exp(x), ops.neg(y)),
+     lambda x, y: ops.add(ops.exp(y), ops.neg(y)), [("moved", "operand 0 x0 → x1")]),
+    ("outputs exchanged", lambda x, y: (ops.exp(x), ops.neg(y)),
+     lambda x, y: (ops.neg(y), ops.exp(x)),
+     [("moved", "operand 0 exp → neg, operand 1 neg → exp")]),
+    ("a node in between", lambda x, y: ops.add(x, y), lambda x, y: ops.add(ops.exp(x), y),
+     [("added", "f32[4,4]")]),
+]
+
+
+@pytest.mark.parametrize(("name", "a", "b", "wanted"), CHANGES, ids=[c[0] for c in CHANGES])
+def test_kinds_of_change(name: str, a: object, b: object, wanted: list[tuple[str, str]]) -> None:
+    assert found(net(a), net(b)) == wanted
+
+
+def test_types_that_follow_are_counted_not_listed() -> None:
+    body = lambda x, y: ops.exp(ops.add(ops.neg(x), 1.0))  # noqa: E731
+    d = diff(net(body), net(body, (8, 4)))
+    assert [(c.kind, c.name) for c in d.changes] == [("retyped", "x0"), ("retyped", "x1")]
+    assert d.retyped_after == 3
+    assert {t.name: (t.before, t.after) for t in d.totals}["peak memory"] == (128, 256)
+
+
+def test_groups_are_left_out() -> None:
+    m = layers(3)
+    node = m.graph.nodes[-1]
+    group = Group(node.outputs[0], (node,), "nest")
+    g = m.graph
+    assert diff(m, replace(m, graph=Graph(g.inputs, g.nodes, g.outputs, (group,)))).equal
+
+
+def test_text_and_markdown() -> None:
+    d = diff(layers(4), layers(4, odd=1))
+    assert text(d, "a", "b")[0] == "~ tanh: relu → tanh"
+    assert text(d, "a", "b")[2] == "1 changed; 16 → 16 nodes"
+    lines = markdown(d, "a", "b")
+    assert lines[0] == "### `a` → `b`" and "| changed | `tanh` | tanh | relu → tanh |  |" in lines
+    same = diff(layers(4), layers(4))
+    assert text(same, "a", "b") == ["equal: 16 nodes"]
+    assert markdown(same, "a", "b")[-1] == "Equal: 16 nodes."
+
+
+def test_large_graphs_are_compared_in_seconds() -> None:
+    a, b = layers(6500), layers(6500, odd=3000)
+    start = time.process_time()
+    d = diff(a, b)
+    assert len(d.changes) == 1 and sum(d.nodes) == 52000
+    assert time.process_time() - start < 6

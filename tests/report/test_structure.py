@@ -1,0 +1,55 @@
+"""Residual connections and fusible chains, as `show --stats` reports them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import dtypes, ops
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
+from graphtool.report.stats import human, stats, stats_lines
+from tests.report.graphs import layers, module
+
+T = TensorType(dtypes.float32, (4, 4))
+CASES = [
+    ("around a product", lambda x: ops.add(ops.exp(ops.matmul(ops.neg(x), x)), x), 1),
+    ("projected", lambda x: ops.add(ops.exp(ops.matmul(x, x)), ops.transpose(x, perm=(1, 0))), 1),
+    ("an activation", lambda x: ops.add(x, ops.mul(ops.exp(x), 2.0)), 0),
+    ("two branches of two inputs", lambda x: ops.add(ops.exp(x), 1.0), 0),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "count"), CASES, ids=[c[0] for c in CASES])
+def test_residuals(name: str, body: Any, count: int) -> None:
+    assert len(stats(module(trace(body, [T]))).residuals) == count
+
+
+def test_every_layer_is_a_residual() -> None:
+    rows = stats(layers(5)).residuals
+    assert [r.skip for r in rows] == ["x0", "add#2", "add#4", "add#6", "add#8"]
+    assert {r.length for r in rows} == {3}
+
+
+def test_chains_behind_contractions() -> None:
+    (row,) = stats(layers(5)).fusions
+    assert (row.pattern, row.count) == ("matmul → add → relu → add", 5)
+
+
+def test_stats_count_parameters_and_categories() -> None:
+    def body(x: Any) -> Any:
+        w = x.builder.constant(np.ones((4, 4), np.float32), "w", param=True)
+        return ops.reshape(ops.matmul(x, w), shape=(16,))
+    s = stats(module(trace(body, [T])))
+    assert (s.params, s.param_bytes, s.constants, s.nodes) == (16, 64, 0, 2)
+    assert s.categories == {"compute": 1, "data": 0, "shape": 1, "control": 0, "memory": 0}
+    assert stats_lines(s)[0] == "nodes        2 (1 compute, 1 shape)"
+
+
+@pytest.mark.parametrize(("value", "unit", "shown"), [
+    (0, "", "0"), (999, "", "999"), (1234567, "", "1.23 M"), (2048, "B", "2.00 KiB"),
+    ("4*B", "B", "4*B B"), (5, "B", "5 B")])
+def test_human_numbers(value: int | str, unit: str, shown: str) -> None:
+    assert human(value, unit) == shown
