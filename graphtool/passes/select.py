@@ -44,7 +44,8 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
             return None
         out = choose(b, goal, node, Tracer(x, b), Tracer(w, b), winograd)
         return None if out is None else (out,)
-    return decompose(rebuild(graph, rewrite))  # an attention that no kernel suits brings softmax
+    # first, so that what composites contain is seen; then, as a refused attention brings softmax
+    return decompose(rebuild(decompose(graph), rewrite))
 
 
 def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
