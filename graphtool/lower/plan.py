@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from graphtool.loops.ir import Buffer
 from graphtool.lower.place import Storage
-from graphtool.symbolic import Dim, Poly, bounds, ceildiv, exact_quotient, maximum
+from graphtool.symbolic import Dim, bounds, exact_quotient, text
 
 ALIGN = 64
 Life = tuple[int, int]  # first and last step that touches a buffer
@@ -25,15 +26,35 @@ def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tup
         dict[str, Dim], Dim]:
     """Offsets in bytes and the arena's size: largest first, each as low as it fits.
 
-    Where sizes are symbolic the plan is made for one unit of their common factor, so that the
-    offsets are multiples of it; without one, for the upper bounds; failing that, without reuse.
+    Sizes that are multiples of one symbolic factor share a region, planned in units of it; the
+    regions, that of the fixed sizes first, stand one behind the other.
     """
-    sizes = {n: b.size * b.dtype.bytes for n, b in buffers.items()
-             if b.space == "arena" and n in lives}
-    unit = _unit(list(sizes.values()))
-    if unit is None:
-        return _stacked(sizes)
-    counts = {n: _units(s, unit) for n, s in sizes.items()}
+    regions: dict[Dim, dict[str, int]] = {1: {}}
+    for name, b in buffers.items():
+        if b.space == "arena" and name in lives:
+            factor, count = _in_units(b.size * b.dtype.bytes)
+            regions.setdefault(factor, {})[name] = -(-count // ALIGN) * ALIGN
+    offsets: dict[str, Dim] = {}
+    base: Dim = 0
+    for factor in sorted(regions, key=lambda d: (d != 1, text(d))):
+        at, size = _region(regions[factor], lives)
+        offsets |= {n: base + factor * o for n, o in at.items()}
+        base = base + factor * size
+    return offsets, base
+
+
+def _in_units(size: Dim) -> tuple[Dim, int]:
+    """size = factor · count with the greatest integer count."""
+    if isinstance(size, int):
+        return 1, size
+    count = math.gcd(*(coeff for _, coeff in size.terms))
+    factor = exact_quotient(size, count)
+    assert factor is not None
+    return factor, count
+
+
+def _region(counts: Mapping[str, int], lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
+    """Offsets within one region, and its size, in units."""
     placed: list[tuple[int, int, str]] = []
     offsets: dict[str, int] = {}
     for name in sorted(counts, key=lambda n: (-counts[n], lives[n], n)):
@@ -41,8 +62,7 @@ def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tup
         offsets[name] = at
         placed.append((at, at + counts[name], name))
         placed.sort()
-    total = max((end for _, end, _ in placed), default=0)
-    return {n: o * unit for n, o in offsets.items()}, total * unit
+    return offsets, max((end for _, end, _ in placed), default=0)
 
 
 def _lowest(size: int, life: Life, placed: Sequence[tuple[int, int, str]],
@@ -57,39 +77,6 @@ def _lowest(size: int, life: Life, placed: Sequence[tuple[int, int, str]],
             return at
         at = max(at, end)
     return at
-
-
-def _unit(sizes: list[Dim]) -> Dim | None:
-    """The factor that all symbolic sizes share; 1 for a plan in bytes, for the upper bounds."""
-    symbolic = [s for s in sizes if isinstance(s, Poly)]
-    if symbolic and len(symbolic[0].terms) == 1:
-        factor: Dim = Poly(((symbolic[0].terms[0][0], 1),))
-        # fixed sizes are counted in it too, which a factor of 0 would leave without room
-        positive = len(symbolic) == len(sizes) or (bounds(factor)[0] or 0) > 0
-        if positive and all(isinstance(exact_quotient(s, factor), int) for s in symbolic):
-            return factor
-    return 1 if all(bounds(s)[1] is not None for s in symbolic) else None
-
-
-def _units(size: Dim, unit: Dim) -> int:
-    if isinstance(unit, int):
-        most = size if isinstance(size, int) else bounds(size)[1]
-        assert most is not None
-        return -(-most // ALIGN) * ALIGN
-    share = exact_quotient(size, unit)
-    if not isinstance(share, int):  # a fixed size: covered by the least value of the unit
-        assert isinstance(size, int)
-        share = -(-size // max(bounds(unit)[0] or 1, 1))
-    return -(-share // ALIGN) * ALIGN
-
-
-def _stacked(sizes: Mapping[str, Dim]) -> tuple[dict[str, Dim], Dim]:
-    offsets: dict[str, Dim] = {}
-    total: Dim = 0
-    for name in sorted(sizes):
-        offsets[name] = total
-        total = total + ceildiv(maximum(sizes[name], 0), ALIGN) * ALIGN
-    return offsets, total
 
 
 def barriers(reads: Sequence[frozenset[str]], writes: Sequence[frozenset[str]],
