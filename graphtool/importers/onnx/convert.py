@@ -17,7 +17,7 @@ import numpy as np
 
 from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
-from graphtool.importers.onnx.inputs import Inputs
+from graphtool.importers.onnx.inputs import Inputs, declared_shapes
 from graphtool.importers.onnx.order import ordered, title
 from graphtool.importers.onnx.places import Places
 from graphtool.importers.onnx.registry import Handler, Refused, find
@@ -64,6 +64,13 @@ class Context:
     def opset(self) -> int:
         return self.frame.opsets.get(self.node.domain, 1)
 
+    def declared(self, what: str) -> tuple[int, ...]:
+        """The static shape that the model gives for output 0, where `what` is not known."""
+        shape = self.importer.declared.get(self.node.output[0]) if not self.frame.prefix else None
+        if shape is None:
+            raise Refused(f"{what} is computed from the inputs")
+        return shape
+
     def wanted(self, i: int) -> bool:
         """Whether the node's output i has a name."""
         return i < len(self.node.output) and bool(self.node.output[i])
@@ -90,6 +97,7 @@ class Importer:
         self.places = Places()
         self.inputs = Inputs(dynamic)
         self.functions = functions.table(model)
+        self.declared = declared_shapes(model.graph)
         self.refusals: dict[tuple[str, str], list[str]] = {}
 
     def refuse(self, name: str, reason: str, place: str) -> None:
@@ -235,6 +243,8 @@ class Importer:
             raise InputError("GT1015", f"{node.op_type} cannot be read: {error.message}",
                              where=title(node)) from error
         except GraphtoolError as error:
+            if "cannot tell" in error.message or "cannot decide" in error.message:
+                error.hint = error.hint or "bound the sizes: --dynamic NAME=LOW..HIGH"
             if title(node) not in error.where:
                 error.where = "\n".join(s for s in (title(node), error.where) if s)
             raise

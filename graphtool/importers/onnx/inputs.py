@@ -89,3 +89,15 @@ class Inputs:
         for s in symbols(dim):
             self.symbols[s.name] = s
         return dim
+
+
+def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes that the model itself gives for its values, where all dims are numbers."""
+    out = {}
+    for info in (*graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
+            dims = tensor.shape.dim
+            if all(d.WhichOneof("value") == "dim_value" and d.dim_value >= 0 for d in dims):
+                out[info.name] = tuple(d.dim_value for d in dims)
+    return out

@@ -65,7 +65,9 @@ def size_of(x: Any) -> Any:
 # ---- reshape and its kin -----------------------------------------------------------------------
 
 @onnx_op("Reshape")
-def reshape_op(x: Any, shape: Any, *, allowzero: int = 0) -> Any:
+def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
+    if array_of(shape) is None:
+        return reshape(x, ctx.declared("the shape"))
     wanted = list(dims(shape, "the shape"))
     for i, d in enumerate(wanted):
         if isinstance(d, int) and d == 0 and not allowzero:
@@ -119,7 +121,9 @@ def transpose_op(x: Any, *, perm: Any = None) -> Any:
 
 
 @onnx_op("Expand")
-def expand(x: Any, shape: Any) -> Any:
+def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
+    if array_of(shape) is None:
+        return o.broadcast(x, shape=ctx.declared("the shape"))
     wanted = broadcast_shapes(tuple(x.shape), dims(shape, "the shape"))
     return x if tuple(x.shape) == wanted else o.broadcast(x, shape=wanted)
 
@@ -163,9 +167,10 @@ def constant(*, value: Any = None, sparse_value: Any = None, value_float: float 
 
 
 @onnx_op("ConstantOfShape")
-def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
+def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
     fill = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
-    wanted: Any = dims(shape, "the shape")
+    wanted: Any = ctx.declared("the shape") if array_of(shape) is None else dims(
+        shape, "the shape")
     if isinstance(shape, Tracer):
         return o.broadcast(tensor(fill, shape), shape=wanted)
     return np.broadcast_to(fill, wanted)
@@ -218,7 +223,7 @@ def iota(like: Any, shape: tuple[Dim, ...], axis: int, row: Any = dtypes.int64) 
 
 @onnx_op("Trilu")
 def trilu(x: Any, k: Any = None, *, upper: int = 1) -> Any:
-    shift: Any = 0 if k is None else one(k, "k")
+    shift: Any = 0 if k is None else k if array_of(k) is None else one(k, "k")
     row, column = row_and_column(x)
     offset = o.sub(column, row)
     keep = o.ge(offset, shift) if upper else o.le(offset, shift)

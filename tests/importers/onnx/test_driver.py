@@ -295,3 +295,53 @@ def test_all_that_is_unsupported_is_listed_at_once(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as caught:
         import_onnx(tmp_path / "m.onnx")
     assert caught.value.exit_code == 4 and {i.name for i in caught.value.items} == set(rows)
+
+
+# ---- what stays whole, what is refused kindly ---------------------------------------------------
+
+WHOLE = {
+    "softmax": (node("y = Softmax(x)", axis=-1), {}),
+    "layer_norm": (node("y = LayerNormalization(x, w)"), {"w": random(8)}),
+    "rms_norm": (node("y = RMSNormalization(x, w)"), {"w": random(8)}),
+    "gelu": (node("y = Gelu(x)", approximate="tanh"), {}),
+    "lstm": (node("y = LSTM(x, w, r)", hidden_size=2), {"w": random(1, 8, 8),
+                                                       "r": random(1, 8, 2)}),
+    "gru": (node("y = GRU(x, w, r)", hidden_size=2), {"w": random(1, 6, 8), "r": random(1, 6, 2)}),
+    "embedding": (node("y = Gather(w, i)"), {"w": random(9, 8), "i": np.arange(3)}),
+    "logsumexp": (node("y = ReduceLogSumExp(x)"), {}),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_composites_stay_whole(name: str) -> None:
+    call, weights = WHOLE[name]
+    proto = model([call], ["x f32 3 2 8", "i i64 3"][:2 if name == "embedding" else 1],
+                  ["y f32 ? ? ?"], {k: v for k, v in weights.items() if k != "i"}, opset=23)
+    assert [n for n in ops(checked(proto)) if n != "reshape"] == [name]
+
+
+def test_attention_stays_whole() -> None:
+    proto = model([node("y = Attention(q, k, v)", is_causal=1)],
+                  ["q f32 1 4 6 8", "k f32 1 2 6 8", "v f32 1 2 6 8"], ["y f32 ? ? ? ?"], opset=23)
+    assert ops(checked(proto)) == ["attention"]
+
+
+def test_declared_shapes_stand_in_for_computed_ones() -> None:
+    proto = model(["y = Reshape(x, s)"], ["x f32 6", "s i64 2"], ["y f32 2 3"])
+    assert ops(checked(proto)) == ["reshape"]
+
+
+def test_undecided_sizes_say_how_to_bound_them() -> None:
+    nodes = ["p = Slice(w, zero, n)", "n = Shape(x)", "y = Add(p, x)"]
+    proto = model(nodes, ["x f32 T"], ["y f32 T"], {"w": random(8), "zero": np.array([0])})
+    with pytest.raises(InputError) as caught:
+        import_model(proto)
+    assert "--dynamic" in caught.value.hint
+    assert str(checked(proto, dynamic={"T": (1, 8)}).graph.outputs[0].type) == "f32[T]"
+
+
+def test_sequences_at_the_boundary_become_several_values() -> None:
+    proto = model([node("s = SplitToSequence(x, n)", axis=0)], ["x f32 5"], ["y f32 2"],
+                  {"n": np.array(2)})
+    proto.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("s", 1, None))
+    assert checked(proto).output_names == ("s.0", "s.1", "s.2")
