@@ -21,6 +21,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     index,
     ngrams,
     nn,
+    pool,
     quant,
     recurrent,
     reduce,
@@ -29,6 +30,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     sequence,
     shape,
     signal,
+    slices,
     training,
     trees,
 )

@@ -12,6 +12,7 @@ from graphtool import dtypes
 from graphtool.importers.onnx import attention as whole
 from graphtool.importers.onnx import nn, quant
 from graphtool.importers.onnx.cells import ACTIVATIONS
+from graphtool.importers.onnx.pool import average_pool
 from graphtool.importers.onnx.quant import dequantize_linear, quantized
 from graphtool.importers.onnx.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.shape import iota
@@ -367,7 +368,7 @@ def qlinear_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero
                          strides: Any = None) -> Any:
     if channels_last:
         raise Refused("channels last")
-    y = nn.average_pool(_real(x, x_scale, x_zero), auto_pad=auto_pad, ceil_mode=ceil_mode,
+    y = average_pool(_real(x, x_scale, x_zero), auto_pad=auto_pad, ceil_mode=ceil_mode,
                         count_include_pad=count_include_pad, kernel_shape=kernel_shape, pads=pads,
                         strides=strides)
     return quantized(y, y_scale, y_zero, dtype_of(x))

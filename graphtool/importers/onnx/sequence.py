@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.importers.onnx.registry import Refused, onnx_op
-from graphtool.importers.onnx.shape import parts
+from graphtool.importers.onnx.slices import parts
 from graphtool.importers.onnx.values import axis_of, dims, ints, reshape
 from graphtool.ir.op import ops as o
 
