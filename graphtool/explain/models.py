@@ -28,6 +28,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1015": ("an unreadable node", "Its attributes or inputs are not what the operator takes."),
     "GT1016": ("an output that does not exist",
                "The node names more outputs than its operator has."),
+    "GT1018": ("an attribute of the wrong kind",
+               "The node does not follow the operator's definition; export the model again."),
     "GT1020": ("unsupported parts of an ONNX model",
                "All of them are listed with counts and places; `graphtool support` does so "
                "without importing."),

@@ -127,31 +127,34 @@ def flops(node: Node) -> Dim:
     if op.category in ("shape", "data", "memory"):
         return 0
     if op.decompose is not None:
-        return _decomposed(op, _types(node), _frozen(node))
+        return _composite(op, *signature(node))
     return _per_output(node)
 
 
-def _types(node: Node) -> tuple[Any, ...]:
-    return tuple(x.type if isinstance(x, Value) else x for x in node.inputs)
+Attrs = tuple[tuple[str, Any], ...]
 
 
-def _frozen(node: Node) -> tuple[tuple[str, Any], ...]:
-    return tuple(node.attrs.items())
+def signature(node: Node) -> tuple[tuple[Any, ...], Attrs]:
+    """Operand types (literals as they are) and attributes: what a composite's cost depends on."""
+    return (tuple(x.type if isinstance(x, Value) else x for x in node.inputs),
+            tuple(node.attrs.items()))
 
 
-@lru_cache(maxsize=4096)
-def _decomposed(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> Dim:
-    """The cost of a composite on operands of these types, by tracing it once."""
-    tensors = [t for t in types if isinstance(t, TensorType)]
-
+def decomposed(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Graph:
+    """What a composite comes to on operands of these types, one level down."""
     def run(*args: Any) -> Any:
         rest = iter(args)
         operands = [next(rest) if isinstance(t, TensorType) else t for t in types]
         return op.decompose(*operands, **dict(attrs))  # type: ignore[misc]
+    return trace(run, [t for t in types if isinstance(t, TensorType)])
+
+
+@lru_cache(maxsize=4096)
+def _composite(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Dim:
     try:
-        return total(flops, trace(run, tensors))
+        return total(flops, decomposed(op, types, attrs))
     except GraphtoolError:  # sizes it cannot decide on: one operation an element, at the least
-        return sum((elements(t) for t in tensors[:1]), 0)
+        return sum((elements(t) for t in types[:1] if isinstance(t, TensorType)), 0)
 
 
 # ---- bytes moved -------------------------------------------------------------------------------

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
+from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
+from graphtool.ir.op import Op
+from graphtool.report.costs import decomposed, signature
 
 _ANCHORS = frozenset({"contraction", "reduction", "windowed"})
 _CONTRACTING = frozenset({"linear", "attention", "lstm", "gru", "rnn"})  # composites with a product
@@ -107,10 +112,22 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
 
 
 def _follows(node: Node, v: Value) -> bool:
-    elementwise = "elementwise" in node.op.traits or (
-        "composite" in node.op.traits and node.op.category == "compute"
-        and len([x for x in node.inputs if isinstance(x, Value)]) == 1)
-    return elementwise and len(node.outputs) == 1 and node.outputs[0].type.shape == v.type.shape
+    if len(node.outputs) != 1 or node.outputs[0].type.shape != v.type.shape:
+        return False
+    return "elementwise" in node.op.traits or (
+        "composite" in node.op.traits and _pointwise(node.op, *signature(node)))
+
+
+@lru_cache(maxsize=1024)
+def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether a composite decomposes into elementwise ops and views of its operands alone."""
+    try:
+        inner = decomposed(op, types, attrs)
+    except GraphtoolError:
+        return False
+    return all("elementwise" in n.op.traits or n.op.name in ("reshape", "constant")
+               or ("composite" in n.op.traits and _pointwise(n.op, *signature(n)))
+               for n in inner.nodes)
 
 
 def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
