@@ -1,0 +1,159 @@
+"""The rows of `NAME.program.json` as typed records; schemas/program.schema.json is made from them.
+
+Only shapes: what a row means, and whether it is sound, is for serial.py and verify.py to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+DimText = int | str
+# ["const", type, value]  ["name", type, name]  ["index", type, dim]  ["load", type, buffer, dim]
+# ["ref", row of `shared`]  [function, type, operand, ...]
+ExprRow = list[Any]
+
+
+class Row(msgspec.Struct, forbid_unknown_fields=True):
+    """What all rows have in common."""
+
+
+class ForRow(Row, tag_field="do", tag="for"):
+    iter: str
+    extent: DimText
+    body: list[StmtRow]
+    mode: str = "serial"
+    reduces: list[tuple[str, str]] = []
+
+
+class LetRow(Row, tag_field="do", tag="let"):
+    name: str
+    value: ExprRow
+
+
+class VarRow(Row, tag_field="do", tag="var"):
+    """A Let that Accumulate may change."""
+
+    name: str
+    value: ExprRow
+
+
+class AccumulateRow(Row, tag_field="do", tag="accumulate"):
+    name: str
+    fn: str | None
+    value: ExprRow
+
+
+class StoreRow(Row, tag_field="do", tag="store"):
+    buffer: str
+    index: DimText
+    value: ExprRow
+
+
+class IfRow(Row, tag_field="do", tag="if"):
+    cond: ExprRow
+    then: list[StmtRow]
+    orelse: list[StmtRow] = []
+
+
+class PointerRow(Row):
+    macro: str
+    buffer: str
+    offset: DimText
+
+
+class HookRow(Row):
+    name: str
+    indices: list[str]
+    body: list[StmtRow]
+
+
+class MacroRow(Row):
+    """A macro of a header: an index polynomial, a float, or a piece of C."""
+
+    name: str
+    dim: DimText | None = None
+    number: float | str | None = None
+    text: str | None = None
+
+
+class TemplateRow(Row, tag_field="do", tag="template"):
+    header: str
+    macros: list[MacroRow]
+    pointers: list[PointerRow]
+    reads: list[str]
+    writes: list[str]
+    hooks: list[HookRow] = []
+
+
+StmtRow = ForRow | LetRow | VarRow | AccumulateRow | StoreRow | IfRow | TemplateRow
+
+
+class SymbolRow(Row):
+    """An integer of a kernel's index polynomials; `extent` says that it is less than that."""
+
+    id: str
+    min: int | None = None
+    max: int | None = None
+    extent: DimText | None = None
+
+
+class ParamRow(Row):
+    id: str
+    type: str
+    writes: bool = False
+
+
+class KernelRow(Row):
+    id: str
+    params: list[ParamRow]
+    body: list[StmtRow]
+    serial: bool = False
+    symbols: list[SymbolRow] = []
+    shared: list[ExprRow] = []
+
+
+class PortRow(Row):
+    name: str
+    type: str
+    shape: list[DimText]
+    donates: int | None = None
+
+
+class BufferRow(Row):
+    id: str
+    type: str
+    size: DimText
+    space: str
+    offset: DimText = 0
+    slot: int = 0
+    label: str = ""
+    data: str = ""
+
+
+class StepRow(Row):
+    run: str
+    args: list[str]
+    label: str = ""
+    where: str = ""
+    flops: DimText = 0
+    barrier: bool = False
+
+
+class ProgramFile(Row):
+    """The file's shape; schemas/program.schema.json is made from it."""
+
+    format: str
+    version: int
+    name: str
+    meta: dict[str, str]
+    weights: str
+    threads: int
+    arena: DimText
+    dims: list[SymbolRow]
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    buffers: list[BufferRow]
+    kernels: list[KernelRow]
+    steps: list[StepRow]

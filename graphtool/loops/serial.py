@@ -1,0 +1,93 @@
+"""`NAME.program.json`: a program as canonical JSON, one statement, buffer or step a line.
+
+Read ∘ write is the identity on bytes, and shared expressions stay shared. The weights go into a
+safetensors file beside; nothing of the graph is needed to go on from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from graphtool import files, weights
+from graphtool.errors import InputError
+from graphtool.loops.ir import Program
+from graphtool.loops.reading import program_of
+from graphtool.loops.rows import ProgramFile
+from graphtool.loops.verify import verify
+from graphtool.loops.writing import lines
+from graphtool.weights import Weight
+
+FORMAT, VERSION = "graphtool/program", 1
+
+
+def dumps(program: Program, weights_name: str = "") -> str:
+    """The program's text; `weights_name` is the file beside it that holds the weights."""
+    head = [f'"format": "{FORMAT}"', f'"version": {VERSION}']
+    return "{" + ",\n".join([*head, *lines(program, weights_name)]) + "\n}\n"
+
+
+def loads(data: bytes | str, where: str = "-") -> Program:
+    """The program of a text. Raises InputError GT0331 and GT036x, GT037x for an unsound one."""
+    return _program(parse(data, where), where)
+
+
+def side_file(path: Path) -> Path:
+    """Where the weights of the program at `path` lie."""
+    return path.with_name(path.name.removesuffix(".json").removesuffix(".program") + ".safetensors")
+
+
+def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:
+    """Write the program, and the weights that it uses into the file beside it.
+
+    Raises InputError GT0367 where a weight is not in `store`.
+    """
+    wanted = dict.fromkeys(digest for _, digest in program.weights)
+    missing = [d for d in wanted if d not in store]
+    if missing:
+        raise InputError("GT0367", f"{len(missing)} weights of the program are not at hand",
+                         where=missing[0])
+    side = side_file(path)
+    if wanted:
+        with files.atomic(side) as file:
+            weights.save([store[d] for d in wanted], file)
+    files.write_bytes(path, dumps(program, side.name if wanted else "").encode())
+
+
+def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:
+    """The program at `path` and its weights, mapped. Raises InputError as `loads` does."""
+    file = parse(files.read_bytes(path), str(path))
+    program = _program(file, str(path))
+    if not file.weights:
+        return program, {}
+    if "/" in file.weights or "\\" in file.weights or file.weights in (".", ".."):
+        raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the program",
+                         where=str(path))
+    return program, weights.load(path.with_name(file.weights))
+
+
+def parse(data: bytes | str, where: str) -> ProgramFile:
+    """The file's rows, checked for shape and version, not yet for meaning."""
+    raw = files.read_json(data, where)
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if found != FORMAT:
+        raise InputError("GT0360", f"expected a {FORMAT} artifact, got {found or 'something else'}",
+                         where=where, hint="`graphtool lower` makes one from a graph")
+    if raw.get("version") != VERSION:
+        raise InputError("GT0361", f"program version {raw.get('version')!r}, this tool reads "
+                                   f"{VERSION}", where=where)
+    try:
+        return msgspec.convert(raw, ProgramFile)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError("GT0362", f"malformed program: {error}", where=where) from error
+
+
+def _program(file: ProgramFile, where: str) -> Program:
+    try:
+        program = program_of(file, where)
+        verify(program, where)
+        return program
+    except RecursionError as error:
+        raise InputError("GT0362", "the program is nested too deeply", where=where) from error

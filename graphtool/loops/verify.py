@@ -1,0 +1,192 @@
+"""Checks that a program is sound before C is made of it: names, types, buffers, memory, barriers.
+
+It proves nothing about values read from data; an index is refused only where it surely leaves its
+buffer. The kernels themselves are checked by scope.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graphtool.errors import InputError
+from graphtool.loops.ir import Buffer, Kernel, Program, Run
+from graphtool.loops.scope import Access, accesses, fault, identifier
+from graphtool.symbolic import Dim, bounds, known, mod, symbols
+
+ALIGN = 64
+T = TypeVar("T")
+
+
+def verify(program: Program, where: str = "") -> None:
+    """Raises InputError GT0370 to GT0379 for the first fault found."""
+    try:
+        _Program(program).check()
+    except InputError as error:
+        error.where = "\n".join(s for s in (where, error.where) if s)
+        raise
+
+
+@dataclass(frozen=True)
+class _Touch:
+    """What one step does to memory."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+    serial: bool
+
+
+class _Program:
+    def __init__(self, program: Program) -> None:
+        self.p = program
+        self.buffers = _unique("buffer", [(b.name, b) for b in program.buffers])
+        self.kernels = _unique("kernel", [(k.name, k) for k in program.kernels])
+        self.dims = frozenset(s.name for s in program.dims)
+        self.accesses: dict[str, list[Access]] = {}
+
+    def check(self) -> None:
+        identifier(self.p.name, "program")
+        if len(self.dims) != len(self.p.dims):
+            raise fault("GT0370", "a dimension is declared twice")
+        if self.p.threads < 1:
+            raise fault("GT0379", f"threads is {self.p.threads}, at least 1 expected")
+        self.only_dims(self.p.arena, "the arena's size")
+        for port in (*self.p.inputs, *self.p.outputs):
+            for d in port.shape:
+                self.only_dims(d, port.name)
+        for out, donor in self.p.donations:
+            if not (0 <= out < len(self.p.outputs) and 0 <= donor < len(self.p.inputs)):
+                raise fault("GT0379", f"output {out} is donated from input {donor}")
+        for b in self.p.buffers:
+            self.buffer(b)
+        for k in self.p.kernels:
+            identifier(k.name, "kernel")
+            self.accesses[k.name] = accesses(k, self.dims)
+        touches = [self.step(i, s) for i, s in enumerate(self.p.steps)]
+        self.arena(touches)
+        self.barriers(touches)
+
+    def only_dims(self, d: Dim, place: str) -> None:
+        """d names nothing but the program's dimensions."""
+        unknown = [s.name for s in symbols(d) if s.name not in self.dims]
+        if unknown:
+            raise fault("GT0371", f"{place} names {unknown[0]!r}, which is no dimension of the "
+                                  f"program")
+
+    def buffer(self, b: Buffer) -> None:
+        identifier(b.name, "buffer")
+        self.only_dims(b.size, f"the size of {b.name}")
+        self.only_dims(b.offset, f"the offset of {b.name}")
+        ports = {"input": self.p.inputs, "output": self.p.outputs}.get(b.space)
+        if ports is not None and not (0 <= b.slot < len(ports)
+                                      and ports[b.slot].dtype is b.dtype):
+            raise fault("GT0373", f"{b.name} is {b.space} {b.slot} of type {b.dtype}, and there is "
+                                  f"no such {b.space}")
+        if (b.space == "weight") != (b.name in dict(self.p.weights)):
+            raise fault("GT0373", f"{b.name} is a weight without data, or data without a weight")
+        if (known(b.offset, "<", 0), known(b.size, "<", 0)) != (False, False):
+            raise fault("GT0376", f"{b.name} has a negative size or offset")
+        if isinstance(b.offset, int) and mod(b.offset, ALIGN):
+            raise fault("GT0376", f"{b.name} starts at {b.offset}, not a multiple of {ALIGN}")
+
+    # ---- steps -----------------------------------------------------------------------------
+
+    def step(self, number: int, s: Run) -> _Touch:
+        place = f"step {number}: {s.label}"
+        kernel = self.kernels.get(s.kernel)
+        if kernel is None:
+            raise fault("GT0373", f"there is no kernel {s.kernel!r}", place)
+        if len(s.args) != len(kernel.params):
+            raise fault("GT0374", f"{len(s.args)} buffers are given to {kernel.name}, which takes "
+                                  f"{len(kernel.params)}", place)
+        self.only_dims(s.flops, "flops")
+        given: dict[str, Buffer] = {}
+        for name, p in zip(s.args, kernel.params, strict=True):
+            b = given[p.name] = self.named(name, place)
+            if b.dtype is not p.dtype:
+                raise fault("GT0374", f"{name} is {b.dtype}, {kernel.name} takes {p.dtype} as "
+                                      f"{p.name}", place)
+            if not p.const and b.space in ("input", "weight"):
+                raise fault("GT0374", f"{kernel.name} writes {name}, which is read-only", place)
+        self.ranges(kernel, given, place)
+        written = frozenset(a for a, p in zip(s.args, kernel.params, strict=True) if not p.const)
+        return _Touch(frozenset(s.args) - written, written, kernel.serial)
+
+    def named(self, name: str, place: str) -> Buffer:
+        if name not in self.buffers:
+            raise fault("GT0373", f"there is no buffer {name!r}", place)
+        return self.buffers[name]
+
+    def ranges(self, kernel: Kernel, given: Mapping[str, Buffer], place: str) -> None:
+        """No index of the kernel surely leaves the buffer it is given."""
+        for a in self.accesses[kernel.name]:
+            size = given[a.buffer].size
+            low, high = bounds(a.index)
+            beyond = known(size, "<=", a.index)
+            outside = beyond is True or (high is not None and high < 0)
+            if a.exact and isinstance(size, int):  # both ends of the interval are reached
+                outside |= (low is not None and low < 0) or (high is not None and high >= size)
+            if outside:
+                raise fault("GT0375", f"{kernel.name} touches {a.buffer}[{a.index}], "
+                                      f"{given[a.buffer].name} has {size} elements", place)
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def arena(self, touches: Sequence[_Touch]) -> None:
+        """Buffers that are alive at the same time lie apart, and inside the arena."""
+        lives: dict[str, tuple[int, int]] = {}
+        for i, t in enumerate(touches):
+            for name in t.reads | t.writes:
+                lives[name] = (lives.get(name, (i, i))[0], i)
+        mine = [b for b in self.p.buffers if b.space == "arena"]
+        for b in mine:
+            if known(_end(b), "<=", self.p.arena) is False:
+                raise fault("GT0376", f"{b.name} ends beyond the arena of {self.p.arena} bytes")
+        alive = sorted((b for b in mine if b.name in lives), key=lambda b: lives[b.name])
+        for i, x in enumerate(alive):
+            for y in alive[i + 1:]:
+                if lives[y.name][0] > lives[x.name][1]:
+                    break
+                if _overlap(x, y):
+                    raise fault("GT0376", f"{x.name} and {y.name} overlap in the arena while both "
+                                          f"are in use", f"step {lives[y.name][0]}")
+
+    def barriers(self, touches: Sequence[_Touch]) -> None:
+        """Between two steps of which one writes what the other touches, the threads wait.
+
+        Steps that write different elements of one buffer need no barrier among themselves.
+        """
+        since: list[tuple[int, _Touch]] = []
+        for i, t in enumerate(touches):
+            for j, before in since:
+                if t.serial and before.serial:  # the same thread runs both
+                    continue
+                if self.meet(before.writes, t.reads, True) or self.meet(
+                        t.writes, before.reads, True) or self.meet(t.writes, before.writes, False):
+                    raise fault("GT0377", f"no barrier between steps {j} and {i}, which share "
+                                          f"memory", f"step {i}: {self.p.steps[i].label}")
+            since = [] if self.p.steps[i].barrier else [*since, (i, t)]
+
+    def meet(self, a: frozenset[str], b: frozenset[str], same: bool) -> bool:
+        if same and a & b:
+            return True
+        return any(x != y and _overlap(self.buffers[x], self.buffers[y]) for x in a for y in b)
+
+
+def _unique(kind: str, rows: list[tuple[str, T]]) -> dict[str, T]:
+    table = dict(rows)
+    if len(table) != len(rows):
+        raise fault("GT0370", f"two {kind}s have one name")
+    return table
+
+
+def _end(b: Buffer) -> Dim:
+    return b.offset + b.size * b.dtype.bytes
+
+
+def _overlap(x: Buffer, y: Buffer) -> bool:
+    """Whether two arena buffers surely share a byte."""
+    if x.space != "arena" or y.space != "arena" or 0 in (x.size, y.size):
+        return False
+    return known(_end(x), "<=", y.offset) is False and known(_end(y), "<=", x.offset) is False
