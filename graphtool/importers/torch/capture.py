@@ -58,7 +58,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     args, shapes, marks = _dynamic_shapes(args, inputs, dynamic)
     with _quiet():
         if how == "fx":
-            model = traced(model, _TORCH)
+            model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, shapes and _as_called(model, shapes))
     renamed = _symbol_names(exported, marks)
     meta = {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}

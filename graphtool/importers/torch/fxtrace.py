@@ -6,6 +6,7 @@ back to the traced node, and through it to the module path and the user's line.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -21,14 +22,22 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
     record_stack_traces = True
 
 
-def traced(model: nn.Module, torch_dir: str) -> Replay:
-    """Raises UnsupportedError GT1102 with the line that symbolic tracing cannot pass."""
+def traced(model: nn.Module, count: int, torch_dir: str) -> Replay:
+    """The trace of a call with `count` arguments; the other parameters keep their defaults.
+
+    Raises UnsupportedError GT1102 with the line that symbolic tracing cannot pass.
+    """
     tracer = _Tracer()
     try:
-        graph = tracer.trace(model)
+        graph = tracer.trace(model, concrete_args=_defaults(model, count))
     except Exception as error:  # whatever the user's model raises is reported with its line
         raise failure(error, "torch.fx", torch_dir) from error
     return Replay(fx.GraphModule(tracer.root, graph), type(model).__name__)
+
+
+def _defaults(model: nn.Module, count: int) -> dict[str, Any]:
+    parameters = list(inspect.signature(model.forward).parameters.values())[count:]
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 class Replay(nn.Module):  # type: ignore[misc]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, pairs
@@ -187,3 +189,46 @@ def flash_attention_for_cpu(c: Context, query: Tracer, key: Tracer, value: Trace
         raise Missing("the logarithms that a fused attention kernel keeps for its gradient")
     return scaled_dot_product_attention(c, query, key, value, attn_mask, dropout_p, is_causal,
                                         scale=scale), None
+
+
+@aten("_trilinear")
+def trilinear(c: Context, i1: Tracer, i2: Tracer, i3: Tracer, expand1: tuple[int, ...],
+              expand2: tuple[int, ...], expand3: tuple[int, ...], sumdim: tuple[int, ...],
+              unroll_dim: int = 1) -> Any:
+    """Σ over `sumdim` of the product of three tensors, each given new axes of size 1."""
+    parts = []
+    for x, new in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        dims = iter(x.shape)
+        shape = [1 if i in new else next(dims) for i in range(x.ndim + len(new))]
+        parts.append(c.reshape(x, shape))
+    total = o.reduce_sum(o.mul(o.mul(*parts[:2]), parts[2]), axes=tuple(sumdim))
+    return c.reshape(total, c.out.shape)
+
+
+# ---- distances ---------------------------------------------------------------------------------
+
+def _distance(c: Context, gap: Any, p: float) -> Any:
+    """The p-norm of the last axis."""
+    axis = (gap.ndim - 1,)
+    if p == 0:
+        y = o.reduce_sum(c.cast(o.ne(gap, 0.0), gap.dtype), axes=axis)
+    else:
+        y = o.norm(gap, axes=axis, order=float(p))
+    return c.reshape(y, c.out.shape)
+
+
+@aten("_cdist_forward")
+def cdist(c: Context, x1: Tracer, x2: Tracer, p: float, compute_mode: Any = None) -> Any:
+    a = c.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1]))
+    b = c.reshape(x2, (*x2.shape[:-2], 1, *x2.shape[-2:]))
+    return _distance(c, o.sub(a, b), p)
+
+
+@aten("_pdist_forward")
+def pdist(c: Context, self: Tracer, p: float = 2.0) -> Any:
+    """Rows i < j, by two gathers."""
+    if not isinstance(self.shape[0], int):
+        raise Missing("the distances within a symbolic number of rows")
+    rows = np.stack(np.triu_indices(self.shape[0], 1))
+    a, b = (o.gather(self, c.constant(r[:, None], dtypes.int64), axes=(0,)) for r in rows)
+    return _distance(c, o.sub(a, b), p)

@@ -84,7 +84,7 @@ def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias:
                          running_mean: Tracer, running_var: Tracer, momentum: float,
                          eps: float) -> Any:
     y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
-    return y, None, None
+    return y, *(None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:])  # empty
 
 
 @aten("batch_norm")

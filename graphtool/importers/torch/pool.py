@@ -78,6 +78,8 @@ def _average(n: int) -> Any:
                 ceil_mode: bool = False, count_include_pad: bool = True,
                 divisor_override: Any = None) -> Any:
         attrs, edges = _windows(c, self, n, kernel_size, stride, padding, 1, ceil_mode)
+        if not self.dtype.is_float:
+            raise Missing("averages of integers, which round towards zero")
         x = _batched(c, self, n)
         if divisor_override is not None:  # a plain sum, over zeros where there is padding
             y = _window_sum(x, attrs, edges)
