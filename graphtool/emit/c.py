@@ -374,8 +374,8 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
         for i, s in enumerate(program.dims):
             checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])
             w.line(f"if ({' || '.join(checks)}) return -1;")
-        w.line(f"weights = weights ? weights : {name}_weights;" if program.meta.get("embed")
-               else "")
+        if program.meta.get("embed"):
+            w.line(f"weights = weights ? weights : {name}_weights;")
         w.line("const run_state s = {weights, arena, dims, inputs, outputs};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")
