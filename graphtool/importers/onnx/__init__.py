@@ -15,6 +15,8 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     attention,
     classic,
     contrib,
+    contrib_attention,
+    contrib_quant,
     control,
     einsum,
     elementwise,

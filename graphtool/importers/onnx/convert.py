@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
+from graphtool.importers.onnx.context import REFUSED, Context, Frame
 from graphtool.importers.onnx.inputs import Inputs, declared_shapes
 from graphtool.importers.onnx.order import ordered, title
 from graphtool.importers.onnx.places import Places
@@ -25,66 +26,10 @@ from graphtool.importers.onnx.values import Known, settle_dims
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.trace import Builder, Tracer
 
-REFUSED = object()
 FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
 _DEPTH = 64
 _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
               MemoryError, AttributeError, RecursionError, StopIteration)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What names mean at one place: values, opsets, the name prefix, a function's attributes."""
-
-    env: ChainMap[str, Any]
-    opsets: Mapping[str, int]
-    prefix: str = ""
-    attrs: Mapping[str, Any] | None = None
-    depth: int = 0
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a handler may ask beyond its inputs and attributes."""
-
-    importer: Importer
-    frame: Frame
-    node: Any
-    inputs: Sequence[Any]
-
-    @property
-    def builder(self) -> Builder:
-        return self.importer.builder
-
-    @property
-    def outputs(self) -> int:
-        return len(self.node.output)
-
-    @property
-    def opset(self) -> int:
-        return self.frame.opsets.get(self.node.domain, 1)
-
-    def declared(self, what: str) -> tuple[int, ...]:
-        """The static shape that the model gives for output 0, where `what` is not known."""
-        shape = self.importer.declared.get(self.node.output[0]) if not self.frame.prefix else None
-        if shape is None:
-            raise Refused(f"{what} is computed from the inputs")
-        return shape
-
-    def wanted(self, i: int) -> bool:
-        """Whether the node's output i has a name."""
-        return i < len(self.node.output) and bool(self.node.output[i])
-
-    def body(self) -> list[Any]:
-        """The outputs by the body that onnx gives the operator."""
-        body = functions.standard_body(self.node, self.inputs, self.frame.opsets)
-        if body is None:
-            raise Refused("this form, for which onnx gives no body")
-        return list(functions.expand(self.importer, body, self.node, self.inputs, self.frame))
-
-    def subgraph(self, graph: Any, inputs: Sequence[Any], label: str = "") -> list[Any]:
-        """The outputs of a subgraph run here, in view of all names around it."""
-        return self.importer.subgraph(graph, inputs, self.frame, label or self.node.output[0])
 
 
 class Importer:
@@ -264,6 +209,10 @@ class Importer:
         handler = find(domain, node.op_type, frame.opsets.get(domain, 1))
         if handler is not None:
             return self._handle(handler, node, inputs, frame)
+        return self.by_body(node, inputs, frame)
+
+    def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
+        """The node's outputs by the body that onnx defines its operator with."""
         body = functions.standard_body(node, inputs, frame.opsets)
         if body is None:
             counted = any(name == functions.full_name(node) for name, _ in self.refusals)

@@ -14,12 +14,13 @@ from onnx import helper
 
 from graphtool.errors import InputError
 from graphtool.importers.onnx import reader
+from graphtool.importers.onnx.context import REFUSED, Frame
 from graphtool.importers.onnx.order import reads, subgraphs, title
 from graphtool.importers.onnx.registry import HANDLERS, Refused, find
 from graphtool.importers.onnx.values import type_of
 
 if TYPE_CHECKING:
-    from graphtool.importers.onnx.convert import Frame, Importer
+    from graphtool.importers.onnx.convert import Importer
 
 Key = tuple[str, str, str]
 _DEPTH = 32
@@ -134,7 +135,6 @@ def _type_proto(x: Any) -> Any:
 def expand(importer: Importer, body: Any, node: Any, inputs: Sequence[Any],
            frame: Frame) -> Sequence[Any]:
     """Run a function's nodes here; missing inputs are None, missing attributes have defaults."""
-    from graphtool.importers.onnx.convert import REFUSED, Frame
     if frame.depth >= _DEPTH:
         raise InputError("GT1013", f"the function {body.name!r} calls itself, or functions are "
                                    f"nested more than {_DEPTH} deep", where=title(node))
