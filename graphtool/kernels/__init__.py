@@ -1,1 +1,1 @@
-""""""
+"""The C headers that emitted code includes; real files that compile alone."""
