@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,12 @@ def _matmul_eval(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool,
     elif dtype:
         a, b = a.astype(out), b.astype(out)
     with np.errstate(all="ignore"):
-        product = np.matmul(_swap(a, transpose_a), _swap(b, transpose_b))
+        left, right = _swap(a, transpose_a), _swap(b, transpose_b)
+        if right.ndim == 2 and left.ndim > 2:  # one product; numpy would make one a slice
+            rows = left.reshape(math.prod(left.shape[:-1]), left.shape[-1])
+            product = np.matmul(rows, right).reshape(*left.shape[:-1], right.shape[-1])
+        else:
+            product = np.matmul(left, right)
     return np.asarray(product).astype(out, copy=False)
 
 
