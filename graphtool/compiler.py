@@ -47,6 +47,7 @@ class Compiler:
             h.update(part.encode() + b"\0")
         if not cache.get(h.hexdigest(), target):
             self.run(*self.flags, "-c", source.name, "-o", target.name, cwd=source.parent)
+            self.check(target)
             cache.put(h.hexdigest(), target)
         return target
 
@@ -54,6 +55,12 @@ class Compiler:
         openmp = ("-fopenmp",) if self.openmp else ()
         self.run(*(("-shared",) if shared else ()), *(o.name for o in objects), *openmp, "-lm",
                  "-o", target.name, cwd=target.parent)
+        self.check(target)
+
+    def check(self, made: Path) -> None:
+        if not made.is_file():
+            raise CompilerError("GT2121", f"{self.command[0]} reported success but wrote no "
+                                          f"{made.name}")
 
     def archive(self, objects: list[Path], target: Path) -> None:
         done = _run(["ar", "rcsD", target.name, *(o.name for o in objects)], target.parent)

@@ -38,7 +38,8 @@ def _rewrite(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Seque
         handler = _FOLLOWERS.get(node.op.name) or (
             _elementwise if "elementwise" in node.op.traits else None)
     rank = len(node.outputs[0].type.shape)
-    if handler is None or rank < 3:
+    if handler is None or rank < 3 or (handler is not _elementwise and any(
+            x.type.rank != rank for x in inputs if isinstance(x, Value))):
         return None
     last = handler(builder, node, inputs)
     return (OPS["transpose"](last, perm=to_first(rank)),)

@@ -306,7 +306,7 @@ def window(f: Fuzzer) -> Any:
 @step
 def attend(f: Fuzzer) -> Any:
     x = f.pick(3)
-    if x.ndim < 2 or x.shape[-1] == 0:
+    if x.ndim < 2 or not isinstance(x.shape[-1], int) or x.shape[-1] == 0:
         return None
     return o.attention(x, x, x, causal=bool(f.below(2)))
 
