@@ -47,6 +47,7 @@ def model(nodes: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str],
 def checked(proto: ModelProto, **options: Any) -> Module:
     module = import_model(proto, **options)
     verify_module(module)
+    assert {n.where for n in module.graph.nodes} <= {"", *module.locations}
     return module
 
 
