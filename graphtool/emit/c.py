@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
 from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool.emit.weights import Part, part_of
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
@@ -32,14 +33,17 @@ KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
-def emit(program: Program) -> dict[str, str]:
-    """File name → text: NAME.h, NAME.c, NAME_kernels*.c/.h and the headers that they include."""
+def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
+    """File name → text: NAME.h, NAME.c, NAME_kernels*.c/.h and the headers that they include.
+
+    `parts` says which weights are built into the library, in arrays that other files define.
+    """
     name = program.name
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     printer = _Kernels(program, dims)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
-    files = {f"{name}.h": header(program, dims), f"{name}.c": driver(program, dims),
+    files = {f"{name}.h": header(program, dims), f"{name}.c": driver(program, dims, parts),
              f"{name}_kernels.h": printer.declarations()}
     for i, chunk in enumerate(chunks):
         files[f"{name}_kernels{i}.c"] = printer.file(chunk)
@@ -285,9 +289,10 @@ def header(program: Program, dims: Mapping[str, str]) -> str:
     w.line("/* Bytes of arena that a run needs; align it to 64. */")
     w.line(f"size_t {name}_arena_bytes(const int64_t *dims);")
     w.line()
-    w.line("/* Runs the model. `weights` is the weights file, mapped or read, aligned to 64; NULL")
-    w.line("   where it is built in. Returns 0, or -1 for a dim out of range. Nothing is")
-    w.line("   allocated; runs on different arenas may go on at the same time. */")
+    w.line("/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and")
+    w.line("   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.")
+    w.line("   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different")
+    w.line("   arenas may go on at the same time. */")
     w.line(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,")
     w.line("        const void *const *inputs, void *const *outputs, int threads);")
     w.line("#pragma GCC visibility pop")
@@ -295,7 +300,7 @@ def header(program: Program, dims: Mapping[str, str]) -> str:
     return w.text()
 
 
-def driver(program: Program, dims: Mapping[str, str]) -> str:
+def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
     """The sequence of kernels, run by every thread, with barriers where data crosses threads."""
     name, w = program.name, Writer()
     w.line(f'#include "{name}.h"')
@@ -309,9 +314,17 @@ def driver(program: Program, dims: Mapping[str, str]) -> str:
         w.line("const void *const *inputs;")
         w.line("void *const *outputs;")
     w.line()
+    for part in parts:
+        w.line(f"extern const uint32_t {part.symbol(name)}[];")
+    if parts:
+        w.line("/* a weight in the caller's copy, else in the one that is built in */")
+        w.line("#define WEIGHT(at, part, inner) \\")
+        w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
+        w.line()
     printer = ExprPrinter(dims)
     buffers = {b.name: b for b in program.buffers}
     kernels = {k.name: k for k in program.kernels}
+    held = {b.name: weight_text(b, name, parts) for b in program.buffers if b.space == "weight"}
     with w.block("static void run_thread(const run_state *s, int t, int threads)\n{"):
         for i in range(len(program.dims)):
             w.line(f"const int64_t d{i} = s->dims[{i}];")
@@ -319,15 +332,25 @@ def driver(program: Program, dims: Mapping[str, str]) -> str:
         if not program.steps:
             w.line("(void)s, (void)t, (void)threads;")
         for step in program.steps:
-            _step(w, name, step, kernels[step.kernel], buffers, printer, dims)
+            _step(w, name, step, kernels[step.kernel], buffers, held, printer, dims)
     w.line()
     _entry(w, program, printer)
     return w.text()
 
 
+def weight_text(b: Buffer, name: str, parts: Sequence[Part]) -> str:
+    """Where a weight starts: in the caller's copy, or in the part that holds it."""
+    at = b.offset
+    if not parts or not isinstance(at, int):
+        return f"(s->weights + {at})" if at else "s->weights"
+    part = part_of(parts, at)
+    return f"WEIGHT({at}, {part.symbol(name)}, {at - part.start})"
+
+
 def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str, Buffer],
-          printer: ExprPrinter, dims: Mapping[str, str]) -> None:
-    args = [_pointer(buffers[a], p, printer) for a, p in zip(step.args, kernel.params, strict=True)]
+          held: Mapping[str, str], printer: ExprPrinter, dims: Mapping[str, str]) -> None:
+    args = [f"(const {p.dtype.c} *){held[a]}" if a in held else _pointer(buffers[a], p, printer)
+            for a, p in zip(step.args, kernel.params, strict=True)]
     args += kernel_dims(kernel, dims)
     call = f"{name}_{kernel.name}({', '.join(['t', 'threads', *args])});"
     w.line(f"/* {c_comment(step.label)} */")
@@ -341,8 +364,8 @@ def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str,
 
 def _pointer(b: Buffer, p: Param, printer: ExprPrinter) -> str:
     base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
-            "weight": "s->weights", "arena": "s->arena"}[b.space]
-    if b.space in ("weight", "arena") and b.offset != 0:
+            "arena": "s->arena"}[b.space]
+    if b.space == "arena" and b.offset != 0:
         base = f"({base} + {printer.index(b.offset, 13)})"
     return f"({'const ' if p.const else ''}{p.dtype.c} *){base}"
 
@@ -374,8 +397,6 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
         for i, s in enumerate(program.dims):
             checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])
             w.line(f"if ({' || '.join(checks)}) return -1;")
-        if program.meta.get("embed"):
-            w.line(f"weights = weights ? weights : {name}_weights;")
         w.line("const run_state s = {weights, arena, dims, inputs, outputs};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")

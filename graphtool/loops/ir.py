@@ -124,7 +124,7 @@ class Template:
     """
 
     header: str
-    macros: tuple[tuple[str, str | Dim | float], ...]
+    macros: tuple[tuple[str, str | Dim], ...]
     pointers: tuple[tuple[str, str, Dim], ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]

@@ -165,23 +165,17 @@ class _Reader:
                 return self.template(row)
 
     def template(self, row: TemplateRow) -> Template:
-        macros: list[tuple[str, str | Dim | float]] = [(m.name, self.macro(m)) for m in row.macros]
         return Template(
-            row.header, tuple(macros),
+            row.header, tuple((m.name, self.macro(m)) for m in row.macros),
             tuple((p.macro, p.buffer, self.dim(p.offset)) for p in row.pointers),
             tuple(row.reads), tuple(row.writes),
             tuple(Hook(h.name, tuple(map(self.iterator, h.indices)), self.body(h.body))
                   for h in row.hooks))
 
-    def macro(self, m: MacroRow) -> str | Dim | float:
-        match (m.dim, m.number, m.text):
-            case (None, None, str(text)):
-                return text
-            case (None, float() | int() | str() as number, None):
-                return float(self.number(number))
-            case (int() | str() as d, None, None):
-                return self.dim(d)
-        raise self.fault("GT0364", f"macro {m.name} wants one of dim, number and text")
+    def macro(self, m: MacroRow) -> str | Dim:
+        if (m.dim is None) == (m.text is None):
+            raise self.fault("GT0364", f"macro {m.name} wants either dim or text")
+        return m.text or "" if m.dim is None else self.dim(m.dim)
 
     def expr(self, row: Any) -> Expr:
         match row:

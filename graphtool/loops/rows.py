@@ -70,11 +70,10 @@ class HookRow(Row):
 
 
 class MacroRow(Row):
-    """A macro of a header: an index polynomial, a float, or a piece of C."""
+    """A macro of a header: an index polynomial, or a piece of C."""
 
     name: str
     dim: DimText | None = None
-    number: float | str | None = None
     text: str | None = None
 
 

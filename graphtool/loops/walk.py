@@ -136,7 +136,7 @@ def dims(s: Stmt) -> tuple[Dim, ...]:
         case Store():
             return (s.index,)
         case Template():
-            return (*(d for _, d in s.macros if not isinstance(d, (str, float))),
+            return (*(d for _, d in s.macros if not isinstance(d, str)),
                     *(d for _, _, d in s.pointers))
         case _:
             return ()

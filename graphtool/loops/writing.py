@@ -147,7 +147,8 @@ class _KernelWriter:
         return ", ".join([compact(row)[:-1], *inner]) + "}"
 
     def template(self, t: Template, indent: str) -> str:
-        macros = [{"name": k} | _macro(v) for k, v in t.macros]
+        macros = [{"name": k} | ({"text": v} if isinstance(v, str) else {"dim": _dim(v)})
+                  for k, v in t.macros]
         pointers = [{"macro": k, "buffer": b, "offset": _dim(d)} for k, b, d in t.pointers]
         row = compact({"do": "template", "header": t.header, "macros": macros,
                        "pointers": pointers, "reads": list(t.reads), "writes": list(t.writes)})
@@ -173,16 +174,6 @@ class _KernelWriter:
                 return ["load", dtype.short, buffer, _dim(index)]
             case Apply(fn, _, dtype):
                 return [fn, dtype.short, *map(self.ref, children(e))]
-
-
-def _macro(value: str | Dim | float) -> dict[str, Any]:
-    match value:
-        case str():
-            return {"text": value}
-        case float():
-            return {"number": tagged_float(value)}
-        case _:
-            return {"dim": _dim(value)}
 
 
 def _number(x: Any) -> Any:

@@ -18,9 +18,10 @@
 /* Bytes of arena that a run needs; align it to 64. */
 size_t model_arena_bytes(const int64_t *dims);
 
-/* Runs the model. `weights` is the weights file, mapped or read, aligned to 64; NULL
-   where it is built in. Returns 0, or -1 for a dim out of range. Nothing is
-   allocated; runs on different arenas may go on at the same time. */
+/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and
+   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.
+   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different
+   arenas may go on at the same time. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop

@@ -1,0 +1,83 @@
+"""Weights inside the library: by `.incbin`, or as arrays of C for targets without an assembler's.
+
+A part is a run of adjacent weights in one array. The driver finds a weight by its part, so that
+the parts need not lie side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+PART = 1 << 20  # bytes of weights in one C file; a larger weight has a file of its own
+ALIGN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes [start, end) of the weights, counted as a buffer's offset is."""
+
+    index: int
+    start: int
+    end: int
+
+    def symbol(self, name: str) -> str:
+        return f"{name}_weights{self.index}"
+
+
+def whole(size: int) -> tuple[Part, ...]:
+    """All weights as one part."""
+    return (Part(0, 0, size),) if size else ()
+
+
+def divided(spans: Iterable[tuple[int, int]], limit: int = PART) -> tuple[Part, ...]:
+    """Parts of at most `limit` bytes, none of which cuts a (start, end) in two."""
+    parts: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if parts and end - parts[-1][0] <= limit:
+            parts[-1] = (parts[-1][0], max(parts[-1][1], end))
+        else:
+            parts.append((start, end))
+    return tuple(Part(i, start, end) for i, (start, end) in enumerate(parts))
+
+
+def part_of(parts: Sequence[Part], offset: int) -> Part:
+    return next(p for p in reversed(parts) if p.start <= offset)
+
+
+def incbin(part: Part, name: str, file: str, offset: int, digest: str) -> str:
+    """C that takes the part from the file, `offset` bytes in, when it is assembled.
+
+    The digest of the file stands in the text: other weights are another text.
+    """
+    size = part.end - part.start
+    return f"""/* {digest} */
+#ifdef __APPLE__
+#define GT_SECTION ".const_data"
+#define GT_SYMBOL "_{part.symbol(name)}"
+#define GT_HIDDEN ".private_extern "
+#else
+#define GT_SECTION ".section .rodata"
+#define GT_SYMBOL "{part.symbol(name)}"
+#define GT_HIDDEN ".hidden "
+#endif
+__asm__(GT_SECTION "\\n"
+        ".balign {ALIGN}\\n"
+        ".globl " GT_SYMBOL "\\n"
+        GT_HIDDEN GT_SYMBOL "\\n"
+        GT_SYMBOL ":\\n"
+        ".incbin \\"{file}\\", {offset + part.start}, {size}\\n"
+        ".text\\n");
+"""
+
+
+def array(part: Part, name: str, data: bytes) -> str:
+    """C that spells the part out, eight words a line."""
+    padded = data + b"\0" * (-len(data) % 4)
+    words = [f"0x{int.from_bytes(padded[i:i + 4], 'little'):08x}"
+             for i in range(0, len(padded), 4)]
+    rows = [", ".join(words[i:i + 8]) for i in range(0, len(words), 8)]
+    head = f"#include <stdint.h>\nextern const uint32_t {part.symbol(name)}[];\n"
+    body = ",\n    ".join(rows)
+    return (f"{head}__attribute__((aligned({ALIGN})))\n"
+            f"const uint32_t {part.symbol(name)}[] = {{\n    {body}}};\n")
