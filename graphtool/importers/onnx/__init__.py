@@ -13,6 +13,7 @@ import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     attention,
+    chance,
     classic,
     contrib,
     contrib_attention,

@@ -59,6 +59,12 @@ class Context:
         """Whether the node's output i has a name."""
         return i < len(self.node.output) and bool(self.node.output[i])
 
+    def drawn(self, op: Any, *operands: Any, **attrs: Any) -> Any:
+        """What a random op gives; the state that it draws from moves on."""
+        *values, after = op(*operands, self.importer.random_state(), **attrs)
+        self.importer.state = after
+        return values[0] if len(values) == 1 else values
+
     def body(self) -> list[Any]:
         """The outputs by the body that onnx gives the operator."""
         return list(self.importer.by_body(self.node, self.inputs, self.frame))

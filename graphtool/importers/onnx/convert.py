@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
 from graphtool.importers.onnx.context import REFUSED, Context, Frame
@@ -23,7 +24,7 @@ from graphtool.importers.onnx.order import ordered, title
 from graphtool.importers.onnx.places import Places
 from graphtool.importers.onnx.registry import Handler, Refused, find
 from graphtool.importers.onnx.values import Known, settle_dims
-from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
 
 FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
@@ -43,6 +44,8 @@ class Importer:
         self.inputs = Inputs(dynamic)
         self.functions = functions.table(model)
         self.declared = declared_shapes(model.graph)
+        self.seed: Tracer | None = None  # the state of the random ops, once there is one
+        self.state: Any = None
         self.refusals: dict[tuple[str, str], list[str]] = {}
 
     def refuse(self, name: str, reason: str, place: str) -> None:
@@ -69,11 +72,25 @@ class Importer:
         if self.refusals:
             return None
         flat = [row for x, v in zip(results, graph.output, strict=True) for row in _flat(v.name, x)]
-        outputs = tuple(self._value(x, name) for name, x in flat)
-        return Module(Graph(tuple(t.value for t in tracers if t is not None),
-                            tuple(self.builder.nodes), outputs),
-                      tuple(name for name, _ in flat), self.inputs.symbols,
-                      self.places.table, (), self._meta())
+        return self._module([t for t in tracers if t is not None], flat)
+
+    def _module(self, inputs: list[Tracer], outputs: list[tuple[str, Any]]) -> Module:
+        donations: tuple[tuple[int, int], ...] = ()
+        if self.seed is not None:
+            donations = ((len(outputs), len(inputs)),)
+            inputs, outputs = [*inputs, self.seed], [*outputs, (self.seed.value.hint, self.state)]
+        values = tuple(self._value(x, name) for name, x in outputs)
+        graph = Graph(tuple(t.value for t in inputs), tuple(self.builder.nodes), values)
+        return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
+                      self.places.table, donations, self._meta())
+
+    def random_state(self) -> Any:
+        """The state of the random generator: a graph input of its own from the first use on."""
+        if self.seed is None:
+            taken = {v.name for v in (*self.model.graph.input, *self.model.graph.output)}
+            name = next(n for n in ("rng", *(f"rng{i}" for i in range(2, 1000))) if n not in taken)
+            self.seed = self.state = self.builder.input(TensorType(dtypes.uint64, (2,)), name)
+        return self.state
 
     def _meta(self) -> dict[str, Any]:
         m = self.model

@@ -12,14 +12,13 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.reader import element_type
-from graphtool.importers.onnx.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.registry import add, onnx_op
 from graphtool.importers.onnx.values import (
     Known,
     array_of,
     cast,
     dtype_of,
     number,
-    one,
     operands,
     reshape,
 )
@@ -257,22 +256,11 @@ def _zero(x: Any) -> Any:
 
 @onnx_op("Dropout")
 def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
-    return _kept(x, ctx)
+    return kept(x, ctx)
 
 
-@onnx_op("Dropout", since=12)
-def dropout(x: Any, ratio: Any = None, training_mode: Any = None, *, seed: int | None = None,
-            ctx: Any) -> Any:
-    """Inference only; training with a ratio of 0 keeps all too."""
-    rate = 0.5 if ratio is None else None
-    if training_mode is not None and one(training_mode, "training_mode"):
-        rate = one(ratio, "the ratio") if rate is None else rate
-        if rate:
-            raise Refused("training mode needs random numbers")
-    return _kept(x, ctx)
-
-
-def _kept(x: Any, ctx: Any) -> Any:
+def kept(x: Any, ctx: Any) -> Any:
+    """x as it is, with a mask of ones where one is wanted."""
     if not ctx.wanted(1):
         return x
     mask = o.broadcast(reshape(number(True, _as_bool(x)), ()), shape=tuple(x.shape))

@@ -15,9 +15,8 @@ from graphtool.importers.onnx.registry import Handler, find
 
 OLDEST = 7
 STRINGS = {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}
-RANDOM = {"Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 SIZES_FROM_DATA = {"NonMaxSuppression", "NonZero", "Unique"}
-ABSENT = STRINGS | RANDOM | SIZES_FROM_DATA | {"ImageDecoder", "MaxRoiPool"}
+ABSENT = STRINGS | SIZES_FROM_DATA | {"ImageDecoder", "MaxRoiPool"}
 # our own handler is newer than opset 16's spelling; both are accepted
 SPELLINGS = {("GridSample", "mode")}
 
