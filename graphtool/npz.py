@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from graphtool import files
+from graphtool.dtypes import BY_NAME, BY_NUMPY
 from graphtool.errors import InputError
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,11 @@ def loads(data: bytes, where: str, stem: str = "x") -> dict[str, Array]:
 
 
 def _read(file: BinaryIO) -> Array:
-    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+    array = np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+    fields = array.dtype.names
+    if fields is not None and len(fields) == 1 and fields[0] in BY_NAME:
+        return np.asarray(array.view(BY_NAME[fields[0]].numpy))
+    return array
 
 
 def save(arrays: Mapping[str, Array], path: Path) -> None:
@@ -68,8 +73,9 @@ def dumps(arrays: Mapping[str, Array]) -> bytes:
 def _npy(array: Array) -> bytes:
     buffer = io.BytesIO()
     data = np.asarray(array)
-    if data.dtype.kind == "V" or data.dtype.isbuiltin != 1:  # numpy has no name for bfloat16 & co
-        data = data.view(f"V{data.dtype.itemsize}")
-    np.lib.format.write_array(buffer, np.ascontiguousarray(data).reshape(data.shape),
-                              allow_pickle=False)
+    contiguous = np.ascontiguousarray(data).reshape(data.shape)
+    if data.dtype.isbuiltin != 1 and data.dtype in BY_NUMPY:  # numpy cannot write bfloat16 & co:
+        row = BY_NUMPY[data.dtype]  # a record of one field says by its name what the bytes are
+        contiguous = contiguous.view([(row.name, f"V{data.dtype.itemsize}")])
+    np.lib.format.write_array(buffer, contiguous, allow_pickle=False)
     return buffer.getvalue()

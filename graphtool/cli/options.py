@@ -28,6 +28,7 @@ Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a dim open: batch=1..64; repeatable.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads.")]
-Atol = Annotated[float, typer.Option("--atol", min=0.0, help="Absolute tolerance.")]
+Atol = Annotated[float | None, typer.Option(
+    "--atol", min=0.0, help="Absolute tolerance; by default 1e-5 of each output's largest.")]
 Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance.")]
 Target = Annotated[str, typer.Option("--target", help="cpu, or a row of the target table.")]

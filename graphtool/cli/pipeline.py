@@ -74,8 +74,8 @@ class Watch:
             with files.atomic(self.dump_dir / _WEIGHTS) as file:
                 weights.save(self.weights.values(), file)
 
-    def check(self, result: Module, seed: int, sizes: Mapping[str, int], atol: float,
-              rtol: float) -> bool:
+    def check(self, result: Module, seed: int, sizes: Mapping[str, int],
+              atol: float | None, rtol: float) -> bool:
         """Evaluate before and after on made-up inputs; whether all outputs agree."""
         known = {n: s for n, s in sizes.items() if n in self.module.symbols}
         for name, symbol in self.module.symbols.items():  # a size that a pass has bound

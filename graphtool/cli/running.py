@@ -33,7 +33,7 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
 def check(a: Annotated[str, typer.Argument(metavar="A", help="The reference.")],
           b: Annotated[str, typer.Argument(metavar="B", help="What is held against it.")],
           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
-          dim: options.Dim = None, atol: options.Atol = 1e-5, rtol: options.Rtol = 1e-4,
+          dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
           divergence: Annotated[bool, typer.Option(
               "--divergence", help="Where two graphs first part ways.")] = False,
           json: options.Json = False) -> int:

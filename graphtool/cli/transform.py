@@ -101,7 +101,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         stats: Annotated[bool, typer.Option("--stats", help="Before and after.")] = False,
         check: Annotated[bool, typer.Option(
             "--check", help="Evaluate before and after, and compare.")] = False,
-        atol: options.Atol = 1e-5, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
+        atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, json: options.Json = False) -> int:
     """Run passes over a graph: the default ones, or those named."""
     from graphtool.cli.pipeline import Watch

@@ -23,13 +23,13 @@ class CheckReport(msgspec.Struct):
     ok: bool
     a: str
     b: str
-    atol: float
+    atol: float | None
     rtol: float
     outputs: list[Difference]
     divergence: list[Difference]
 
 
-def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float, rtol: float,
+def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None, rtol: float,
           divergence: bool = False) -> CheckReport:
     """Run both and compare the outputs; with `divergence`, also each value that both graphs have.
 
@@ -40,7 +40,7 @@ def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float, rtol: floa
     return CheckReport(all(r.ok for r in rows), a.kind, b.kind, atol, rtol, rows, found)
 
 
-def first_divergence(a: Side, b: Side, inputs: Mapping[str, Array], atol: float,
+def first_divergence(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None,
                      rtol: float) -> list[Difference]:
     """The values of both graphs, paired by structure, in order, up to and with the first that
     is out of tolerance; empty where a side has no graph."""

@@ -14,6 +14,7 @@ import numpy as np
 from graphtool.errors import InputError
 
 Array = np.ndarray[Any, Any]
+SHARE = 1e-5
 
 
 class Difference(msgspec.Struct):
@@ -28,10 +29,11 @@ class Difference(msgspec.Struct):
     note: str = ""
 
 
-def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: float,
+def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: float | None,
             rtol: float) -> list[Difference]:
     """Each expected array against the one of its name, or by position where names differ.
 
+    `atol` None stands for SHARE of the array's largest magnitude, as rounding errors scale with it.
     Raises InputError GT3041 where the two have a different number of arrays.
     """
     if len(expected) != len(actual):
@@ -43,7 +45,8 @@ def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: fl
             for (name, e), a in zip(expected.items(), others, strict=True)]
 
 
-def difference(name: str, expected: Array, actual: Array, atol: float, rtol: float) -> Difference:
+def difference(name: str, expected: Array, actual: Array, atol: float | None,
+               rtol: float) -> Difference:
     """|actual − expected| ≤ atol + rtol·|expected|, element by element; integers exactly."""
     expected, actual = np.asarray(expected), np.asarray(actual)
     if expected.shape != actual.shape:
@@ -56,7 +59,13 @@ def difference(name: str, expected: Array, actual: Array, atol: float, rtol: flo
             e.reshape(-1)[(expected != actual).reshape(-1)],
             a.reshape(-1)[(expected != actual).reshape(-1)], strict=True)), default=0))
         return Difference(name, wrong == 0, gap, gap, wrong, expected.size)
-    return _floats(name, expected.astype(np.float64), actual.astype(np.float64), atol, rtol)
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    return _floats(name, e, a, SHARE * magnitude(e) if atol is None else atol, rtol)
+
+
+def magnitude(x: Array) -> float:
+    """The largest finite magnitude, 1 at the least."""
+    return max(1.0, float(np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape)).max(initial=0.0)))
 
 
 def _floats(name: str, e: Array, a: Array, atol: float, rtol: float) -> Difference:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from graphtool import interp
-from graphtool.dtypes import float64
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
-from graphtool.verify.compare import Difference, compare, worst
+from graphtool.verify.compare import Difference, compare, magnitude, worst
 from graphtool.verify.sides import Side, by_position, of_onnx, of_torch
 
 SEEDS = (0, 1)
 ATOL, RTOL = 1e-4, 1e-3  # float32 through many layers, summed in another order
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -54,13 +50,5 @@ def _compare(side: Side, module: Module, seed: int) -> list[Difference]:
     inputs = interp.random_inputs(module, seed)
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
     actual = dict(list(interp.run(module, inputs).items())[:len(expected)])
-    scale = _scale(expected)
+    scale = max((magnitude(x.astype(np.float64)) for x in expected.values()), default=1.0)
     return compare(expected, actual, ATOL * scale, RTOL)
-
-
-def _scale(outputs: Mapping[str, Array]) -> float:
-    """The largest magnitude, 1 at the least: what rounding errors are measured against."""
-    sizes = [float(np.abs(x.astype(float64.numpy)).max()) for x in outputs.values()
-             if x.size and x.dtype.kind not in "iub" and bool(np.isfinite(
-                 x.astype(float64.numpy)).all())]
-    return max([1.0, *sizes])

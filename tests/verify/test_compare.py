@@ -31,6 +31,13 @@ def test_difference(e: list[float], a: list[float], ok: bool, gap: float, out: i
     assert float(d.max_abs) == pytest.approx(gap, rel=1e-3)
 
 
+def test_the_default_tolerance_scales_with_the_array() -> None:
+    e = np.array([1000.0, 0.0])
+    assert difference("x", e, e + 0.009, None, 0).ok
+    assert not difference("x", e, e + 0.011, None, 0).ok
+    assert not difference("x", e, e + 0.009, 1e-5, 0).ok
+
+
 def test_shapes_must_be_equal() -> None:
     d = difference("x", np.zeros((2, 3)), np.zeros((3, 2)), 1, 1)
     assert not d.ok and "shapes differ: [2, 3] and [3, 2]" in d.note
