@@ -13,6 +13,7 @@ from typing import Any
 from graphtool.errors import UsageError
 from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     activation,
+    chance,
     create,
     elementwise,
     index,
@@ -23,6 +24,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     recurrent,
     reduce,
     resize,
+    sampling,
     shape,
 )
 from graphtool.importers.torch.convert import to_module

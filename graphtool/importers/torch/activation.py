@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.context import Context, Missing, axis_of
+from graphtool.importers.torch.context import Context, axis_of
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 
@@ -121,19 +120,3 @@ def _normalised(c: Context, name: str, x: Tracer, dim: int) -> Any:
 
 def _normalised_axis(name: str, x: Tracer, axis: int) -> Any:
     return getattr(o, name)(x, axis=axis)
-
-
-@aten("dropout", "feature_dropout", "alpha_dropout")
-def dropout(c: Context, input: Tracer, p: float, train: bool) -> Any:
-    return input if not train or p == 0 else _random_dropout()
-
-
-@aten("native_dropout")
-def native_dropout(c: Context, input: Tracer, p: float, train: bool | None = None) -> Any:
-    if train is not False and p != 0:
-        return _random_dropout()
-    return input, c.full(input.shape, True, dtypes.bool_)
-
-
-def _random_dropout() -> Any:
-    raise Missing("dropout in training mode is random; call model.eval() before the import")

@@ -20,6 +20,8 @@ from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly
 
+RANDOM_STATE = TensorType(dtypes.uint64, (2,))
+
 
 class Missing(Exception):
     """Raised by a handler for a form of its op that cannot be said; becomes a listed item."""
@@ -35,6 +37,20 @@ class Context:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.outs: tuple[TensorType | None, ...] = ()
+        self.seed: Tracer | None = None   # the graph input, once something is random
+        self.state: Tracer | None = None  # what it has become by now
+
+    def random_state(self) -> Tracer:
+        """The state of the random generator, a graph input from the first use on."""
+        if self.state is None:
+            self.seed = self.state = self.builder.input(RANDOM_STATE, "rng")
+        return self.state
+
+    def drawn(self, op: Any, *operands: Any, **attrs: Any) -> Tracer:
+        """What a random op gives; the state moves on."""
+        value: Tracer
+        value, self.state = op(*operands, self.random_state(), **attrs)
+        return value
 
     @property
     def out(self) -> TensorType:

@@ -49,10 +49,21 @@ class _Converter:
         if self.missing:
             raise self._unsupported()
         outputs, names, donations = self._sinks(inputs)
-        graph = Graph(tuple(v for _, v in inputs), _alive(self.builder.nodes, outputs),
+        seeds = []
+        if self.context.seed is not None and self.context.state is not None:
+            seeds = [self.context.seed.value]
+            donations.append((len(outputs), len(inputs)))
+            outputs.append(self.context.state.value)
+            names.append(self._free(names, "rng"))
+        graph = Graph((*(v for _, v in inputs), *seeds), _alive(self.builder.nodes, outputs),
                       tuple(outputs))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta))
+
+    def _free(self, names: list[str], name: str) -> str:
+        while name in names:
+            name += "_"
+        return name
 
     def _fault_of(self, call: Call) -> str:
         """Why a call's results or arguments cannot be imported whatever its handler says."""

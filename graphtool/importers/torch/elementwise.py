@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
@@ -365,7 +367,6 @@ def nan_to_num(c: Context, self: Tracer, nan: float | None = None, posinf: float
                neginf: float | None = None) -> Any:
     if not self.dtype.is_float:
         return self
-    import ml_dtypes
     limit = ml_dtypes.finfo(self.dtype.numpy)
     top = float(limit.max) if posinf is None else posinf
     low = float(limit.min) if neginf is None else neginf

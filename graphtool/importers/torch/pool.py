@@ -9,7 +9,9 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, pairs
+from graphtool.importers.torch.sampling import window_positions
 from graphtool.importers.torch.table import aten
+from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
@@ -34,7 +36,8 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
     strides = pairs(stride, n) if stride not in ((), None) else window
     over: list[Dim] = [0] * n
     if ceil_mode:
-        for i, (size, out) in enumerate(zip(x.shape[-n:], c.out.shape[-n:], strict=True)):
+        for i, (size, out) in enumerate(zip(x.shape[-n:], _out(c).shape[-n:],
+                                              strict=True)):
             reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
             extra = reach - size - 2 * pad[i]
             if not isinstance(extra, int):
@@ -42,6 +45,11 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
             over[i] = max(extra, 0)
     attrs = {"window": window, "strides": strides, "dilation": spread}
     return attrs, tuple((p, h) for p, h in zip(pad, over, strict=True))
+
+
+def _out(c: Context) -> TensorType:
+    """The results of a pool with indices have one shape; either may be unused."""
+    return next(t for t in c.outs if t is not None)
 
 
 @aten("max_pool1d", "max_pool2d", "max_pool3d")
@@ -63,9 +71,12 @@ def _rank(x: Tracer, kernel_size: Any) -> int:
 def _with_indices(n: int) -> Any:
     def handler(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
                 dilation: Any = 1, ceil_mode: bool = False) -> Any:
-        if c.used(1):
-            raise Missing("the indices of max pooling")
-        return max_pool(c, self, kernel_size, stride, padding, dilation, ceil_mode, n), None
+        y = max_pool(c, self, kernel_size, stride, padding, dilation, ceil_mode, n)
+        if not c.used(1):
+            return y, None
+        attrs, edges = _windows(c, self, n, kernel_size, stride, padding, dilation, ceil_mode)
+        at = window_positions(c, _batched(c, self, n), attrs, edges, y.shape[-n:])
+        return y, _unbatched(c, at, n, self)
     return handler
 
 

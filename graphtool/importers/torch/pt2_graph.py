@@ -23,7 +23,7 @@ from graphtool.importers.torch.records import (
     Type,
 )
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim, Symbol, symbol
+from graphtool.symbolic import Dim, Symbol, symbol, symbols
 from graphtool.weights import Weight
 
 MAJOR = 8  # of the schema; torch raises it when old readers would misread
@@ -93,7 +93,6 @@ class _Reader:
 
     def _declared(self, sources: tuple[Source, ...]) -> dict[str, Symbol]:
         """The symbols that the inputs' shapes give; all others depend on the data."""
-        from graphtool.symbolic import symbols
         found: dict[str, Symbol] = {}
         for s in sources:
             kind = self.types.get(s.name)

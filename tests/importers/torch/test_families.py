@@ -150,6 +150,10 @@ REDUCTIONS = {
 
 INDEXING = {
     "embedding": (lambda i, w: F.embedding(i, w), INDEX, normal(3, 5)),
+    "bags": (lambda i, w, s, v: (
+        F.embedding_bag(i, w, s), F.embedding_bag(i, w, s, mode="sum", per_sample_weights=v),
+        F.embedding_bag(i, w, s, mode="max")), torch.tensor([0, 2, 1, 1, 0]), normal(3, 4),
+        torch.tensor([0, 2, 2]), normal(5)),
     "gather": (lambda x, i: (x[0].gather(0, i), x[0].gather(1, i), torch.take_along_dim(
         x[0][:2, :3], i, 1)), X, INDEX),
     "select": (lambda x, i: (x.index_select(1, i[0]), x.index_select(2, i[1]), x.take(i)), X,
@@ -254,6 +258,16 @@ POOLS = {
     "bicubic": (lambda x: (F.interpolate(x, scale_factor=2, mode="bicubic"), F.interpolate(
         x, size=(5, 13), mode="bicubic", align_corners=True)), IMAGE),
     "linear": (lambda x: F.interpolate(x, size=7, mode="linear"), X),
+    "max with indices": (lambda x: (
+        F.max_pool2d(x, 3, 2, 1, return_indices=True), F.max_pool2d(x, 2, return_indices=True),
+        F.max_pool2d(x, (2, 3), 2, ceil_mode=True, dilation=2, return_indices=True)[1],
+        F.max_pool1d(x[0], 2, return_indices=True)), IMAGE),
+    "fold": (lambda x: (F.fold(F.unfold(x, 3, padding=1, stride=2), (9, 8), 3, padding=1, stride=2),
+                        F.fold(F.unfold(x, 2, dilation=2), (9, 8), 2, dilation=2)), IMAGE),
+    "grid": (lambda x, g: tuple(
+        F.grid_sample(x, g, mode=mode, padding_mode=pad, align_corners=corners)
+        for mode in ("bilinear", "nearest") for pad in ("zeros", "border", "reflection")
+        for corners in (True, False)), IMAGE, normal(2, 3, 5, 2)),
 }
 
 G = normal(4)
@@ -309,8 +323,9 @@ KEPT = {
     "gelu": nn.GELU(), "silu": nn.SiLU(), "softmax": nn.Softmax(-1), "hard_swish": nn.Hardswish(),
     "log_softmax": nn.LogSoftmax(-1), "relu": nn.ReLU(), "group_norm": nn.GroupNorm(3, 3),
     "instance_norm": nn.InstanceNorm1d(3), "batch_norm": nn.BatchNorm1d(3),
-    "conv": nn.Conv1d(3, 2, 2), "max_pool": nn.MaxPool1d(2), "avg_pool": nn.AvgPool1d(2), "softplus": nn.Softplus(),
-    "elu": nn.ELU(), "mish": nn.Mish(), "resize": nn.Upsample(scale_factor=2),
+    "conv": nn.Conv1d(3, 2, 2), "max_pool": nn.MaxPool1d(2), "avg_pool": nn.AvgPool1d(2),
+    "softplus": nn.Softplus(), "elu": nn.ELU(), "mish": nn.Mish(),
+    "resize": nn.Upsample(scale_factor=2),
 }
 
 

@@ -1,0 +1,92 @@
+"""Random ops: torch's hidden generator becomes a state that goes in and comes out.
+
+The numbers are our generator's, not torch's; their distribution is what agrees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.context import Context
+from graphtool.importers.torch.table import aten
+from graphtool.ir.trace import Tracer
+
+
+def _float(c: Context) -> Any:
+    return c.out.dtype if c.out.dtype.is_float else dtypes.float32
+
+
+@aten("rand", "rand_like")
+def rand(c: Context, *_: Any, **__: Any) -> Any:
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("randn", "randn_like")
+def randn(c: Context, *_: Any, **__: Any) -> Any:
+    return c.drawn(o.normal, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("normal_functional")
+def normal_functional(c: Context, self: Tracer, mean: float = 0.0, std: float = 1.0,
+                      **_: Any) -> Any:
+    return c.drawn(o.normal, shape=c.out.shape, dtype=_float(c), mean=float(mean), std=float(std))
+
+
+@aten("uniform")
+def uniform(c: Context, self: Tracer, low: float = 0.0, high: float = 1.0, **_: Any) -> Any:
+    """From `from` to `to`, which Python cannot name."""
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c), low=float(low),
+                   high=float(high))
+
+
+@aten("randint.default", "randint_like.default")
+def randint(c: Context, first: Any, *more: Any, **_: Any) -> Any:
+    """randint(high, size), randint_like(x, high)."""
+    high = more[0] if isinstance(first, Tracer) else first
+    return _whole(c, 0, high)
+
+
+@aten("randint.low", "randint_like.low_dtype")
+def randint_low(c: Context, first: Any, second: Any, third: Any, **_: Any) -> Any:
+    low, high = (second, third) if isinstance(first, Tracer) else (first, second)
+    return _whole(c, low, high)
+
+
+def _whole(c: Context, low: int, high: int) -> Any:
+    draw = c.drawn(o.uniform, shape=c.out.shape, dtype=dtypes.float64, low=float(low),
+                   high=float(high))
+    return c.cast(o.floor(draw), c.out.dtype)
+
+
+@aten("randperm")
+def randperm(c: Context, n: Any, **_: Any) -> Any:
+    """The order of random keys."""
+    keys = c.drawn(o.uniform, shape=c.out.shape, dtype=dtypes.float64)
+    return c.cast(o.sort(keys, axis=0)[1], c.out.dtype)
+
+
+@aten("bernoulli.default")
+def bernoulli(c: Context, self: Tracer, **_: Any) -> Any:
+    return c.cast(c.drawn(o.bernoulli, self), c.out.dtype)
+
+
+@aten("bernoulli.p")
+def bernoulli_p(c: Context, self: Tracer, p: float = 0.5, **_: Any) -> Any:
+    draw = c.drawn(o.uniform, shape=self.shape, dtype=dtypes.float32)
+    return c.cast(o.lt(draw, float(p)), c.out.dtype)
+
+
+@aten("dropout")
+def dropout(c: Context, input: Tracer, p: float, train: bool) -> Any:
+    return native_dropout(c, input, p, train)[0]
+
+
+@aten("native_dropout")
+def native_dropout(c: Context, input: Tracer, p: float, train: bool | None = None) -> Any:
+    """(x / (1 − p) where kept, the mask of what is kept)"""
+    if train is False or p == 0:
+        return input, c.full(input.shape, True, dtypes.bool_) if c.used(1) else None
+    y, mask, c.state = o.dropout(input, c.random_state(), p=float(p))
+    return y, mask
