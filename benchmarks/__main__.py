@@ -1,0 +1,50 @@
+"""`python -m benchmarks COMMAND`: one row a command, its module does the work."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from benchmarks.models import ZOO
+
+COMMANDS = {
+    "prepare": "export the zoo to ONNX, with inputs and expected outputs",
+    "conformance": "import, evaluate and compile each model, from ONNX and from torch",
+    "zoo": "time the zoo beside other runtimes",
+    "compiler": "time the compiler itself",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, run, and return the exit code: 0 unless something failed."""
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser().parse_args(given)
+    if options.work:
+        os.environ["BENCH_DIR"] = str(options.work.resolve())
+    unknown = [m for m in options.models if m not in ZOO]
+    if unknown:
+        raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(ZOO)}")
+    options.command_line = shlex.join(["python", "-m", "benchmarks", *given])
+    failed = importlib.import_module(f"benchmarks.{options.command}").main(options)
+    return 1 if failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    for name, text in COMMANDS.items():
+        one = commands.add_parser(name, help=text, description=text)
+        one.add_argument("-m", "--models", default=list(ZOO), metavar="NAMES",
+                         type=lambda text: text.split(","), help="separated by commas")
+        one.add_argument("--work", type=Path, metavar="DIR",
+                         help="the work folder (default: $BENCH_DIR, or bench-work)")
+        importlib.import_module(f"benchmarks.{name}").arguments(one)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The process of one contestant: loads the model, says what it is like, then is timed on demand.
+
+`python -m benchmarks.worker MODEL PEER THREADS`. It answers in lines of JSON: once when it is
+ready, then once for each line `SECONDS MOST` that it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import work
+from benchmarks.jobs import quiet_stdout, short
+
+WARM_UP = 2
+
+
+def main() -> None:
+    model, peer, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    out = quiet_stdout()
+    pin(threads)
+    try:
+        run, row = prepare(model, peer, threads)
+    except Exception as error:
+        run, row = None, {"error": short(error)}
+    out.write(json.dumps(row) + "\n")
+    if run is None:
+        return
+    for line in sys.stdin:
+        seconds, most = line.split()
+        out.write(json.dumps(rounds(run, float(seconds), int(most))) + "\n")
+    os._exit(0)  # some runtimes crash while they take themselves down
+
+
+def pin(threads: int) -> None:
+    """To as many processors as there are threads, before any runtime looks how many there are."""
+    if hasattr(os, "sched_setaffinity"):
+        free = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, set(free[-threads:]))
+
+
+def prepare(model: str, peer: str, threads: int) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """A function that does one inference, and: seconds to load, first and second run, error against
+    float64, peak memory until there (before the expected outputs are read)."""
+    from benchmarks import peers
+    case = peers.case(model, peer, threads)
+    start = time.perf_counter()
+    loaded = peers.PEERS[peer].load(case)
+    times = [time.perf_counter()]
+    for _ in range(2):
+        result = loaded.run()
+        times.append(time.perf_counter())
+    memory = work.peak_mb()
+    got = loaded.outputs(result)
+    return loaded.run, {
+        "load_s": times[0] - start, "first_s": times[1] - times[0], "call_s": times[2] - times[1],
+        "peak_mb": memory, "error64": work.error_of(got, case.model.arrays("out64"))}
+
+
+def rounds(run: Callable[[], Any], seconds: float, most: int) -> list[float]:
+    """Seconds of each call, for about `seconds`; at least two."""
+    now = time.perf_counter
+    started = now()
+    for _ in range(WARM_UP):
+        run()
+        if now() - started > seconds / 4:
+            break
+    samples: list[float] = []
+    end = now() + seconds
+    while len(samples) < 2 or (now() < end and len(samples) < most):
+        start = now()
+        run()
+        samples.append(now() - start)
+    return samples
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Times the zoo on graphtool and on whatever else is installed; a table and a plot of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks import plot, prepare, stats, tables, work
+from benchmarks.contest import contest
+from benchmarks.peers import PEERS
+from benchmarks.stats import OURS
+from benchmarks.work import Journal, Row
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--contestants", type=lambda text: text.split(","),
+                        help=f"of {','.join(PEERS)}; unless given, those that are installed")
+    parser.add_argument("-t", "--threads", default=[1, 2],
+                        type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each round")
+    parser.add_argument("--redo", action="store_true", help="time again what is in the journal")
+    parser.add_argument("--report-only", action="store_true", help="time nothing")
+
+
+def main(options: argparse.Namespace) -> int:
+    names = chosen(options.contestants)
+    journal = Journal(work.results("zoo.jsonl"), lambda row: (row["model"], row["threads"]))
+    for model in () if options.report_only else options.models:
+        missing = [t for t in options.threads if options.redo
+                   or not covered(journal.rows().get((model, t)), names)]
+        if not missing or not prepare.ensure(model):
+            continue
+        for threads in missing:
+            row = contest(model, names, threads, options.rounds, options.seconds)
+            journal.add(row)
+            print(line(row), flush=True)
+    rows = [journal.rows()[k] for k in ((m, t) for m in options.models for t in options.threads)
+            if k in journal.rows()]
+    text, picture = report(rows, options.command_line), figure(rows)
+    work.results("zoo.md").write_text(text)
+    work.results("zoo.svg").write_text(picture)
+    print("\n" + text)
+    print(f"{work.results('zoo.md')} and zoo.svg written")
+    return sum("error" in c for row in rows for c in row["contestants"].values())
+
+
+def chosen(names: list[str] | None) -> list[str]:
+    """The contestants. Raises SystemExit for unknown or missing ones."""
+    for name in names or ():
+        if name not in PEERS:
+            raise SystemExit(f"there is no contestant {name!r}, but {', '.join(PEERS)}")
+        if not PEERS[name].installed:
+            raise SystemExit(f"{name} needs {', '.join(PEERS[name].needs)}, which is missing")
+    return names or [n for n, p in PEERS.items() if p.installed]
+
+
+def covered(row: Row | None, names: Iterable[str]) -> bool:
+    """Whether one run has all of them: figures of different runs are not compared."""
+    return row is not None and set(names) <= set(row["contestants"])
+
+
+def medians(row: Row) -> dict[str, float]:
+    return {name: c["median"] for name, c in row["contestants"].items() if "median" in c}
+
+
+def line(row: Row) -> str:
+    """A contest in one line, for whoever watches."""
+    parts = [f"{n} {tables.number(c['median'])} ms" if "median" in c else
+             f"{n} FAILED ({c.get('error', '')[:60]})" for n, c in row["contestants"].items()]
+    ratio = stats.ratio(medians(row))
+    tail = f"; {ratio:.2f} times the best peer's speed" if ratio else ""
+    return f"{row['model']} at {row['threads']}: {', '.join(parts)}{tail}"
+
+
+def report(rows: list[Row], command: str = "") -> str:
+    """Markdown: times and ratios for each number of threads, then errors and memory."""
+    if not rows:
+        return "Nothing was timed.\n"
+    names = list(dict.fromkeys(n for row in rows for n in row["contestants"]))
+    first = rows[-1]
+    out = ["# Time of one inference beside other runtimes", "",
+           f"{first['date']}, {first['cpu']}, {first['cores']} cores; float32; contestants in "
+           f"turns, {first['rounds']} rounds of {first['seconds']} s, medians of all calls; "
+           "the ratio is the best peer's time over graphtool's."]
+    out += [f"Command: `{command}`", ""] if command else [""]
+    for threads in sorted({row["threads"] for row in rows}):
+        here = [row for row in rows if row["threads"] == threads]
+        out += [f"## {threads} thread{'s' if threads > 1 else ''}, milliseconds", "",
+                _times(here, names), _mean(here), ""]
+    out += ["## Largest error against float64, over the largest output", "",
+            _facts(rows, names, "error64", tables.error),
+            "## Peak resident memory of the process, MB", "",
+            _facts(rows, names, "peak_mb", lambda x: tables.number(x, 4))]
+    return "\n".join(out)
+
+
+def _times(rows: list[Row], names: list[str]) -> str:
+    body = []
+    for row in rows:
+        times = medians(row)
+        peer, ratio = stats.best_peer(times), stats.ratio(times)
+        spread = max((row["contestants"][n]["spread"] for n in times), default=0.0)
+        body.append([row["model"], *(tables.number(times.get(n)) for n in names),
+                     peer[0] if peer else tables.GAP,
+                     tables.number(ratio) if ratio else tables.GAP, f"{100 * spread:.0f} %"])
+    return tables.markdown(["model", *names, "best peer", "ratio", "spread"], body)
+
+
+def _mean(rows: list[Row]) -> str:
+    ratios = [r for r in (stats.ratio(medians(row)) for row in rows) if r]
+    if not ratios:
+        return ""
+    return (f"Geometric mean of the ratio over {len(ratios)} models: "
+            f"{stats.geometric_mean(ratios):.2f}; least {min(ratios):.2f}.")
+
+
+def _facts(rows: list[Row], names: list[str], key: str, show: Any) -> str:
+    """A table of one fact, the largest over the numbers of threads."""
+    models = list(dict.fromkeys(row["model"] for row in rows))
+
+    def largest(model: str, name: str) -> float | None:
+        found = [row["contestants"][name][key] for row in rows
+                 if row["model"] == model and key in row["contestants"].get(name, {})]
+        return max(found) if found else None
+    return tables.markdown(["model", *names],
+                           [[m, *(show(largest(m, n)) for n in names)] for m in models])
+
+
+def figure(rows: list[Row]) -> str:
+    """SVG of graphtool's time over the best peer's."""
+    series: dict[str, dict[str, float]] = {}
+    for row in rows:
+        ratio = stats.ratio(medians(row))
+        if ratio:
+            name = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+            series.setdefault(name, {})[row["model"]] = 1 / ratio
+    return plot.bars(f"{OURS}: time over the best peer's", series)
