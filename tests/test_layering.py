@@ -13,7 +13,8 @@ LAYERS = (  # a name may import its own layer and those before it
     ("errors",), ("dtypes", "symbolic", "dim_parser", "scalars", "weights", "files", "npz",
                   "explain"),
     ("ir", "loops"), ("ops",),
-    ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target"),
+    ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target",
+     "training"),
     ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "runtime"),
     ("report",), ("verify",), ("api", "onnx_backend"), ("cli",), ("__init__", "__main__"),
 )

@@ -7,6 +7,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2002": ("a length without an upper bound",
                "The memory plan needs the greatest size; bound the dim at import, like "
                "--dynamic seq=1..4096."),
+    "GT2003": ("a recurrence that is not compiled",
+               "Compiled recurrent layers take the element types that the error names; cast, or "
+               "decompose the layer."),
     "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
     "GT2110": ("a name that C does not take",
                "The function's name has letters, digits and underscores; give it with --name."),

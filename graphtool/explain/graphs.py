@@ -52,4 +52,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0612": ("ops without a gradient",
                "The error lists them with their places; none of them can lie between the "
                "parameters and the loss."),
+    "GT0613": ("classes along no axis",
+               "cross_entropy wants the axis of the classes: cross_entropy{axis=-1}."),
+    "GT0614": ("an optimizer on an input",
+               "Optimizers move parameters; gradients by inputs go without one."),
+    "GT0615": ("a target named like an input", "Give the target another name with --target."),
+    "GT0616": ("unknown loss or optimizer", "The help line lists what there is."),
+    "GT0617": ("not a training graph",
+               "The graph was not made by `graphtool grad` with an optimizer."),
 }
