@@ -22,6 +22,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     einsum,
     elementwise,
     index,
+    legacy,
     ngrams,
     nn,
     pool,

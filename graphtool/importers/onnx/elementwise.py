@@ -214,7 +214,7 @@ def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
     return o.leaky_relu(x, slope=alpha)
 
 
-@onnx_op("PRelu")
+@onnx_op("PRelu", since=7)
 def prelu(x: Any, slope: Any) -> Any:
     """The slope broadcasts to x as NumPy does."""
     return o.prelu(x, slope)

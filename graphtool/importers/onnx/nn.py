@@ -145,7 +145,7 @@ def _transposed_pads(space: Any, spans: Any, strides: Any, extra: Any, pads: Any
 
 # ---- normalisation -----------------------------------------------------------------------------
 
-@onnx_op("BatchNormalization")
+@onnx_op("BatchNormalization", since=7)
 def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
                momentum: float = 0.9, spatial: int = 1, training_mode: int = 0,
                ctx: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.importers.onnx.build import agree, model, node, random
+from tests.importers.onnx.build import agree, evaluate, model, node, random
 
 X = random(2, 6, 5, 5)
 M = random(4, 6)
@@ -183,6 +183,15 @@ FUSED = [
 def test_like_onnxruntime(text: str, opset: int, feed: Any, weights: Any, outputs: Any,
                           attrs: Any) -> None:
     agree(built(text, opset, feed, weights, outputs, attrs), feed, 2e-5)
+
+
+def test_broadcasting_before_opset_7() -> None:
+    w, v = random(6, 5), random(6)
+    proto = built("y = Add(x, w)", 6, {"x": X}, {"w": w}, None, {"broadcast": 1, "axis": 1})
+    np.testing.assert_array_equal(evaluate(proto, {"x": X})[0], X + w[None, :, :, None])
+    proto = built("y = PRelu(x, w)", 6, {"x": X}, {"w": v}, None, {})
+    want = np.where(X < 0, X * v[:, None, None], X)
+    np.testing.assert_array_equal(evaluate(proto, {"x": X})[0], want)
 
 
 def test_scan_of_the_old_form() -> None:
