@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import catalog, compiling, demo, inspect, running, transform
+from graphtool.cli import catalog, compiling, demo, inspect, running, training, transform
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,6 +18,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("show", inspect.show),
     ("eval", transform.eval_),
     ("opt", transform.opt),
+    ("grad", training.grad),
     ("lower", compiling.lower),
     ("emit", compiling.emit),
     ("build", compiling.build),

@@ -7,6 +7,7 @@ failed · 70 internal, with a reproducer directory · 130 interrupted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -41,6 +42,11 @@ def run(argv: Sequence[str]) -> int:
         return _internal(argv, error, "nested too deeply")
     except MemoryError as error:
         return _internal(argv, error, "out of memory")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return _internal(argv, error, f"{type(error).__name__}: {error}")
+        _quiet_stdout()
+        return _say("error[GT0330]: cannot write: the disk is full", 3)
     except Exception as error:
         return _other(argv, error)
 

@@ -31,6 +31,14 @@ def test_a_reader_that_leaves_is_no_fault(folder: Path) -> None:
     assert (done.stdout, done.stderr) == ("{\n", "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's full device")
+def test_a_full_disk_is_one_error() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "ops"], stdout=full, stderr=subprocess.PIPE, text=True,
+                              check=False)
+    assert (done.returncode, done.stderr) == (3, "error[GT0330]: cannot write: the disk is full\n")
+
+
 @pytest.mark.parametrize(("args", "heavy"), [
     (["--help"], {"numpy", "rich", "onnx", "torch", "graphtool.ops"}),
     (["show", "{}/digits.graph.json"], {"rich", "onnx", "torch", "onnxruntime"}),
