@@ -13,6 +13,7 @@ from typing import Any
 from graphtool.errors import UsageError
 from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     activation,
+    backward,
     chance,
     create,
     elementwise,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.context import Context
+from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 
@@ -25,6 +25,8 @@ def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any
 
 def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
             antialias: bool = False) -> Any:
+    if align_corners and antialias:
+        raise Missing("antialiased interpolation with align_corners")
     if align_corners:
         return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="align_corners")
     return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="half_pixel",

@@ -1,0 +1,77 @@
+"""The gradient ops that core ATen names, as AOTAutograd leaves them in a captured backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.context import Context
+from graphtool.importers.torch.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import product
+
+
+@aten("embedding_dense_backward")
+def embedding_dense_backward(c: Context, grad_output: Tracer, indices: Tracer, num_weights: Any,
+                             padding_idx: Any, scale_grad_by_freq: bool) -> Any:
+    """Each row of the gradient added where it was read, but nothing to the padding row."""
+    index = c.reshape(c.cast(indices, dtypes.int64), (*indices.shape, 1))
+    if isinstance(padding_idx, int) and padding_idx >= 0:
+        grad_output = o.select(o.eq(index, padding_idx), c.literal(0, grad_output.dtype),
+                               grad_output)
+    start = c.full(c.out.shape, 0, c.out.dtype)
+    return o.scatter(start, index, grad_output, axes=(0,), kind="add")
+
+
+@aten("max_pool2d_with_indices_backward")
+def max_pool_backward(c: Context, grad_output: Tracer, self: Tracer, kernel_size: Any, stride: Any,
+                      padding: Any, dilation: Any, ceil_mode: bool, indices: Tracer) -> Any:
+    """Each gradient added to the place in its plane that won."""
+    planes, size = self.shape[:-2], product(self.shape[-2:])
+    count = product(grad_output.shape[-2:])
+    start = c.full((*planes, size), 0, c.out.dtype)
+    at = c.reshape(indices, (*planes, count, 1))
+    n = len(planes)
+    y = o.scatter(start, at, c.reshape(grad_output, (*planes, count)), axes=(n,), batch=n,
+                  kind="add")
+    return c.reshape(y, self.shape)
+
+
+def _normalised(c: Context, g: Any, centred: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
+    """rstd·(g − mean(g) − x̂·mean(g·x̂)) with x̂ = (x − mean)·rstd"""
+    unit = o.mul(centred, rstd)
+    pull = o.sub(g, o.reduce_mean(g, axes=axes))
+    return o.mul(rstd, o.sub(pull, o.mul(unit, o.reduce_mean(o.mul(g, unit), axes=axes))))
+
+
+@aten("native_layer_norm_backward")
+def layer_norm_backward(c: Context, grad_out: Tracer, input: Tracer, normalized_shape: Any,
+                        mean: Tracer, rstd: Tracer, weight: Tracer | None, bias: Tracer | None,
+                        output_mask: tuple[bool, ...]) -> Any:
+    lead = input.ndim - len(normalized_shape)
+    inner, outer = tuple(range(lead, input.ndim)), tuple(range(lead))
+    centred = o.sub(input, mean)
+    g = grad_out if weight is None else o.mul(grad_out, weight)
+    gx = _normalised(c, g, centred, rstd, inner) if c.used(0) else None
+
+    def over(x: Any) -> Any:
+        return c.reshape(o.reduce_sum(x, axes=outer) if outer else x, tuple(normalized_shape))
+    gw = over(o.mul(grad_out, o.mul(centred, rstd))) if c.used(1) else None
+    return gx, gw, over(grad_out) if c.used(2) else None
+
+
+@aten("native_group_norm_backward")
+def group_norm_backward(c: Context, grad_out: Tracer, input: Tracer, mean: Tracer, rstd: Tracer,
+                        weight: Tracer | None, N: Any, C: Any, HxW: Any, group: int,
+                        output_mask: tuple[bool, ...]) -> Any:
+    shape = (N, group, C // group, HxW)
+    m, r = (c.reshape(x, (N, group, 1, 1)) for x in (mean, rstd))
+    g, centred = c.reshape(grad_out, shape), o.sub(c.reshape(input, shape), m)
+    scaled = g if weight is None else o.mul(g, c.reshape(weight, (group, C // group, 1)))
+    gx = c.reshape(_normalised(c, scaled, centred, r, (2, 3)), input.shape) if c.used(0) else None
+
+    def over(x: Any) -> Any:
+        return c.reshape(o.reduce_sum(x, axes=(0, 3)), (C,))
+    gw = over(o.mul(g, o.mul(centred, r))) if c.used(1) else None
+    return gx, gw, over(g) if c.used(2) else None
