@@ -523,6 +523,12 @@ case("lstm", [(1, 1, 1), (1, 4, 1), (1, 4, 1)])
 case("gru", [(2, 2, 4), (1, 9, 4), (1, 9, 3)])
 case("gru", [(2, 2, 4), (1, 9, 4), (1, 9, 3), (1, 18)], clip=0.5)
 case("rnn", [(2, 2, 4), (1, 3, 4), (1, 3, 3)], activation="relu")
+for _kind, _g in (("lstm", 4), ("gru", 3), ("gru_linear", 3), ("tanh", 1), ("relu", 1)):
+    case("recurrence", [(3, 2, 5, _g * 7), (2, 7, _g * 7), (2, _g * 7), (2, 5, 7)], kind=_kind,
+         direction="bidirectional")
+    case("recurrence", [(2, 1, 6, _g * 32), (1, 32, _g * 32)], kind=_kind, direction="reverse")
+    case("recurrence", [(0, 1, 2, _g * 3), (1, 3, _g * 3), (1, _g * 3), (1, 2, 3)], kind=_kind)
+case("recurrence", [(3, 1, 1, 12), (1, 3, 12), None, (1, 1, 3), (1, 1, 3)], kind="lstm")
 
 # ---- losses ------------------------------------------------------------------------------------
 

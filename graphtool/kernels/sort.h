@@ -2,7 +2,7 @@
    Define the macros, include this file, repeat; it undefines them at its end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
-   GT_ROWS GT_N GT_K  integer expressions, constants or names among GT_PARAMS; K <= N
+   GT_ROWS GT_N GT_K  integer expressions, constants or names among GT_PARAMS, K <= N
    GT_KEY        the type in which elements are compared, GT_LOAD(e) an element as a key
    GT_BEFORE(a, b)  whether key a must stand before key b; equal keys keep their order
    GT_X(row)     the first element of a row, GT_XS the step to the next one

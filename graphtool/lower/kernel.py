@@ -92,7 +92,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         yield *table.add(body, _dtypes(placement), 1 << 30), flops
         return
     if unit.nodes[0].op.name in STATEMENTS:
-        if not any(product(v.type.shape) == 0 for v in unit.outputs):
+        if not all(product(v.type.shape) == 0 for v in unit.outputs):
             body, flops, most = lower_statements(unit.nodes[0], placement, target)
             yield *table.add(body, _dtypes(placement), most), flops
         return

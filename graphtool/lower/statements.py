@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Expr, For, Let, Load, Stmt, Store, Template
 from graphtool.loops.pull import Names, apply, iterator
@@ -144,5 +145,52 @@ def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tup
     return body
 
 
+# ---- recurrence --------------------------------------------------------------------------------
+
+_KINDS = {"lstm": (0, 4), "gru": (1, 3), "gru_linear": (2, 3), "tanh": (3, 1), "relu": (4, 1)}
+
+
+def _recurrence(node: Node, placement: Placement, target: Target) -> Lowered:
+    p, r = _operand(node, 0, placement), _operand(node, 1, placement)
+    if p.dtype is not dtypes.float32:
+        raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: a {p.dtype.name} recurrence",
+                               hint="it is compiled for float32 only")
+    s, d, b = (symbol_of(Symbol(n, 0, None)) for n in "sdb")
+    steps, count, batch, _ = p.shape
+    kind, gates = _KINDS[node.attrs["kind"]]
+    hidden = r.shape[1]
+    share = 4 * (gates + 3) * hidden
+    work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_STEPS", steps), ("GT_DIRS", count), ("GT_ROWS", batch), ("GT_H", hidden),
+        ("GT_KIND", str(kind)), ("GT_GATES", str(gates)), ("GT_PS", p.strides[3]),
+        ("GT_REVERSE", str(int(node.attrs["direction"] == "reverse"))),
+        ("GT_RK", r.strides[1]), ("GT_RC", r.strides[2])]
+    pointers = [("GT_P(s, d, b)", p.buffer, p.index((s, d, b, 0))),
+                ("GT_R(d)", r.buffer, r.index((d, 0, 0)))]
+    reads = [p.buffer, r.buffer]
+    operands = [*node.inputs, None, None, None][2:5]
+    for name, x, idx in zip(("BIAS(d)", "H0(d, b)", "C0(d, b)"), operands,
+                            ((d, 0), (d, b, 0), (d, b, 0)), strict=True):
+        if isinstance(x, Value):
+            view = placement.views[x]
+            stem = name.partition("(")[0]
+            macros.append(("GT_BS" if stem == "BIAS" else f"GT_{stem}S", view.strides[-1]))
+            pointers.append((f"GT_{name}", view.buffer, view.index(idx)))
+            reads.append(view.buffer)
+    writes = [work]
+    for name, v, at in zip(("Y(s, d, b)", "HN(d, b)", "CN(d, b)"), node.outputs,
+                           ((s, d, b, 0), (d, b, 0), (d, b, 0)), strict=False):
+        if v in placement.views:
+            view = placement.views[v]
+            macros.append((f"GT_{name.partition('(')[0]}S", view.strides[-1]))
+            pointers.append((f"GT_{name}", view.buffer, view.index(at)))
+            writes.append(view.buffer)
+    pointers.append(("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share))
+    body = Template("recurrent.h", tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
+                    tuple(dict.fromkeys(writes)))
+    return (body,), steps * count * batch * hidden * hidden * gates * 2, 1 << 30
+
+
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
-    "sort": _sort, "top_k": _sort, "scatter": _scatter}
+    "sort": _sort, "top_k": _sort, "scatter": _scatter, "recurrence": _recurrence}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import check_axis, composite, fail, filled, like_first, need
@@ -52,10 +53,10 @@ def _parts(x: Any, n: int) -> list[Any]:
                     strides=(1,) * x.ndim) for k in range(n)]
 
 
-def _run(x: Any, r: Any, states: tuple[Any, ...], direction: str,
+def _run(x: Any, sizes: tuple[Any, Any, Any], states: tuple[Any, ...], direction: str,
          step_of: Callable[[int], tuple[Any, Step]]) -> tuple[Any, ...]:
     """Unrolled: `step_of(d)` gives the projected input [T, B, G·H] and the step of a direction."""
-    steps, batch, hidden = x.shape[0], x.shape[1], r.shape[2]
+    steps, batch, hidden = sizes
     if not isinstance(steps, int):
         raise fail("a recurrence over a symbolic number of steps cannot be unrolled")
     outputs, finals = [], []
@@ -94,6 +95,69 @@ def _clip(x: Any, clip: float) -> Any:
     return o.clamp(x, -clip, clip) if clip else x
 
 
+# ---- the recurrence itself ----------------------------------------------------------------------
+
+_GATES = {"lstm": 4, "gru": 3, "gru_linear": 3, "tanh": 1, "relu": 1}
+
+
+def _recurrence_types(p: TensorType, r: TensorType, bias: TensorType | None = None,
+                      h0: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
+                      direction: str) -> tuple[TensorType, ...]:
+    need(kind in _GATES and direction in _COUNT, f"unknown kind {kind!r} or {direction!r}")
+    need(p.rank == 4 and r.rank == 3, f"p {p} must have rank 4, r {r} rank 3")
+    (steps, count, batch, wide), hidden = p.shape, r.shape[1]
+    need(count == _COUNT[direction] and wide == _GATES[kind] * hidden, f"p {p} does not fit r {r}")
+    state = TensorType(p.dtype, (count, batch, hidden))
+    for name, got, shape in (("r", r, (count, hidden, wide)), ("bias", bias, (count, wide)),
+                             ("h0", h0, state.shape), ("c0", c0, state.shape)):
+        want = TensorType(p.dtype, shape)
+        need(got is None or got == want, f"{name} is {got}, {want} expected")
+    y = TensorType(p.dtype, (steps, count, batch, hidden))
+    return (y, state, state) if kind == "lstm" else (y, state)
+
+
+@composite(types=_recurrence_types, traits={"kernel"})
+def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *, kind: str,
+               direction: str = "forward") -> Any:
+    """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h) or (y, h, c).
+
+    p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H]; bias [D, G·H] joins
+    what comes from the state (a GRU that resets behind its product needs it apart).
+    """
+    def step_of(d: int) -> tuple[Any, Step]:
+        steps, _, batch, wide = p.shape
+        projected = o.reshape(o.slice(p, start=(0, d, 0, 0), limit=(steps, d + 1, batch, wide),
+                                      strides=(1,) * 4), shape=(steps, batch, wide))
+        u = o.transpose(_at(r, d), perm=(1, 0))
+        own = None if bias is None else _at(bias, d)
+        if kind.startswith("gru"):
+            return projected, _gru_step(u, own, kind == "gru_linear", 0.0)
+        inner = projected if own is None else projected + own
+        return inner, _lstm_step(u, None, 0.0) if kind == "lstm" else _rnn_step(u, kind, 0.0)
+    states = (h0, c0) if kind == "lstm" else (h0,)
+    return _run(p, (p.shape[0], p.shape[2], r.shape[1]), states, direction, step_of)
+
+
+def _fused(x: Any, w: Any, r: Any, first: Any, second: Any, states: tuple[Any, ...], kind: str,
+           direction: str) -> Any:
+    """A whole layer: the product with the inputs for all steps at once, then the recurrence."""
+    steps, batch, inputs = x.shape
+    rows = o.reshape(x, shape=(steps * batch, inputs))
+    parts = []
+    for d in range(_COUNT[direction]):
+        y = o.matmul(rows, _at(w, d), transpose_b=True)
+        y = y if first is None else y + _at(first, d)
+        parts.append(o.reshape(y, shape=(steps, 1, batch, w.shape[1])))
+    p = parts[0] if len(parts) == 1 else o.concat(*parts, axis=1)
+    return o.recurrence(p, o.transpose(r, perm=(0, 2, 1)), second, *states, kind=kind,
+                        direction=direction)
+
+
+def _halves(bias: Any) -> tuple[Any, Any]:
+    """The input part and the recurrent part of the biases of all directions."""
+    return (None, None) if bias is None else tuple(_parts(bias, 2))
+
+
 # ---- lstm --------------------------------------------------------------------------------------
 
 
@@ -114,24 +178,31 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = Non
 
     A positive `clip` bounds the gates' inputs.
     """
+    if x.dtype is dtypes.float32 and peephole is None and not clip:
+        first, second = _halves(bias)
+        both = None if bias is None else first + second
+        return _fused(x, w, r, both, None, (h0, c0), "lstm", direction)
+
     def step_of(d: int) -> tuple[Any, Step]:
         first, second = _biases(bias, d)
         projected = _project(x, w, None if bias is None else first + second, d)
-        hidden = _at(r, d)
         p = _parts(_at(peephole, d), 3) if peephole is not None else None
+        return projected, _lstm_step(_at(r, d), p, clip)
+    return _run(x, (*x.shape[:2], r.shape[2]), (h0, c0), direction, step_of)
 
-        def step(xt: Any, state: State) -> State:
-            h, c = state
-            i, out, f, g = _parts(xt + o.matmul(h, hidden, transpose_b=True), 4)
-            if p:
-                i, f = i + p[0] * c, f + p[2] * c
-            i, f, g = (_clip(v, clip) for v in (i, f, g))
-            c = o.sigmoid(f) * c + o.sigmoid(i) * o.tanh(g)
-            if p:
-                out = out + p[1] * c
-            return o.sigmoid(_clip(out, clip)) * o.tanh(c), c
-        return projected, step
-    return _run(x, r, (h0, c0), direction, step_of)
+
+def _lstm_step(u: Any, p: list[Any] | None, clip: float) -> Step:
+    def step(xt: Any, state: State) -> State:
+        h, c = state
+        i, out, f, g = _parts(xt + o.matmul(h, u, transpose_b=True), 4)
+        if p:
+            i, f = i + p[0] * c, f + p[2] * c
+        i, f, g = (_clip(v, clip) for v in (i, f, g))
+        c = o.sigmoid(f) * c + o.sigmoid(i) * o.tanh(g)
+        if p:
+            out = out + p[1] * c
+        return o.sigmoid(_clip(out, clip)) * o.tanh(c), c
+    return step
 
 
 # ---- gru ---------------------------------------------------------------------------------------
@@ -150,25 +221,32 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, h0: Any = None, *, direction: 
 
     n = tanh(x·w + (r·h)·u + b), or tanh(x·w + r·(h·u + b)) with `linear_before_reset` (torch's).
     """
+    if x.dtype is dtypes.float32 and not clip:
+        kind = "gru_linear" if linear_before_reset else "gru"
+        return _fused(x, w, r, *_halves(bias), (h0,), kind, direction)
+
     def step_of(d: int) -> tuple[Any, Step]:
         first, second = _biases(bias, d)
-        projected = _project(x, w, first, d)
-        u_gates, u_new = _rows(_at(r, d), 3)
-        b_gates, b_new = _split_bias(second)
+        return _project(x, w, first, d), _gru_step(_at(r, d), second, linear_before_reset, clip)
+    return _run(x, (*x.shape[:2], r.shape[2]), (h0,), direction, step_of)
 
-        def step(xt: Any, state: State) -> State:
-            (h,) = state
-            xz, xr, xn = _parts(xt, 3)
-            hz, hr = _parts(_plus(o.matmul(h, u_gates, transpose_b=True), b_gates), 2)
-            z, reset = o.sigmoid(_clip(xz + hz, clip)), o.sigmoid(_clip(xr + hr, clip))
-            if linear_before_reset:
-                hn = reset * _plus(o.matmul(h, u_new, transpose_b=True), b_new)
-            else:
-                hn = _plus(o.matmul(reset * h, u_new, transpose_b=True), b_new)
-            n = o.tanh(_clip(xn + hn, clip))
-            return ((1.0 - z) * n + z * h,)
-        return projected, step
-    return _run(x, r, (h0,), direction, step_of)
+
+def _gru_step(u: Any, bias: Any, linear_before_reset: bool, clip: float) -> Step:
+    u_gates, u_new = _rows(u, 3)
+    b_gates, b_new = _split_bias(bias)
+
+    def step(xt: Any, state: State) -> State:
+        (h,) = state
+        xz, xr, xn = _parts(xt, 3)
+        hz, hr = _parts(_plus(o.matmul(h, u_gates, transpose_b=True), b_gates), 2)
+        z, reset = o.sigmoid(_clip(xz + hz, clip)), o.sigmoid(_clip(xr + hr, clip))
+        if linear_before_reset:
+            hn = reset * _plus(o.matmul(h, u_new, transpose_b=True), b_new)
+        else:
+            hn = _plus(o.matmul(reset * h, u_new, transpose_b=True), b_new)
+        n = o.tanh(_clip(xn + hn, clip))
+        return ((1.0 - z) * n + z * h,)
+    return step
 
 
 def _plus(x: Any, bias: Any) -> Any:
@@ -205,13 +283,20 @@ def _rnn_types(x: TensorType, w: TensorType, r: TensorType, bias: TensorType | N
 def rnn(x: Any, w: Any, r: Any, bias: Any = None, h0: Any = None, *, direction: str = "forward",
         activation: str = "tanh", clip: float = 0.0) -> Any:
     """h' = tanh(x·w + h·u + b), or relu of it → (y, h)."""
+    if x.dtype is dtypes.float32 and not clip:
+        first, second = _halves(bias)
+        both = None if bias is None else first + second
+        return _fused(x, w, r, both, None, (h0,), activation, direction)
+
     def step_of(d: int) -> tuple[Any, Step]:
         first, second = _biases(bias, d)
         projected = _project(x, w, None if bias is None else first + second, d)
-        hidden = _at(r, d)
+        return projected, _rnn_step(_at(r, d), activation, clip)
+    return _run(x, (*x.shape[:2], r.shape[2]), (h0,), direction, step_of)
 
-        def step(xt: Any, state: State) -> State:
-            inner = _clip(xt + o.matmul(state[0], hidden, transpose_b=True), clip)
-            return (o.tanh(inner) if activation == "tanh" else o.relu(inner),)
-        return projected, step
-    return _run(x, r, (h0,), direction, step_of)
+
+def _rnn_step(u: Any, activation: str, clip: float) -> Step:
+    def step(xt: Any, state: State) -> State:
+        inner = _clip(xt + o.matmul(state[0], u, transpose_b=True), clip)
+        return (o.tanh(inner) if activation == "tanh" else o.relu(inner),)
+    return step

@@ -210,6 +210,16 @@ def lengths(x: Any, y: Any) -> Any:
             o.sort(y, axis=1)[0], o.transpose(y, perm=(1, 0)))
 
 
+@symbolic((T, B, 4), (1, B, 20))
+def layers(x: Any, h: Any) -> Any:
+    y, last = o.gru(x, weights(x, 1, 60, 4), weights(x, 1, 60, 20), weights(x, 1, 120), h,
+                    linear_before_reset=True)
+    flat = o.reshape(y, shape=(T, B, 20))
+    z, _, cell = o.lstm(flat, weights(x, 2, 36, 20), weights(x, 2, 36, 9),
+                        direction="bidirectional")
+    return o.reduce_mean(z, axes=(1,)), o.transpose(z, perm=(2, 0, 1, 3)), last, cell
+
+
 def side_by_side(table: Graphs) -> Module:
     """One module with all graphs of the table, so that one build tests them."""
     b, ins, outs, names = Builder(), [], [], []
@@ -226,8 +236,8 @@ def side_by_side(table: Graphs) -> Module:
 
 PIPELINES: dict[str, Any] = {
     "default": None,
-    "plain": [PassCall("decompose", {"keep": ()})],
-    "fused": [PassCall("decompose", {"keep": ()}), "layout", "select", "fold", "fuse"]}
+    "plain": [PassCall("decompose", {"keep": ("recurrence",)})],
+    "fused": [PassCall("decompose", {"keep": ("recurrence",)}), "layout", "select", "fold", "fuse"]}
 
 
 def check(module: Module, pipeline: str, path: Path, sizes: list[dict[str, int]]) -> list[str]:

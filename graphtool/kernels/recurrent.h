@@ -1,0 +1,187 @@
+/* A recurrence over a whole sequence, a template: LSTM, GRU or plain RNN, gates fused. What depends
+   on the input alone, P = x·W + b, is computed beforehand for all steps.
+   Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_STEPS GT_DIRS GT_ROWS GT_H  steps, directions, batch, state: constants or names of GT_PARAMS
+   GT_KIND       a literal: 0 LSTM (gates i o f c), 1 GRU (z r h), 2 GRU with the reset behind the
+                 product, 3 tanh, 4 relu; GT_GATES is 4, 3, 3, 1, 1
+   GT_REVERSE    1 if the first direction runs backwards; the second one always does
+   GT_P(s, d, b) the GATES·H projections of a step, GT_PS apart
+   GT_R(d)       recurrent weights [H][GATES·H]: GT_RK from row to row, GT_RC between columns
+   GT_BIAS(d)    GATES·H recurrent biases, GT_BS apart; optional
+   GT_H0(d, b) GT_C0(d, b)  first states, GT_H0S and GT_C0S apart; 0 where left out
+   GT_Y(s, d, b) GT_HN(d, b) GT_CN(d, b)  results, GT_YS, GT_HNS and GT_CNS apart; each optional
+   GT_WORK(t)    float[4·(GATES + 3)·H] of thread t, scratch
+   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
+
+   Directions and blocks of 4 batch rows are shared out; no barrier is needed within. */
+#include "nest.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* out[rows][4 vectors from column j] += h[rows][H]·R; `ld` is the row length of out. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t d, const float *h, float *out,
+                                       int64_t ld, int64_t j GT_PARAMS)
+{
+    gt_vf acc[16];
+    GT_UNROLL for (int i = 0; i < rows * 4; i++)
+        acc[i] = gt_load(out + i / 4 * ld + j + i % 4 * GT_LANES);
+    for (int64_t k = 0; k < GT_H; k++) {
+        const float *row = GT_R(d) + k * (GT_RK) + j;
+        GT_UNROLL for (int i = 0; i < rows * 4; i++)
+            acc[i] += gt_splat(h[i / 4 * (GT_H) + k]) * gt_load(row + i % 4 * GT_LANES);
+    }
+    GT_UNROLL for (int i = 0; i < rows * 4; i++)
+        gt_store(out + i / 4 * ld + j + i % 4 * GT_LANES, acc[i]);
+}
+
+/* The same for `count` columns from `first` on. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *h, float *out,
+                                            int64_t ld, int64_t first, int64_t count GT_PARAMS)
+{
+    int64_t j = first;
+    const int64_t end = first + count;
+    if (GT_RC == 1) {
+        for (; j + 4 * GT_LANES <= end; j += 4 * GT_LANES) {
+            if (rows == 4)
+                GT_JOIN(GT_NAME, _tile)(4, d, h, out, ld, j GT_ARGS);
+            else
+                for (int64_t i = 0; i < rows; i++)
+                    GT_JOIN(GT_NAME, _tile)(1, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
+        }
+    }
+    for (; j < end; j++) {
+        for (int64_t i = 0; i < rows; i++) {
+            float sum = 0;
+            for (int64_t k = 0; k < GT_H; k++)
+                sum += h[i * (GT_H) + k] * (GT_R(d))[k * (GT_RK) + j * (GT_RC)];
+            out[i * ld + j] += sum;
+        }
+    }
+}
+
+GT_INLINE float GT_JOIN(GT_NAME, _bias)(int64_t d, int64_t j GT_PARAMS)
+{
+#ifdef GT_BIAS
+    return (GT_BIAS(d))[j * (GT_BS)];
+#else
+    return 0;
+#endif
+}
+
+/* One step: gates, then the new states, of `rows` rows of the batch from b on. */
+GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t rows, float *h,
+                                       float *c, float *g, float *a GT_PARAMS)
+{
+    const int64_t n = GT_H, wide = GT_GATES * n;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t at = b + i;
+        for (int64_t j = 0; j < wide; j++) {
+            const float own = GT_JOIN(GT_NAME, _bias)(d, j GT_ARGS);
+            const int apart = GT_KIND == 2 && j >= 2 * n;
+            g[i * wide + j] = apart ? own : (GT_P(s, d, at))[j * (GT_PS)] + own;
+        }
+    }
+    GT_JOIN(GT_NAME, _product)(rows, d, h, g, wide, 0, GT_KIND == 1 ? 2 * n : wide GT_ARGS);
+    if (GT_KIND == 1) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < n; j++)
+                a[i * n + j] = gt_sigmoid_f32(g[i * wide + n + j]) * h[i * n + j];
+        GT_JOIN(GT_NAME, _product)(rows, d, a, g, wide, 2 * n, n GT_ARGS);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        const float *gate = g + i * wide;
+        float *hi = h + i * n, *ci = c + i * n;
+        const int64_t at = b + i;
+        GT_SIMD for (int64_t j = 0; j < n; j++)
+        {
+            if (GT_KIND == 0) {
+                const float kept = gt_sigmoid_f32(gate[2 * n + j]) * ci[j];
+                ci[j] = kept + gt_sigmoid_f32(gate[j]) * gt_tanh_f32(gate[3 * n + j]);
+                hi[j] = gt_sigmoid_f32(gate[n + j]) * gt_tanh_f32(ci[j]);
+            } else if (GT_KIND <= 2) {
+                float inner = gate[2 * n + j];
+                if (GT_KIND == 2)
+                    inner = (GT_P(s, d, at))[(2 * n + j) * (GT_PS)]
+                            + gt_sigmoid_f32(gate[n + j]) * inner;
+                const float z = gt_sigmoid_f32(gate[j]);
+                hi[j] = (1 - z) * gt_tanh_f32(inner) + z * hi[j];
+            } else {
+                hi[j] = GT_KIND == 3 ? gt_tanh_f32(gate[j]) : gt_max_f32(gate[j], 0);
+            }
+        }
+    }
+}
+
+GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
+{
+    const int64_t blocks = gt_ceil_div(GT_ROWS, 4), units = (GT_DIRS) * blocks, n = GT_H;
+    float *h = GT_WORK(t), *c = h + 4 * n, *a = c + 4 * n, *g = a + 4 * n;
+    for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++) {
+        const int64_t d = u / blocks, b = u % blocks * 4, rows = gt_min(4, GT_ROWS - b);
+        const int back = d == 1 || GT_REVERSE;
+        for (int64_t e = 0; e < 4 * n; e++) h[e] = c[e] = 0;
+        for (int64_t e = 0; e < rows * n; e++) {
+            const int64_t at = b + e / n, j = e % n;
+            (void)at, (void)j;
+#ifdef GT_H0
+            h[e] = (GT_H0(d, at))[j * (GT_H0S)];
+#endif
+#ifdef GT_C0
+            c[e] = (GT_C0(d, at))[j * (GT_C0S)];
+#endif
+        }
+        for (int64_t step = 0; step < GT_STEPS; step++) {
+            const int64_t s = back ? GT_STEPS - 1 - step : step;
+            GT_JOIN(GT_NAME, _step)(s, d, b, rows, h, c, g, a GT_ARGS);
+#ifdef GT_Y
+            for (int64_t i = 0; i < rows; i++) {
+                const int64_t at = b + i;
+                for (int64_t j = 0; j < n; j++) (GT_Y(s, d, at))[j * (GT_YS)] = h[i * n + j];
+            }
+#endif
+        }
+        for (int64_t e = 0; e < rows * n; e++) {
+            const int64_t at = b + e / n, j = e % n;
+            (void)at, (void)j;
+#ifdef GT_HN
+            (GT_HN(d, at))[j * (GT_HNS)] = h[e];
+#endif
+#ifdef GT_CN
+            (GT_CN(d, at))[j * (GT_CNS)] = c[e];
+#endif
+        }
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_STEPS
+#undef GT_DIRS
+#undef GT_ROWS
+#undef GT_H
+#undef GT_KIND
+#undef GT_GATES
+#undef GT_REVERSE
+#undef GT_P
+#undef GT_PS
+#undef GT_R
+#undef GT_RK
+#undef GT_RC
+#undef GT_BIAS
+#undef GT_BS
+#undef GT_H0
+#undef GT_H0S
+#undef GT_C0
+#undef GT_C0S
+#undef GT_Y
+#undef GT_YS
+#undef GT_HN
+#undef GT_HNS
+#undef GT_CN
+#undef GT_CNS
+#undef GT_WORK
+#undef GT_PARAMS
+#undef GT_ARGS
