@@ -6,8 +6,10 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.context import Context
+from graphtool.importers.torch.context import Context, pairs
+from graphtool.importers.torch.linalg import transposed_attrs, turned
 from graphtool.importers.torch.table import aten
+from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import product
 
@@ -75,3 +77,26 @@ def group_norm_backward(c: Context, grad_out: Tracer, input: Tracer, mean: Trace
         return c.reshape(o.reduce_sum(x, axes=(0, 3)), (C,))
     gw = over(o.mul(g, o.mul(centred, r))) if c.used(1) else None
     return gx, gw, over(g) if c.used(2) else None
+
+
+@aten("convolution_backward")
+def convolution_backward(c: Context, grad_output: Tracer, input: Tracer, weight: Tracer,
+                         bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
+                         transposed: bool, output_padding: Any, groups: int,
+                         output_mask: tuple[bool, ...]) -> Any:
+    """conv's own derivative; the transposed one goes through the convolution that it is."""
+    n = weight.ndim - 2
+    if transposed:
+        w = turned(c, weight, groups)
+        attrs = transposed_attrs(weight, stride, padding, output_padding, groups, dilation)
+    else:
+        w = weight
+        attrs = {"strides": pairs(stride, n), "rhs_dilation": pairs(dilation, n),
+                 "padding": tuple((p, p) for p in pairs(padding, n)), "groups": groups}
+    conv = OPS["conv"]
+    assert conv.vjp is not None
+    gx, gw = conv.vjp(grad_output, None, input, w, **complete_attrs(conv, attrs))
+    gb = o.reduce_sum(grad_output, axes=(0, *range(2, 2 + n))) if c.used(2) else None
+    return (gx if c.used(0) else None,
+            (turned(c, gw, groups) if transposed else gw) if c.used(1) else None,
+            gb if gb is None else c.reshape(gb, (grad_output.shape[1],)))

@@ -132,20 +132,26 @@ def conv_transpose(c: Context, input: Tracer, weight: Tracer, bias: Tracer | Non
                    stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                    dilation: Any = 1) -> Any:
     """A convolution of the input spread out by the stride with the window turned around."""
-    n = weight.ndim - 2
-    strides, pad, more, spread = (pairs(x, n) for x in (stride, padding, output_padding, dilation))
     single = input.ndim == weight.ndim - 1
     x = c.reshape(input, (1, *input.shape)) if single else input
-    edges = tuple((d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(
-        spread, weight.shape[2:], pad, more, strict=True))
-    y = o.conv(x, _turned(c, weight, groups), padding=edges, lhs_dilation=strides,
-               rhs_dilation=spread, groups=groups)
+    y = o.conv(x, turned(c, weight, groups),
+               **transposed_attrs(weight, stride, padding, output_padding, groups, dilation))
     y = _biased(c, y, bias)
     return c.reshape(y, y.shape[1:]) if single else y
 
 
-def _turned(c: Context, w: Tracer, groups: int) -> Tracer:
-    """[in, out / groups, *window] as [out, in / groups, *window] back to front."""
+def transposed_attrs(w: Tracer, stride: Any, padding: Any, output_padding: Any, groups: int,
+                     dilation: Any) -> dict[str, Any]:
+    """The attributes of the plain convolution that a transposed one is."""
+    n = w.ndim - 2
+    strides, pad, more, spread = (pairs(x, n) for x in (stride, padding, output_padding, dilation))
+    edges = tuple((d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(
+        spread, w.shape[2:], pad, more, strict=True))
+    return {"padding": edges, "lhs_dilation": strides, "rhs_dilation": spread, "groups": groups}
+
+
+def turned(c: Context, w: Tracer, groups: int) -> Tracer:
+    """[in, out / groups, *window] as [out, in / groups, *window] back to front; its own inverse."""
     inputs, outputs, *window = w.shape
     space = range(2, w.ndim)
     if groups == 1:

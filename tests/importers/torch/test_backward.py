@@ -22,6 +22,12 @@ CASES = {
         g, x, [6, 5], m, r, w, w, ALL), G, X, *LAYER[1:], normal(6, 5)),
     "group_norm": (lambda g, x, m, r, w: A.native_group_norm_backward(
         g, x, m, r, w, 2, 4, 30, 2, ALL), G, X, *GROUP[1:], normal(4)),
+    "conv": (lambda g, x, w: A.convolution_backward(
+        g, x, w, [6], [2, 1], [1, 0], [1, 2], False, [0, 0], 2, ALL),
+        normal(2, 6, 3, 3), normal(2, 4, 5, 7), normal(6, 2, 3, 3)),
+    "conv transposed": (lambda g, x, w: A.convolution_backward(
+        g, x, w, [6], [2, 1], [1, 0], [1, 1], True, [1, 0], 2, ALL),
+        normal(2, 6, 6, 5), normal(2, 4, 3, 3), normal(4, 3, 3, 3)),
 }
 
 
