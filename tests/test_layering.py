@@ -16,6 +16,7 @@ LAYERS = (  # a name may import its own layer and those before it
     ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target",
      "training"),
     ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "runtime"),
+    ("train",),
     ("report",), ("verify",), ("api", "onnx_backend"), ("cli",), ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphtool.dtypes import DType
 from graphtool.symbolic import Dim, Symbol, text
+from graphtool.weights import Weight
 
 if TYPE_CHECKING:
     from graphtool.ir.op import Op
@@ -84,7 +85,8 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
-    """A graph with what surrounds it. `donations` pairs (output, input) that share one buffer."""
+    """A graph with what surrounds it. `donations` pairs (output, input) that share one buffer;
+    `initial` says what a donated input holds at first (nothing there: zeros)."""
 
     graph: Graph
     output_names: tuple[str, ...]
@@ -92,6 +94,7 @@ class Module:
     locations: Mapping[str, Location] = field(default_factory=dict)
     donations: tuple[tuple[int, int], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    initial: Mapping[int, Weight] = field(default_factory=dict)
 
 
 def producers(graph: Graph) -> dict[Value, Node]:

@@ -42,8 +42,12 @@ class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InputRow(msgspec.Struct, forbid_unknown_fields=True):
+    """`data` or `value` say what a donated input holds at first, where that is not zero."""
+
     id: str
     type: str
+    data: str | None = None
+    value: list[Any] | None = None
 
 
 class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -113,7 +117,8 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
 def save(module: Module, path: Path) -> None:
     """Write `path` and, if it has large constants, the `.safetensors` file of the same stem."""
     side = path.with_name(path.name.removesuffix(".json").removesuffix(".graph") + ".safetensors")
-    large = collect_weights(module.graph)
+    large = collect_weights(module.graph) + [
+        w for w in module.initial.values() if w.source.size > INLINE]
     if large:
         with files.atomic(side) as file:
             weights.save(large, file)
@@ -150,7 +155,9 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
         '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
                                        for s in module.symbols.values()}),
     ]
-    tables = [("inputs", [_input_row(v, names) for v in module.graph.inputs]), ("params", params),
+    inputs = [_input_row(v, names) | (writer.data(module.initial[i]) if i in module.initial else {})
+              for i, v in enumerate(module.graph.inputs)]
+    tables = [("inputs", inputs), ("params", params),
               ("nodes", nodes), ("outputs", outputs), ("regions", writer.regions),
               ("groups", [_group_row(g, names) for g in module.graph.groups]),
               ("locations", [{"id": k, "at": v.at} | ({"text": v.text} if v.text else {})
@@ -185,15 +192,17 @@ class _Writer:
     def param(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
         w: Weight = node.attrs["data"]
         row: dict[str, Any] = {"id": names[node.outputs[0]], "type": str(node.outputs[0].type)}
-        if w.source.size <= INLINE:
-            row["value"] = [_plain(x) for x in w.source.reshape(-1)]
-        elif self.embed:
-            row["data"] = "base64:" + base64.b64encode(w.source.tobytes()).decode()
-        else:
-            row["data"] = w.digest
+        row |= self.data(w)
         if node.attrs["param"]:
             row["trainable"] = True
         return row | ({"at": node.where} if node.where else {})
+
+    def data(self, w: Weight) -> dict[str, Any]:
+        if w.source.size <= INLINE:
+            return {"value": [_plain(x) for x in w.source.reshape(-1)]}
+        if self.embed:
+            return {"data": "base64:" + base64.b64encode(w.source.tobytes()).decode()}
+        return {"data": w.digest}
 
     def node(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
         ids = [names[v] for v in node.outputs]
@@ -293,7 +302,8 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str) -> Modul
             donations.append((i, position[donor]))
     return Module(graph, tuple(o.name for o in file.outputs), reader.declared,
                   {r.id: Location(r.at, r.text) for r in file.locations}, tuple(donations),
-                  file.meta)
+                  file.meta, {i: reader.constant(r) for i, r in enumerate(file.inputs)
+                              if r.data is not None or r.value is not None})
 
 
 class _Reader:
@@ -415,7 +425,7 @@ class _Reader:
         self.open.pop()
         return graph
 
-    def constant(self, row: ParamRow) -> Weight:
+    def constant(self, row: ParamRow | InputRow) -> Weight:
         declared = self.type(row.type)
         try:
             if row.value is not None:

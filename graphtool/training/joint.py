@@ -1,0 +1,293 @@
+"""Model → training graph: forward, backward and optimizer as one joint graph, its state donated.
+
+Inputs: the model's, the target, the learning rate, then the state. Outputs: the loss, the new
+state, then what the model gives in inference (`predict`) with its loss. No loop, no data here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphtool import autodiff, dtypes
+from graphtool import ops as o
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import Builder, Tracer, inline, rebuild
+from graphtool.ops.common import count
+from graphtool.optimizers import OPTIMIZERS, clipped
+from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
+from graphtool.weights import Weight, weight
+
+
+def training(module: Module, recipe: Recipe) -> Module:
+    """The joint graph: loss and gradients, or with an optimizer loss and the new state.
+
+    Raises InputError GT061x for a loss, name or model that does not fit, UnsupportedError GT0612
+    for ops without a gradient.
+    """
+    return _Joint(module, recipe).run()
+
+
+class _Joint:
+    def __init__(self, module: Module, recipe: Recipe) -> None:
+        self.module, self.recipe, self.graph = module, recipe, module.graph
+        self.names = value_names(module.graph)
+        self.constants = {n.outputs[0]: n.attrs["data"] for n in module.graph.nodes
+                          if n.op.name == "constant"}
+        self.initial: dict[Value, Weight] = {}
+        self.statistics: list[tuple[Value, Value]] = []  # (running, moved)
+
+    def run(self) -> Module:
+        r = self.recipe
+        wrt = self.chosen()
+        if r.optimizer is not None:
+            foreign = [self.names[v] for v in wrt if v not in self.constants]
+            if foreign:
+                raise InputError("GT0614", f"{foreign[0]} is an input, an optimizer moves "
+                                           "parameters", hint="--wrt params or names of them")
+            running = self.running() if r.batch_norm else []
+            self.initial = {v: self.constants[v] for v in (*wrt, *running)}
+            self.graph = _opened(self.graph, tuple(self.initial))
+        inference = self.graph
+        if r.batch_norm:
+            self.graph = self.batch_norms()
+        graph, target = self.with_loss()
+        joint = autodiff.grad(graph, 0, wrt)
+        return self.gradients(joint, wrt) if r.optimizer is None else self.step(
+            joint, wrt, inference, target)
+
+    def chosen(self) -> list[Value]:
+        """The values that --wrt means."""
+        params = [n.outputs[0] for n in self.graph.nodes if n.op.name == "constant"
+                  and n.attrs["param"] and n.outputs[0].type.dtype.is_float]
+        groups = {"params": params,
+                  "inputs": [v for v in self.graph.inputs if v.type.dtype.is_float]}
+        by_name = {self.names[v].lstrip("@"): v for v in (*self.constants, *self.graph.inputs)}
+        out: dict[Value, None] = {}
+        for name in self.recipe.wrt:
+            found = groups.get(name) or ([by_name[name]] if name in by_name else [])
+            if not found:
+                raise InputError("GT0611", f"nothing to differentiate by: {name!r}",
+                                 hint=f"params, inputs, or one of {_some(by_name)}")
+            out.update(dict.fromkeys(found))
+        return list(out)
+
+    # ---- training mode ---------------------------------------------------------------------
+
+    def running(self) -> list[Value]:
+        """The statistics of the batch norms, where they are constants."""
+        return list(dict.fromkeys(
+            v for n in self.graph.nodes if n.op.name == "batch_norm" for v in n.inputs[3:5]
+            if isinstance(v, Value) and v in self.constants))
+
+    def batch_norms(self) -> Graph:
+        """Batch norms with statistics of the batch; the running ones move towards them."""
+        rate = self.recipe.batch_norm_momentum
+        if not any(map(_learns, self.graph.nodes)):
+            return self.graph
+
+        def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+            if not _learns(node):
+                return None
+            operands: list[Any] = [Tracer(v, b) if isinstance(v, Value) else v for v in xs]
+            x, scale, bias, mean, var = operands
+            axis = node.attrs["axis"] % x.ndim
+            y, now_mean, now_var = o.batch_norm_training(
+                x, scale, bias, epsilon=node.attrs["epsilon"], axis=axis)
+            n = count(x, tuple(a for a in range(x.ndim) if a != axis))
+            if mean.value in self.initial:
+                for old, now in ((mean, now_mean), (var, now_var * (n / (n - 1.0)))):
+                    self.statistics.append((old.value, (old * (1 - rate) + now * rate).value))
+            return (y,)
+        return rebuild(self.graph, rewrite)
+
+    # ---- the loss --------------------------------------------------------------------------
+
+    def with_loss(self) -> tuple[Graph, Value | None]:
+        """The graph with the loss before its own outputs; the target is a further input."""
+        own = {n: i for i, n in enumerate(self.module.output_names)}
+        moved = tuple(v for _, v in self.statistics)
+        if self.recipe.loss in own and self.recipe.loss not in LOSSES:
+            loss = self.graph.outputs[own[self.recipe.loss]]
+            return replace(self.graph, outputs=(loss, *moved, *self.graph.outputs)), None
+        call = loss_call(self.recipe.loss, own)
+        builder = _holding(self.graph)
+        x = Tracer(self.graph.outputs[0], builder)
+        if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
+            raise InputError("GT0615", f"the model has an input {self.recipe.target!r} already",
+                             hint="name the target otherwise: --target")
+        y = builder.input(target_type(call, x.type), self.recipe.target)
+        with builder.scope("loss"):
+            loss = LOSSES[call.name](x, y, **call.arguments).value
+        return Graph((*self.graph.inputs, y.value), tuple(builder.nodes),
+                     (loss, *moved, *self.graph.outputs)), y.value
+
+    def gradients(self, joint: Graph, wrt: list[Value]) -> Module:
+        outputs = (joint.outputs[0], *joint.outputs[-len(wrt):])
+        names = ("loss", *(f"grad.{self.names[v].lstrip('@')}" for v in wrt))
+        meta = {**self.module.meta, "loss": self.recipe.loss}
+        return replace(self.module, graph=Graph(joint.inputs, joint.nodes, outputs),
+                       output_names=names, donations=(), meta=meta)
+
+    # ---- the optimizer ---------------------------------------------------------------------
+
+    def step(self, joint: Graph, wrt: list[Value], inference: Graph,
+             target: Value | None) -> Module:
+        loss, rest = joint.outputs[0], joint.outputs[1:]
+        grads = rest[len(rest) - len(wrt):]
+        moved = rest[:len(self.statistics)]
+        builder = _holding(joint)
+        lr = builder.input(TensorType(wrt[0].type.dtype, ()), "lr")
+        state = _State(builder, {self.names[v].lstrip("@"): v for v in self.initial})
+        state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
+        with builder.scope("optimizer"):
+            self.update(builder, state, lr, wrt, [Tracer(g, builder) for g in grads])
+        predicted, eval_loss = self.inference(builder, inference, joint, loss, target)
+        donors = [v for v in state.inputs if v in state.new]
+        inputs = (*(v for v in joint.inputs if v not in self.initial), lr.value, *state.inputs)
+        outputs = (loss, *(state.new[v] for v in donors), *predicted, eval_loss)
+        state_names = {v: n for n, v in state.named.items()}
+        meta = {**self.module.meta, "training": self.roles(state_names, donors, wrt, target)}
+        initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
+        graph = _renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
+        return replace(
+            self.module, graph=graph, meta=meta, initial=initial,
+            output_names=("loss", *(state_names[v] for v in donors),
+                          *(f"predict.{n}" for n in self.module.output_names), "eval_loss"),
+            donations=tuple((1 + i, inputs.index(v)) for i, v in enumerate(donors)))
+
+    def update(self, builder: Builder, state: _State, lr: Tracer, wrt: list[Value],
+               grads: list[Tracer]) -> None:
+        r = self.recipe
+        call = optimizer_call(r.optimizer or "")
+        row = OPTIMIZERS[call.name]
+        counter = state.add("step", TensorType(dtypes.int64, ()), 0.0)
+        apply, grads = self.accumulated(state, wrt, grads)
+        t = o.cast(counter + 1, dtype=dtypes.float64)
+        state.new[counter.value] = (
+            counter + (1 if apply is None else o.cast(apply, dtype=dtypes.int64))).value
+        names = {v: n for n, v in state.named.items()}
+        for v, g in zip(wrt, clipped(grads, r.clip_value, r.clip_norm), strict=True):
+            slots = {s: state.add(f"{names[v]}.{s}", v.type, start)
+                     for s, start in row.slots(**call.arguments).items()}
+            arguments = dict(call.arguments)
+            if not r.decay_vectors and v.type.rank < 2:
+                arguments["weight_decay"] = 0.0
+            with builder.scope(f"{names[v]}.{call.name}"):
+                p = Tracer(v, builder)
+                rate = lr if lr.dtype is p.dtype else o.cast(lr, dtype=p.dtype)
+                new, after = row.update(p, g, slots, t, rate, **arguments)
+                for old, now in ((p, new), *((slots[s], x) for s, x in after.items())):
+                    kept = now if apply is None else o.select(apply, now, old)
+                    state.new[old.value] = kept.value
+
+    def accumulated(self, state: _State, wrt: list[Value],
+                    grads: list[Tracer]) -> tuple[Any, list[Any]]:
+        """With accumulation: whether this call moves the parameters, and the mean gradients."""
+        n = self.recipe.accumulate
+        if n == 1:
+            return None, list(grads)
+        names = {v: k for k, v in state.named.items()}
+        seen = state.add("micro", TensorType(dtypes.int64, ()), 0.0)
+        apply = o.eq(seen, n - 1)
+        state.new[seen.value] = o.select(apply, 0, seen + 1).value
+        out = []
+        for v, g in zip(wrt, grads, strict=True):
+            held = state.add(f"{names[v]}.accumulated", v.type, 0.0)
+            total = held + g
+            state.new[held.value] = o.select(apply, 0.0, total).value
+            out.append(total * (1.0 / n))
+        return apply, out
+
+    def inference(self, builder: Builder, inference: Graph, joint: Graph, loss: Value,
+                  target: Value | None) -> tuple[list[Value], Value]:
+        """What the model gives in inference, and its loss: of the step's own forward if equal."""
+        own = joint.outputs[1 + len(self.statistics):][:len(inference.outputs)]
+        if inference is self.graph:
+            return list(own), loss
+        with builder.scope("predict"):
+            outs = inline(builder, inference, [Tracer(v, builder) for v in inference.inputs])
+            if target is None:
+                at = self.module.output_names.index(self.recipe.loss)
+                return [t.value for t in outs], outs[at].value
+            call = loss_call(self.recipe.loss, {})
+            again = LOSSES[call.name](outs[0], Tracer(target, builder), **call.arguments)
+        return [t.value for t in outs], again.value
+
+    def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
+              target: Value | None) -> dict[str, Any]:
+        """What a trainer needs to know of the graph, as JSON."""
+        r = self.recipe
+        call = optimizer_call(r.optimizer or "")
+        return {"loss": r.loss, "optimizer": str(call), "target": r.target if target else "",
+                "lr": r.lr if r.lr is not None else OPTIMIZERS[call.name].lr,
+                "accumulate": r.accumulate,
+                "model": [state[v] for v in self.initial],
+                "predict": list(self.module.output_names)}
+
+
+def _learns(node: Node) -> bool:
+    """A batch norm that has running statistics."""
+    return node.op.name == "batch_norm" and all(isinstance(v, Value) for v in node.inputs[3:5])
+
+
+class _State:
+    """The donated inputs in order, by name, and what becomes of each."""
+
+    def __init__(self, builder: Builder, named: Mapping[str, Value]) -> None:
+        self.builder = builder
+        self.named = dict(named)
+        self.new: dict[Value, Value] = {}
+        self.initial: dict[Value, Weight] = {}
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(self.named.values())
+
+    def add(self, name: str, type: TensorType, start: float) -> Tracer:
+        """A further state; what does not start at 0 gets its values."""
+        t = self.builder.input(type, name)
+        self.named[name] = t.value
+        if start:
+            shape = tuple(d for d in type.shape if isinstance(d, int))
+            self.initial[t.value] = weight(np.full(shape, start, type.dtype.numpy))
+        return t
+
+
+def _opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
+    """The graph with some of its constants as further inputs."""
+    chosen = set(values)
+    nodes = tuple(n for n in graph.nodes if not (n.op.name == "constant"
+                                                 and n.outputs[0] in chosen))
+    return Graph((*graph.inputs, *values), nodes, graph.outputs)
+
+
+def _renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
+    """Inputs under the names given (constants are marked with an @ that inputs do not have)."""
+    fresh = {v: Value(v.type, names[v]) for v in graph.inputs if v in names and v.hint != names[v]}
+    if not fresh:
+        return graph
+
+    def swapped(x: Any) -> Any:
+        return fresh.get(x, x) if isinstance(x, Value) else x
+    nodes = tuple(n if not any(x in fresh for x in n.inputs if isinstance(x, Value)) else
+                  Node(n.op, tuple(map(swapped, n.inputs)), n.attrs, n.outputs, n.where)
+                  for n in graph.nodes)
+    return Graph(tuple(map(swapped, graph.inputs)), nodes,
+                 tuple(map(swapped, graph.outputs)))
+
+
+def _holding(graph: Graph) -> Builder:
+    builder = Builder()
+    for node in graph.nodes:
+        builder.add(node)
+    return builder
+
+
+def _some(names: Mapping[str, Any]) -> str:
+    return ", ".join(list(names)[:12]) + (" …" if len(names) > 12 else "")

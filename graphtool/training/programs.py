@@ -1,0 +1,71 @@
+"""The programs of a training graph: step, loss, predict and init, cut out of the joint graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.trace import Builder
+from graphtool.symbolic import Poly, symbols
+
+
+def programs(module: Module) -> dict[str, Module]:
+    """step, loss, predict and init: the joint graph cut down to what each one gives.
+
+    Raises InputError GT0617 for a graph that `grad --optimizer` did not make.
+    """
+    roles = module.meta.get("training")
+    if not isinstance(roles, dict):
+        raise InputError("GT0617", "the graph is not a training graph",
+                         hint="make one: graphtool grad MODEL --loss … --optimizer adam")
+    state = range(1, 1 + len(module.donations))
+    predict = [i for i, n in enumerate(module.output_names) if n.startswith("predict.")]
+    last = len(module.output_names) - 1
+    return {"step": _cut(module, [0, *state], keep=True), "loss": _cut(module, [last]),
+            "predict": _cut(module, predict), "init": _initial(module)}
+
+
+def _cut(module: Module, outputs: Sequence[int], keep: bool = False) -> Module:
+    """The module with some of its outputs; with only the inputs these need, unless `keep`."""
+    graph = module.graph
+    results = tuple(graph.outputs[i] for i in outputs)
+    needed, nodes = set(results), []
+    for node in reversed(graph.nodes):
+        if any(v in needed for v in node.outputs):
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+            nodes.append(node)
+    kept = [i for i, v in enumerate(graph.inputs) if keep or v in needed]
+    at = {o: i for i, o in enumerate(outputs)}
+    names = tuple(module.output_names[i].removeprefix("predict.") if not keep
+                  else module.output_names[i] for i in outputs)
+    inputs = tuple(graph.inputs[i] for i in kept)
+    used = {s.name for v in inputs for d in v.type.shape if isinstance(d, Poly)
+            for s in symbols(d)}
+    return replace(
+        module, graph=Graph(inputs, tuple(reversed(nodes)), results), output_names=names,
+        symbols={n: s for n, s in module.symbols.items() if keep or n in used},
+        donations=tuple((at[out], kept.index(i)) for out, i in module.donations if out in at),
+        initial={kept.index(i): w for i, w in module.initial.items() if i in kept})
+
+
+def _initial(module: Module) -> Module:
+    """No inputs; the state before the first step as outputs, in the order of the donations."""
+    builder = Builder()
+    outputs = []
+    for _, i in module.donations:
+        v = module.graph.inputs[i]
+        w = module.initial.get(i)
+        shape = tuple(d for d in v.type.shape if isinstance(d, int))
+        if w is None:
+            zero = np.zeros((1,) * len(shape), v.type.dtype.numpy)
+            outputs.append(o.broadcast(builder.constant(zero), shape=shape).value)
+        else:
+            outputs.append(builder.constant(w, v.hint, True).value)
+    names = tuple(module.output_names[out] for out, _ in module.donations)
+    return replace(module, graph=Graph((), tuple(builder.nodes), tuple(outputs)), symbols={},
+                   output_names=names, donations=(), initial={}, locations={})

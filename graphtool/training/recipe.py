@@ -1,0 +1,93 @@
+"""What a training graph is to be: loss, optimizer and their arguments, written like passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import TensorType
+from graphtool.optimizers import OPTIMIZERS
+from graphtool.passes.arguments import PassCall
+from graphtool.passes.arguments import parse as parse_calls
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. `loss` and `optimizer` are written like passes: adam{weight_decay=0.01}."""
+
+    loss: str
+    wrt: Sequence[str] = ("params",)
+    optimizer: str | None = None
+    target: str = "y"
+    lr: float | None = None
+    clip_value: float | None = None
+    clip_norm: float | None = None
+    accumulate: int = 1
+    decay_vectors: bool = True  # whether weight decay also applies to biases and norms
+    batch_norm: bool = True  # statistics of the batch; else those the model came with
+    batch_norm_momentum: float = 0.1
+
+
+# ---- losses ------------------------------------------------------------------------------------
+
+def mse(x: Any, y: Any) -> Any:
+    """Mean of (x − y)²."""
+    return o.mse_loss(x, y)
+
+
+def huber(x: Any, y: Any, *, delta: float = 1.0) -> Any:
+    """Quadratic up to delta, linear beyond."""
+    return o.huber_loss(x, y, delta=delta)
+
+
+def bce(x: Any, y: Any, *, from_logits: bool = False) -> Any:
+    """Binary cross entropy of probabilities, or of logits."""
+    return o.bce_loss(x, y, from_logits=from_logits)
+
+
+def cross_entropy(x: Any, y: Any, *, axis: int = 1, label_smoothing: float = 0.0,
+                  ignore_index: int = -100) -> Any:
+    """Log-softmax over the class axis, then the mean negative log-likelihood of int64 labels."""
+    return o.cross_entropy(x, y, axis=axis, label_smoothing=label_smoothing,
+                           ignore_index=ignore_index)
+
+
+LOSSES: dict[str, Callable[..., Any]] = {
+    "mse": mse, "cross_entropy": cross_entropy, "bce": bce, "huber": huber}
+
+
+def target_type(call: PassCall, x: TensorType) -> TensorType:
+    if call.name != "cross_entropy":
+        return x
+    axis = int(call.arguments.get("axis", 1))
+    if not -x.rank <= axis < x.rank:
+        raise InputError("GT0613", f"cross_entropy over axis {axis} of {x}",
+                         hint="name the axis of the classes: cross_entropy{axis=-1}")
+    axis %= x.rank
+    return TensorType(dtypes.int64, (*x.shape[:axis], *x.shape[axis + 1:]))
+
+
+# ---- reading them ------------------------------------------------------------------------------
+
+def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
+    """The loss with its arguments. Raises UsageError GT0616 where there is no such loss."""
+    return _call("loss", text, LOSSES, outputs)
+
+
+def optimizer_call(text: str) -> PassCall:
+    """The optimizer with its arguments. Raises UsageError GT0616 where there is none such."""
+    return _call("optimizer", text, {n: row.update for n, row in OPTIMIZERS.items()}, {})
+
+
+def _call(kind: str, text: str, table: Mapping[str, Callable[..., Any]],
+          more: Mapping[str, int]) -> PassCall:
+    name = text.partition("{")[0].strip()
+    calls = parse_calls(text, table) if name in table else []
+    if len(calls) != 1:
+        raise UsageError("GT0616", f"unknown {kind} {text!r}",
+                         hint=f"one of {', '.join([*table, *more])}")
+    return calls[0]
