@@ -1,4 +1,4 @@
-"""Ops that no single expression per element says: sort, top_k and scatter, a kernel each.
+"""Ops that no single expression per element says (sort, scatter, recurrence): a kernel each.
 
 They fuse with nothing; what they read and write may lie anywhere.
 """
@@ -11,10 +11,22 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Value
-from graphtool.loops.ir import Expr, For, Let, Load, Stmt, Store, Template
+from graphtool.loops.ir import (
+    Accumulate,
+    Const,
+    Expr,
+    For,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+    Template,
+)
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.lower.place import Placement, Storage
 from graphtool.lower.views import View
+from graphtool.ops.reduce import identity
 from graphtool.ops.shape import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target
@@ -94,6 +106,34 @@ def _operand(node: Node, n: int, placement: Placement) -> View:
     return placement.views[x]
 
 
+# ---- cumulative --------------------------------------------------------------------------------
+
+_STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
+def _cumulative(node: Node, placement: Placement, target: Target) -> Lowered:
+    """Each element from the one before it: time grows with the length, not with its square."""
+    x, out, a = _operand(node, 0, placement), placement.views[node.outputs[0]], node.attrs
+    axis = a["axis"] % len(x.shape)
+    n, start = x.shape[axis], identity(a["kind"], x.dtype)
+    names = Names()
+    at = [iterator(names.new("i"), d) for d in x.shape]
+    idx = [0 if d == 1 else symbol_of(s) for s, d in zip(at, x.shape, strict=True)]
+    running = Name("running", x.dtype)
+    here = n - 1 - idx[axis] if a["reverse"] else idx[axis]
+    full = (*idx[:axis], here, *idx[axis + 1:])
+    step: tuple[Stmt, ...] = (Accumulate("running", _STEP[a["kind"]], Load(
+        x.buffer, x.index(full), x.dtype)),)
+    store = Store(out.buffer, out.index(full), running)
+    body = _loops([(at[axis], n, False)], (store, *step) if a["exclusive"] else (*step, store))
+    body = (Let("running", Const(start, x.dtype), mutable=True), *body)
+    others = [i for i in range(len(at)) if i != axis and x.shape[i] != 1]
+    shared = max(others, key=lambda i: _work(x.shape[i]), default=None)
+    body = _loops([(at[i], x.shape[i], i == shared) for i in others], body)
+    size = product(x.shape)
+    return body, size, 0 if shared is None else _work(size)
+
+
 # ---- scatter -----------------------------------------------------------------------------------
 
 def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
@@ -106,11 +146,14 @@ def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
     free = [a for a in range(len(out.shape)) if a not in axes]
     shared = max((a for a in free if out.shape[a] != 1), key=lambda a: _work(out.shape[a]),
                  default=None)
-    at = [iterator(names.new("i"), d) for d in out.shape]
-    idx = tuple(0 if d == 1 else symbol_of(s) for s, d in zip(at, out.shape, strict=True))
-    copy: tuple[Stmt, ...] = (Store(out.buffer, out.index(idx), Load(
-        x.buffer, x.index(idx), x.dtype)),)
-    copy = _loops([(at[a], out.shape[a], a == shared) for a in range(len(at))], copy)
+    def axes_of_out() -> tuple[list[tuple[Symbol, Dim, bool]], tuple[Dim, ...]]:
+        loops = [(iterator(names.new("i"), d), d, a == shared) for a, d in enumerate(out.shape)]
+        return loops, tuple(0 if d == 1 else symbol_of(s) for s, d, _ in loops)
+
+    every, idx = axes_of_out()
+    copy = _loops(every, (Store(out.buffer, out.index(idx), Load(
+        x.buffer, x.index(idx), x.dtype)),))
+    every, idx = axes_of_out()
     lead = [iterator(names.new("u"), d) for d in indices.shape[batch:-1]]
     where: list[Dim] = list(idx)
     lets = []
@@ -125,10 +168,9 @@ def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
     target_at = out.index(tuple(where))
     body: tuple[Stmt, ...] = (Store(out.buffer, target_at, _updated(
         node.attrs["kind"], Load(out.buffer, target_at, x.dtype), source)),)
-    body = (*lets, *_loops([(at[a], out.shape[a], a == shared) for a in rest], body))
-    body = _loops([*((at[a], out.shape[a], a == shared) for a in range(batch)),
-                   *((s, d, False) for s, d in zip(lead, indices.shape[batch:-1], strict=True))],
-                  body)
+    body = (*lets, *_loops([every[a] for a in rest], body))
+    body = _loops([*every[:batch], *((s, d, False) for s, d in zip(
+        lead, indices.shape[batch:-1], strict=True))], body)
     size = product(out.shape) + product(updates.shape)
     return (*copy, *body), product(updates.shape), 0 if shared is None else _work(size)
 
@@ -193,4 +235,5 @@ def _recurrence(node: Node, placement: Placement, target: Target) -> Lowered:
 
 
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
-    "sort": _sort, "top_k": _sort, "scatter": _scatter, "recurrence": _recurrence}
+    "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
+    "recurrence": _recurrence}

@@ -186,4 +186,4 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
-            traits=frozenset({"reduction"}), doc="running sum, prod, max or min along an axis"))
+            traits=frozenset({"statements"}), doc="running sum, prod, max or min along an axis"))

@@ -9,6 +9,7 @@ import pytest
 from graphtool import interp
 from graphtool.lower.place import VIEWS, WINDOWS
 from graphtool.lower.statements import STATEMENTS
+from graphtool.target import named
 from tests.cases import CASES, Case
 from tests.lower.compiling import compiled, faults, merged, optimised
 
@@ -32,7 +33,8 @@ def test_each_op_alone_equals_the_evaluator(cases: list[Case], tmp_path: Path) -
 def test_the_pipeline_equals_the_evaluator(cases: list[Case], params: bool,
                                            tmp_path: Path) -> None:
     module, inputs = merged(cases, 1, params)
-    model = compiled(optimised(module), tmp_path)
+    model = compiled(optimised(module), tmp_path, target=named("native", threads=3), eager=True)
+    model.threads = 3
     assert faults(model.run(inputs), interp.run(module, inputs)) == []
 
 
