@@ -18,6 +18,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2112": ("the output directory is something else",
                "A build replaces only an earlier build or an empty directory; name another, or "
                "remove it."),
+    "GT2113": ("unknown place for the weights",
+               "file keeps them beside the library, embed puts them into it, c writes C arrays."),
+    "GT2114": ("a program for another vector width",
+               "Packed weights fit one width of vectors; lower the graph for this target."),
+    "GT2115": ("weights in other places",
+               "The program and its weights do not belong together; lower the graph again."),
     "GT2120": ("no C compiler",
                "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
                "`graphtool doctor` shows what is found."),
