@@ -196,7 +196,7 @@ class Statements:
     def loop(self, s: For) -> None:
         i, extent = s.iter.name, self.p.index(s.extent)
         lo, hi = "0", extent
-        if s.mode == "parallel" and not self.serial:
+        if s.mode in ("parallel", "parallel simd") and not self.serial:
             lo, hi = f"gt_part({extent}, t, threads)", f"gt_part({extent}, t + 1, threads)"
             self.w.line(f"const int64_t {i}_end = {hi};")
             hi = f"{i}_end"
@@ -208,9 +208,7 @@ class Statements:
 
     def pragmas(self, s: For) -> list[str]:
         innermost = not any(isinstance(x, For) for x in s.body)
-        if s.mode == "unroll":
-            return ["GT_UNROLL"]
-        if s.mode == "simd" or (s.mode == "parallel" and innermost):
+        if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
             if not s.reduces:
                 return ["GT_SIMD"]
             acc, fn = s.reduces[0]

@@ -66,7 +66,7 @@ class For:
 
     iter: Symbol
     extent: Dim
-    mode: Literal["serial", "parallel", "simd", "unroll"]
+    mode: Literal["serial", "parallel", "simd", "parallel simd"]
     body: tuple[Stmt, ...]
     reduces: tuple[tuple[str, str], ...] = ()  # (accumulator, fn) that a simd loop reduces
 

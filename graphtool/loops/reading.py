@@ -49,7 +49,8 @@ from graphtool.loops.rows import (
 )
 from graphtool.symbolic import Dim, Symbol, symbol_of
 
-MODES, SPACES = ("serial", "parallel", "simd", "unroll"), ("input", "output", "weight", "arena")
+MODES = ("serial", "parallel", "simd", "parallel simd")
+SPACES = ("input", "output", "weight", "arena")
 
 
 def program_of(file: ProgramFile, where: str) -> Program:

@@ -39,7 +39,7 @@ from graphtool.symbolic import (
 
 UNROLL = 32  # a window of up to so many elements is written out
 HOIST = 4  # flops from which a loop-invariant scalar gets a name of its own
-Mode = Literal["serial", "parallel", "simd"]
+Mode = Literal["serial", "parallel", "simd", "parallel simd"]
 
 
 @dataclass(eq=False)
@@ -138,8 +138,8 @@ class _Writer:
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
             mode: Mode = "parallel" if n == split else "serial"
-            if n == len(loops) - 1 and not self.simd_reduce and mode == "serial":
-                mode = "simd"
+            if n == len(loops) - 1 and not self.simd_reduce:
+                mode = "parallel simd" if n == split else "simd"
             scope = Scope(it, extent, mode, scope)
         return scope
 
@@ -246,6 +246,8 @@ class _Writer:
             self.bind_indices(d, home)
         # named before the body is written: the Let must stand before the loops
         home.named[id(r)] = acc
+        if not self._reads_indices(r):
+            r = self.flattened(r)
         inner = Scope(parent=home)
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
@@ -265,6 +267,19 @@ class _Writer:
             assert place.parent is not None
             place = place.parent
         return acc
+
+    def flattened(self, r: Reduce) -> Reduce:
+        """The reduction with iterators joined that walk memory as one."""
+        iters = self._reduce_order(r)
+        for (a, n), (b, m) in itertools.pairwise(iters):
+            if not _walk_as_one(r.body, a.name, b.name, m, self.names):
+                continue
+            joined = iterator(self.names.new("r"), n * m)
+            body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)}, {})
+            self.keep.append(body)
+            rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
+            return self.flattened(replace(r, iters=tuple(rest), body=body))
+        return r
 
     def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
         """A small window without loops: one statement an element, so that the loop around it
@@ -308,6 +323,20 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
 def _small(r: Reduce) -> bool:
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL
+
+
+def _walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> bool:
+    """Whether every read steps over a whole inner loop with each outer step."""
+    for x in _walk([e], names):
+        if isinstance(x, Index) and {outer, inner} & {s.name for s in symbols(x.value)}:
+            return False
+        if isinstance(x, Load):
+            far, near = coefficient(x.index, outer), coefficient(x.index, inner)
+            if far is None or near is None or far != near * extent:
+                return False
+        if isinstance(x, Reduce):
+            return False
+    return True
 
 
 def _int(d: Dim) -> int:
