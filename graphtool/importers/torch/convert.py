@@ -162,8 +162,10 @@ class _Converter:
 
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
-            if wanted is None or result is None:
+            if wanted is None:
                 continue
+            if result is None:
+                raise Missing("a result of it that only its gradient needs")
             if result.dtype is not wanted.dtype or len(result.shape) != len(wanted.shape) or any(
                     known(a, "==", b) is False
                     for a, b in zip(result.shape, wanted.shape, strict=True)):

@@ -103,7 +103,8 @@ def batch_norm_functional(c: Context, input: Tracer, weight: Tracer | None, bias
     """Training with running statistics: (y, mean, 1/√(var + ε), new mean, new variance)."""
     if not training:
         y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
-        return y, None, None, running_mean, running_var
+        empty = (None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:3])
+        return y, *empty, running_mean, running_var
     y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
     rstd = o.rsqrt(o.add(var, eps)) if c.used(2) else None
     new_mean = _moved(running_mean, mean, momentum) if c.used(3) else None
