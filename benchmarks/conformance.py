@@ -14,7 +14,7 @@ from benchmarks import jobs, prepare, tables, work
 from benchmarks.work import Array, Journal, Row
 
 ROUTES = ("onnx", "torch")
-HEAD = ("model", "from", "import", "s", "nodes", "torch's error", "evaluator", "compiled",
+HEAD = ("model", "from", "import", "import s", "nodes", "torch's error", "evaluator", "compiled",
         "cold build s", "cached s", "C bytes")
 
 
@@ -33,8 +33,7 @@ def main(options: argparse.Namespace) -> int:
         for route in missing:
             row = one(name, route, not options.no_evaluator)
             journal.add(row)
-            print(" ".join(f"{h} {c}," for h, c in zip(HEAD[1:], cells(row)[1:], strict=True)
-                           ).replace("from", name, 1).rstrip(","), flush=True)
+            print(line(row), flush=True)
     rows = [journal.rows()[m, r] for m in options.models for r in ROUTES
             if (m, r) in journal.rows()]
     work.results("conformance.json").write_text(json.dumps(rows, indent=1) + "\n")
@@ -64,6 +63,13 @@ def report(rows: list[Row], command: str = "") -> str:
         "from torch in float64 over the largest output; torch's own error in float32 stands beside "
         "them. Build times are whole: import, passes, lowering, C compiler and packed weights.",
         "", tables.markdown(HEAD, [cells(r) for r in rows]), *failures]) + "\n"
+
+
+def line(row: Row) -> str:
+    """A row for whoever watches."""
+    pairs = zip(HEAD[2:], cells(row)[2:], strict=True)
+    return f"{row['model']} from {row['route']}: " + ", ".join(f"{h} {c}" for h, c in pairs) + (
+        f"; {row['error']}" if "error" in row else "")
 
 
 def cells(row: Row) -> list[str]:

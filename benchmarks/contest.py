@@ -50,6 +50,10 @@ class Contestant:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):  # what was to be written, nobody reads any more
+                if pipe:
+                    pipe.close()
 
 
 def contest(model: str, names: list[str], threads: int, rounds: int, seconds: float) -> Row:
@@ -127,7 +131,9 @@ def _round(c: Contestant, seconds: float) -> None:
 
 def _hurry(pid: int, on: bool) -> None:
     """Real-time priority for all threads of a process, or an ordinary one; without the right to
-    do so nothing happens."""
+    do so, or on another system than Linux, nothing happens."""
+    if not sys.platform.startswith("linux"):
+        return
     policy, level = (os.SCHED_FIFO, REAL_TIME) if on else (os.SCHED_OTHER, 0)
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):

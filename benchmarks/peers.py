@@ -49,7 +49,10 @@ class Peer:
 
     @property
     def installed(self) -> bool:
-        return all(importlib.util.find_spec(n) for n in self.needs)
+        try:
+            return all(importlib.util.find_spec(n) for n in self.needs)
+        except ModuleNotFoundError:  # not even the package that it would be a part of
+            return False
 
 
 # ---- graphtool ----------------------------------------------------------------------------------
@@ -82,8 +85,15 @@ def _onnxruntime(case: Case) -> Loaded:
     session = ort.InferenceSession(str(case.model.onnx), options,
                                    providers=["CPUExecutionProvider"])
     feeds = dict(zip(case.model.input_names, case.model.arrays("in"), strict=True))
-    feeds = {i.name: feeds[i.name] for i in session.get_inputs()}
-    return Loaded(lambda: session.run(None, feeds))
+    binding = session.io_binding()
+    for port in session.get_inputs():
+        binding.bind_ortvalue_input(port.name, ort.OrtValue.ortvalue_from_numpy(feeds[port.name]))
+    results = [ort.OrtValue.ortvalue_from_numpy(np.empty_like(a))
+               for a in case.model.arrays("out")]
+    for port, value in zip(session.get_outputs(), results, strict=True):
+        binding.bind_ortvalue_output(port.name, value)
+    return Loaded(lambda: session.run_with_iobinding(binding),
+                  lambda _: [r.numpy() for r in results])
 
 
 def _openvino(case: Case) -> Loaded:
@@ -107,18 +117,18 @@ def _openvino(case: Case) -> Loaded:
 
 
 def _iree_build(case: Case) -> None:
-    programs = Path(sys.executable).parent
     mlir, out = case.cache / "model.mlir", case.cache / "model.vmfb"
     if out.exists():
         return
-    commands = ([programs / "iree-import-onnx", case.model.onnx, "--opset-version", "21", "-o",
-                 mlir],
-                [programs / "iree-compile", mlir, "-o", out, "--iree-hal-target-device=local",
+    commands = (["iree.compiler.tools.import_onnx", case.model.onnx, "--opset-version", "21",
+                 "-o", mlir],
+                ["iree.compiler.tools.scripts.iree_compile", mlir, "-o", out, "--iree-hal-target-device=local",
                  "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-opt-level=O3",
                  "--iree-llvmcpu-target-cpu=host", "--iree-opt-data-tiling=true",
                  "--iree-llvmcpu-stack-allocation-limit=1048576"])
     for command in commands:
-        subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=600)
+        subprocess.run([sys.executable, "-m", *map(str, command)], check=True,
+                       capture_output=True, timeout=600)
     mlir.unlink()
 
 

@@ -58,7 +58,7 @@ def export(name: str) -> dict[str, Any]:
         ("in", inputs), ("out", outputs), ("out64", wide)) for i, t in enumerate(ts)}
     temporary = target.folder / "unfinished.onnx"
     _to_onnx(model, inputs, len(outputs), temporary)
-    np.savez(target.folder / "io.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(target.folder / "io.npz", **arrays)
     meta = {"name": name, "kind": ZOO[name].kind, "opset": OPSET, "onnx": target.onnx.name,
             "parameters": sum(p.numel() for p in model.parameters()),
             "inputs": [[list(x.shape), str(x.dtype).removeprefix("torch.")] for x in inputs],

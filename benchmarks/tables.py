@@ -9,17 +9,17 @@ GAP = "–"
 
 
 def number(x: float | None, digits: int = 3) -> str:
-    """`digits` significant ones, without exponents between 0.001 and a million."""
+    """`digits` significant ones, and all before the point; an exponent where there are too many."""
     if x is None:
         return GAP
     if not math.isfinite(x):
         return str(x)
     if x == 0:
         return "0"
-    places = digits - 1 - math.floor(math.log10(abs(x)))
-    if not -6 < math.floor(math.log10(abs(x))) < 6:
+    power = math.floor(math.log10(abs(x)))
+    if not -6 < power < 6:
         return f"{x:.{digits - 1}e}"
-    return f"{round(x, places):.{max(places, 0)}f}"
+    return f"{x:.{max(digits - 1 - power, 0)}f}"
 
 
 def error(x: float | None) -> str:

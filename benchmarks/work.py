@@ -122,7 +122,7 @@ def error_of(got: list[Array], want: list[Array]) -> float:
         if true.size == 0:
             continue
         error = np.abs(wide - true).max() / max(np.abs(true).max(), 1e-30)
-        worst = float(error) if not error <= worst else worst  # NaN is worse than any number
+        worst = float(np.maximum(worst, error))  # NaN is worse than any number
     return worst
 
 

@@ -43,7 +43,7 @@ def main(options: argparse.Namespace) -> int:
     work.results("zoo.svg").write_text(picture)
     print("\n" + text)
     print(f"{work.results('zoo.md')} and zoo.svg written")
-    return sum("error" in c for row in rows for c in row["contestants"].values())
+    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
 
 
 def chosen(names: list[str] | None) -> list[str]:
@@ -83,8 +83,9 @@ def report(rows: list[Row], command: str = "") -> str:
     out = ["# Time of one inference beside other runtimes", "",
            f"{first['date']}, {first['cpu']}, {first['cores']} cores; float32; contestants in "
            f"turns, {first['rounds']} rounds of {first['seconds']} s, medians of all calls; "
-           "the ratio is the best peer's time over graphtool's."]
-    out += [f"Command: `{command}`", ""] if command else [""]
+           "the ratio is the best peer's time over graphtool's, the spread how far apart the "
+           "medians of the rounds lie at most."
+           + (f" Command: `{command}`." if command else ""), ""]
     for threads in sorted({row["threads"] for row in rows}):
         here = [row for row in rows if row["threads"] == threads]
         out += [f"## {threads} thread{'s' if threads > 1 else ''}, milliseconds", "",
@@ -93,7 +94,9 @@ def report(rows: list[Row], command: str = "") -> str:
             _facts(rows, names, "error64", tables.error),
             "## Peak resident memory of the process, MB", "",
             _facts(rows, names, "peak_mb", lambda x: tables.number(x, 4))]
-    return "\n".join(out)
+    failed = [f"* {row['model']} at {row['threads']}: {name}: {c['error']}" for row in rows
+              for name, c in row["contestants"].items() if "error" in c]
+    return "\n".join(out + (["## Failures", "", *failed, ""] if failed else []))
 
 
 def _times(rows: list[Row], names: list[str]) -> str:

@@ -1,0 +1,155 @@
+"""Statistics, tables and the plot of the benchmarks, and one tiny contest from end to end."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from benchmarks import compiler, conformance, plot, stats, tables, work, zoo
+from benchmarks.__main__ import parser
+from benchmarks.work import Journal, Row
+
+
+def test_summary_of_rounds() -> None:
+    s = stats.summary([[0.001, 0.003, 0.002], [0.002, 0.004]])
+    assert (s.median, s.least, s.calls) == (pytest.approx(2), pytest.approx(1), 5)
+    assert s.spread == pytest.approx(0.5)  # medians 2 and 3 around 2
+
+
+@pytest.mark.parametrize(("times", "best", "ratio"), [
+    ({"graphtool": 2.0, "a": 3.0, "b": 4.0}, ("a", 3.0), 1.5),
+    ({"graphtool": 4.0, "a": 3.0}, ("a", 3.0), 0.75),
+    ({"graphtool": 4.0}, None, None),
+    ({"a": 3.0}, ("a", 3.0), None),
+])
+def test_ratio_to_the_best_peer(times: dict[str, float], best: object, ratio: object) -> None:
+    assert stats.best_peer(times) == best
+    assert stats.ratio(times) == ratio
+
+
+def test_means_and_growth() -> None:
+    assert stats.geometric_mean([1, 4]) == pytest.approx(2)
+    assert math.isnan(stats.geometric_mean([]))
+    assert stats.slope([10, 100, 1000], [3, 300, 30000]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("x", "text"), [
+    (None, "–"), (0.0, "0"), (1.0, "1.00"), (0.01234, "0.0123"), (1234.0, "1234"),
+    (99.96, "100.0"), (-2.5, "-2.50"), (1e-9, "1.00e-09"), (float("nan"), "nan"),
+])
+def test_number(x: float | None, text: str) -> None:
+    assert tables.number(x) == text
+
+
+def test_table_lines_up() -> None:
+    assert tables.markdown(["name", "ms"], [["a|b", "1.5"], ["c", "–"]]).splitlines() == [
+        "| name |  ms |", "|------|----:|", "| a\\|b | 1.5 |", "| c    |   – |"]
+
+
+def test_plot_is_svg_with_a_bar_a_model() -> None:
+    root = ElementTree.fromstring(plot.bars("t < 1", {"1 thread": {"a": 0.5, "b&c": 9.0}}))
+    bars = [r for r in root if r.tag.endswith("rect") and r.get("x") == str(plot.LEFT)
+            and r.get("height") == str(plot.BAR - 2)]
+    assert [float(b.get("width", 0)) for b in bars] == [145.0, 580.0]  # cut off at the limit
+
+
+@pytest.mark.parametrize(("got", "want", "error"), [
+    ([[1.0, 2.5]], [[1.0, 2.0]], 0.25), ([[0.0]], [[0.0]], 0.0), ([[]], [[]], 0.0),
+    ([[np.nan], [0.0]], [[1.0], [1.0]], math.nan),
+])
+def test_error(got: list[object], want: list[object], error: float) -> None:
+    found = work.error_of([np.array(g) for g in got], [np.array(w) for w in want])
+    assert found == pytest.approx(error, nan_ok=True)
+
+
+def test_error_wants_all_outputs() -> None:
+    with pytest.raises(ValueError, match="1 outputs, 2 expected"):
+        work.error_of([np.zeros(1)], [np.zeros(1), np.zeros(1)])
+
+
+def test_journal_keeps_the_last_row_and_survives_a_torn_line(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl", lambda row: row["k"])
+    for row in ({"k": 1, "v": 1}, {"k": 2, "v": 2}, {"k": 1, "v": 3}):
+        journal.add(row)
+    with journal.path.open("a") as file:
+        file.write('{"k": 2, "v')
+    assert journal.rows() == {1: {"k": 1, "v": 3}, 2: {"k": 2, "v": 2}}
+
+
+def test_figures_of_different_runs_are_not_mixed() -> None:
+    row: Row = {"contestants": {"graphtool": {}, "onnxruntime": {"error": "x"}}}
+    assert zoo.covered(row, ["onnxruntime"])
+    assert not zoo.covered(row, ["graphtool", "openvino"])
+    assert not zoo.covered(None, ["graphtool"])
+
+
+def test_failures_of_a_contestant_are_told() -> None:
+    rows = {"graphtool": {"median": 1.0, "spread": 0.0}, "jax": {"error": "no"}}
+    row: Row = {"model": "m", "threads": 1, "rounds": 1, "seconds": 1, **work.stamp(),
+                "contestants": rows}
+    assert "* m at 1: jax: no" in zoo.report([row])
+    assert "jax FAILED (no)" in zoo.line(row)
+
+
+def test_every_command_parses() -> None:
+    options = parser().parse_args(["zoo", "-m", "lenet,lstm", "-t", "1", "-c", "graphtool"])
+    assert (options.models, options.threads) == (["lenet", "lstm"], [1])
+    for command in ("prepare", "conformance", "compiler"):
+        assert len(parser().parse_args([command]).models) > 20
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A prepared model of one product, in a work folder of its own."""
+    import onnx
+    from onnx import helper, numpy_helper
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((2, 8), (8, 4)))
+    ports = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s)
+             for n, s in (("in_0", (2, 8)), ("out_0", (2, 4)))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["in_0", "w"], ["out_0"])], "g",
+                              ports[:1], ports[1:], [numpy_helper.from_array(w, "w")])
+    target = work.prepared("tiny")
+    target.folder.mkdir(parents=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
+                                ir_version=10), target.onnx)
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    np.savez(target.folder / "io.npz", in_0=x, out_0=x @ w, out64_0=exact)
+    return "tiny"
+
+
+def test_a_contest_with_one_peer(tiny: str) -> None:
+    pytest.importorskip("onnxruntime")
+    from benchmarks.contest import contest
+    row = contest(tiny, ["graphtool", "onnxruntime"], threads=1, rounds=2, seconds=0.01)
+    for name, c in row["contestants"].items():
+        assert "error" not in c, (name, c)
+        assert c["error64"] < 1e-6 and c["peak_mb"] > 1 and c["calls"] >= 4
+    text = zoo.report([row])
+    assert "| onnxruntime |" in text and "Geometric mean of the ratio over 1 models" in text
+    assert "tiny" in zoo.figure([row])
+
+
+def test_conformance_of_one_model(tiny: str) -> None:
+    row = conformance.one(tiny, "onnx")
+    assert "error" not in row and row["compiled_error"] < 1e-6 and row["evaluator_error"] < 1e-6
+    assert row["c_bytes"] > 1000 and conformance.cells(row)[2] == "ok"
+
+
+def test_conformance_says_why_not(tiny: str) -> None:
+    work.prepared(tiny).onnx.write_bytes(b"\x00 no model")
+    row = conformance.one(tiny, "onnx")
+    assert conformance.cells(row)[2] == "FAILED" and "GT10" in conformance.line(row)
+
+
+def test_compiler_times_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
+    row = compiler.graph(60)
+    assert 60 <= row["nodes"] < 75 and set(row["passes"]) >= {"fold", "fuse"}
+    assert "Synthetic graphs" in compiler.report(
+        {**work.stamp(), "command": "c", "graphs": [{"size": 60, **row}]})
