@@ -72,6 +72,9 @@ def build(source: Model,
               "--static", help="A static library (.a) in place of a shared one.")] = False,
           openmp: Annotated[bool, typer.Option(
               "--openmp/--no-openmp", help="Threads by OpenMP.")] = True,
+          weights: Annotated[str, typer.Option(
+              "--weights", help="file (mapped at run time), embed (in the library), or c.")
+          ] = "file",
           keep: Annotated[bool, typer.Option(
               "--keep", help="Keep each stage's artifact in OUT/stages.")] = False) -> None:
     """Compile a graph, program or model into a build directory.
@@ -82,7 +85,7 @@ def build(source: Model,
     lowered = _lowered(source, name, chosen, passes)
     path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,
-                           store=lowered.store)
+                           weights=weights, store=lowered.store)
     if keep:
         _keep(lowered, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
