@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
+from graphtool.lower.donate import donation
 from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, touched, unit_kernel
 from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
 from graphtool.lower.plan import barriers, lifetimes, plan_arena
@@ -28,16 +31,17 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
                      or (n.op.name in WINDOWS and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
     all_units = units(graph, free - grouped)
-    placement = Placer(graph, all_units).run()
+    given = donation(module, all_units)
+    placement = Placer(graph, all_units, given.donors, given.in_place).run()
     table = KernelTable()
     steps: list[_Step] = []
-    for item in schedule(graph, all_units):
+    for item in schedule(graph, all_units, given.after):
         if isinstance(item, Unit):
             steps += [_Step(*s, item) for s in unit_kernel(item, placement, target, table)]
         else:
             steps += _copies(item, placement, table)
     steps += _copies(None, placement, table)
-    return _program(module, name, target, placement, table, steps)
+    return _program(module, name, target, placement, table, steps, given.donors)
 
 
 class _Step:
@@ -79,7 +83,7 @@ def _refuse_unsupported(module: Module) -> None:
 
 
 def _program(module: Module, name: str, target: Target, placement: Placement, table: KernelTable,
-             steps: list[_Step]) -> Program:
+             steps: list[_Step], donors: Mapping[int, int]) -> Program:
     lives = lifetimes([s.reads | s.writes for s in steps])
     offsets, arena = plan_arena(placement.buffers, lives)
     used = {a for s in steps for a in s.args}
@@ -97,9 +101,9 @@ def _program(module: Module, name: str, target: Target, placement: Placement, ta
         name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
         tuple(buffers.values()), tuple(table.kernels), runs, arena, target.threads,
-        module.donations,
+        tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
-        {"target": target.march})
+        {"target": target.march, "lanes": str(target.lanes)})
 
 
 def _port(v: Value, name: str) -> Port:

@@ -10,6 +10,7 @@ from graphtool.loops.ir import Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
 from graphtool.loops.walk import map_statements
+from graphtool.lower.donate import stores_last
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
 from graphtool.lower.nest import cost, nest
@@ -89,7 +90,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
     root = next((n for n in unit.nodes if n.op.name in TEMPLATES), None)
     if root is not None:
         body, flops = lower_template(unit, root, placement, target)
-        yield *table.add(body, _dtypes(placement), 1 << 30), flops
+        yield *table.add(stores_last(body), _dtypes(placement), 1 << 30), flops
         return
     if unit.nodes[0].op.name in STATEMENTS:
         if not all(product(v.type.shape) == 0 for v in unit.outputs):
@@ -109,7 +110,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in values]
-        body = nest(names, outputs)
+        body = stores_last(nest(names, outputs))
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[values[0]].shape) * per
         yield *table.add(body, _dtypes(placement), _at_most(work)), work

@@ -6,7 +6,7 @@ result, so neither copies. What strides cannot say becomes a copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,8 +61,11 @@ class Placement:
 class Placer:
     """Backwards: concat, pad and the outputs ask for windows. Forwards: all values get views."""
 
-    def __init__(self, graph: Graph, units: list[Unit]) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, units: list[Unit], donors: Mapping[int, int],
+                 in_place: Container[int]) -> None:
+        self.graph, self.donors, self.in_place = graph, donors, in_place
+        self.lent: dict[Value, View] = {}  # donated inputs lie in their output's buffer
+        self.late: list[tuple[Value, View]] = []
         self.unit_of = {node: unit for unit in units for node in unit.nodes}
         self.stored = {v for unit in units for v in unit.outputs}
         self.wanted: dict[Value, View] = {}
@@ -83,6 +86,7 @@ class Placer:
             elif node.op.name in VIEWS:
                 self.pass_on(node)
         self.forward()
+        self.overwrite()
         return self.out
 
     # ---- buffers ---------------------------------------------------------------------------
@@ -105,7 +109,14 @@ class Placer:
             t = v.type
             view = dense(self.buffer("out", t.dtype, product(t.shape), "output", slot=i,
                                      label=v.hint), t.dtype, t.shape)
-            if v in self.wanted or not self.made_here(v):
+            donor = self.graph.inputs[self.donors[i]] if i in self.donors else None
+            if donor is not None:
+                self.lent[donor] = view
+                if i in self.in_place:
+                    self.wanted[v] = view
+                elif v is not donor:
+                    self.late.append((v, view))
+            elif v in self.wanted or not self.made_here(v):
                 self.copy(None, v, view)
             else:
                 self.wanted[v] = view
@@ -194,6 +205,9 @@ class Placer:
         views = self.out.views
         for i, v in enumerate(self.graph.inputs):
             t = v.type
+            if v in self.lent:
+                views[v] = self.lent[v]
+                continue
             views[v] = dense(self.buffer("in", t.dtype, product(t.shape), "input", slot=i,
                                          label=v.hint), t.dtype, t.shape)
         for node in self.graph.nodes:
@@ -210,6 +224,20 @@ class Placer:
                 views[node.outputs[0]] = self.wanted[node.outputs[0]]
             elif node.op.name in VIEWS:
                 views[node.outputs[0]] = self.view(node)
+
+    def overwrite(self) -> None:
+        """Copy what could not be made in its donor's place, once nothing reads the donors."""
+        lent = {view.buffer for view in self.lent.values()}
+        late = []
+        for v, target in self.late:
+            if self.out.views[v].buffer in lent:  # it may be overwritten by then
+                saved = Value(v.type, v.hint)
+                self.out.views[saved] = self.fresh(v)
+                self.copy(None, v, self.out.views[saved])
+                v = saved
+            late.append((v, target))
+        for v, target in late:
+            self.copy(None, v, target)
 
     def view(self, node: Node) -> View:
         out, x = node.outputs[0], node.inputs[0]

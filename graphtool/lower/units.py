@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphtool.ir.graph import Graph, Node, Value
@@ -48,10 +49,12 @@ def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
     return [u for u in out if u.outputs]
 
 
-def schedule(graph: Graph, all_units: list[Unit]) -> list[Unit | Node]:
+def schedule(graph: Graph, all_units: list[Unit],
+             after: Mapping[Unit | Node, set[Unit | Node]]) -> list[Unit | Node]:
     """Units and the remaining nodes in an order in which everything is defined before its use.
 
-    Groups are convex, so one exists; among what is ready the graph's own order decides.
+    Groups are convex, so one exists; among what is ready the graph's own order decides. What
+    overwrites a donated input waits for those in `after`, and then goes first: it frees memory.
     """
     position = {n: i for i, n in enumerate(graph.nodes)}
     point: dict[Node, Unit | Node] = {n: n for n in graph.nodes}
@@ -66,6 +69,9 @@ def schedule(graph: Graph, all_units: list[Unit]) -> list[Unit | Node]:
         rank[p] = max(rank.get(p, 0), position[n])
         deps = needs.setdefault(p, set())
         deps |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
+    for p, deps in after.items():
+        needs[p] |= deps
+        rank[p] = -1
     followers: dict[Unit | Node, list[Unit | Node]] = {}
     missing = {p: len(d) for p, d in needs.items()}
     for p, deps in needs.items():
