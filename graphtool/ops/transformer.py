@@ -20,7 +20,8 @@ def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorTy
     need(k.shape[:-1] == v.shape[:-1], f"k {k} and v {v} differ")
     if q.rank > 2:
         need(q.shape[:-3] == k.shape[:-3], f"q {q} and k {k} differ in their leading dims")
-        need(known(q.shape[-3] % k.shape[-3], "==", 0) is True,
+        need(q.shape[-3] == k.shape[-3] or (k.shape[-3] != 0 and known(
+            q.shape[-3] % k.shape[-3], "==", 0) is True),
              f"the heads of q {q} are not a multiple of those of k {k}")
     scores = (*q.shape[:-1], k.shape[-2])
     if mask is not None:
@@ -74,7 +75,7 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
     shape, full = (*q.shape[:-1], v.shape[-1]), (*q.shape[:-1], k.shape[-2])
     if scale is None:
         depth = count(q, (-1,))
-        factor = depth**-0.5 if isinstance(depth, float) else o.rsqrt(depth)
+        factor = max(depth, 1.0)**-0.5 if isinstance(depth, float) else o.rsqrt(depth)
     else:
         factor = scale
     q, k, v = _grouped(q, k, v)
