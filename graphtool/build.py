@@ -12,15 +12,19 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import graphtool.ops  # noqa: F401  (fills the registry)
-from graphtool import cache, files, weights
+from graphtool import cache, files
+from graphtool import weights as side_files
 from graphtool.compiler import Compiler, find
-from graphtool.emit.c import emit
+from graphtool.emit.c import emit, used_headers
+from graphtool.emit.main import main_program
+from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
@@ -28,9 +32,10 @@ from graphtool.loops.ir import Port, Program
 from graphtool.lower import lower
 from graphtool.symbolic import text
 from graphtool.target import Target, named
-from graphtool.weights import Weight
+from graphtool.weights import Weight, layout
 
 FORMAT, VERSION = "graphtool/build", 1
+MODES = ("file", "embed", "c")
 
 
 class PortRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,39 +85,61 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[StepRow]
     files: dict[str, str]
     executable: str = ""
+    weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What besides the program decides the contents of a build directory."""
+
+    exe: bool = False
+    static: bool = False
+    weights: str = "file"
 
 
 def build(module: Module | Program, out_dir: Path, *, name: str = "model",
           target: Target | None = None, cc: str | None = None, march: str = "native",
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
-          store: Mapping[str, Weight] | None = None) -> Path:
+          weights: str = "file", store: Mapping[str, Weight] | None = None) -> Path:
     """Compile a module (or a program, whose weights are in `store`) into `out_dir`.
 
-    Raises UsageError GT2110 for a bad name, CompilerError GT212x when the compiler is missing
-    or fails, InputError GT0330 when the directory cannot be written.
+    `weights`: "file" leaves them in a file beside the library; "embed" puts them into it by
+    `.incbin`, "c" as C arrays. Raises UsageError GT2110 for a bad name, GT2113 for an unknown
+    mode, GT2114 for a program made for another vector width, CompilerError GT212x when the
+    compiler is missing or fails, InputError GT0330 when the directory cannot be written.
     """
     if not name.isidentifier() or not name.isascii():
         raise UsageError("GT2110", f"{name!r} cannot name a C function",
                          hint="use letters, digits and underscores")
-    target = target or named(march)
+    if weights not in MODES:
+        raise UsageError("GT2113", f"weights cannot be {weights!r}", hint=", ".join(MODES))
     if isinstance(module, Program):
-        program, held = module, dict(store or {})
+        program, held = replace(module, name=name), dict(store or {})
+        target = _made_for(program, target or named(march))
     else:
+        target = target or named(march)
         program = lower(module, target, name=name)
         held = {w.digest: w for w in collect_all(module.graph)}
-    compiler = find(cc, target, openmp=openmp)
-    sources = emit(program)
+    compiler, options = find(cc, target, openmp=openmp), Options(exe, static, weights)
     needed = _weights(program, held)
-    key = _key(sources, [w.digest for w in needed], compiler, static, exe)
+    parts = _parts(program, needed, weights)
+    sources = emit(program, parts)
+    if exe:
+        beside = f"{name}.safetensors" if weights == "file" and needed else ""
+        sources[f"{name}_main.c"] = main_program(program, beside, layout(needed)[1])
+        sources |= used_headers(sources.values())
+    key = _key(sources, [w.digest for w in needed], compiler, options)
     if unchanged(out_dir, key):
         return out_dir
     with replacing(out_dir) as work:
         for file, source in sources.items():
             (work / file).write_text(source)
-        manifest = _compile(work, program, compiler, jobs, static=static, exe=exe)
         with files.atomic(work / f"{name}.safetensors") as side:
-            manifest["weights_offset"] = weights.save(needed, side)
+            offset = side_files.save(needed, side)
+        _write_parts(work, name, parts, weights, offset)
+        manifest = _compile(work, program, compiler, jobs, options)
         manifest |= _describe(program, needed, key)
+        manifest |= {"weights_offset": offset, "weights_mode": weights}
         manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
         row = msgspec.convert(manifest, Manifest)
         text_json = json.dumps(msgspec.to_builtins(row), indent=1) + "\n"
@@ -120,30 +147,72 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     return out_dir
 
 
+def _made_for(program: Program, target: Target) -> Target:
+    """The target, if the program's packed weights have the width of its vectors."""
+    lanes = int(program.meta.get("lanes", target.lanes))
+    if lanes != target.lanes:
+        raise UsageError("GT2114", f"the program was lowered for vectors of {lanes} floats, "
+                                   f"{target.march} has {target.lanes}",
+                         hint=f"it was made with --march {program.meta.get('target', 'native')}")
+    return replace(target, threads=program.threads)
+
+
+def _parts(program: Program, held: list[Weight], mode: str) -> tuple[Part, ...]:
+    """What is built into the library."""
+    at, total = layout(held)
+    if mode == "embed":
+        return whole(total)
+    return divided((at[w.digest], at[w.digest] + w.nbytes) for w in held) if mode == "c" else ()
+
+
+def _write_parts(work: Path, name: str, parts: tuple[Part, ...], mode: str, offset: int) -> None:
+    """NAME_weights*.c: the data of the weights file once more, as something to compile."""
+    side = work / f"{name}.safetensors"
+    for part in parts:
+        path = work / f"{part.symbol(name)}.c"
+        if mode == "embed":
+            path.write_text(incbin(part, name, side.name, offset, _digest(side)))
+            continue
+        with side.open("rb") as file:
+            file.seek(offset + part.start)
+            path.write_text(array(part, name, file.read(part.end - part.start)))
+
+
 def _weights(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
     missing = [d for _, d in program.weights if d not in held]
     if missing:
         raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
                          hint="keep the program's .safetensors file beside it")
-    return [held[d] for _, d in program.weights]
+    found = [held[d] for _, d in program.weights]
+    at, _ = layout(found)
+    offsets = {b.name: b.offset for b in program.buffers}
+    if any(offsets[b] != at[d] for b, d in program.weights):
+        raise InputError("GT2115", "the weights do not lie where the program expects them",
+                         hint="lower the graph again")
+    return found
 
 
-def _compile(work: Path, program: Program, compiler: Compiler, jobs: int | None, *,
-             static: bool, exe: bool) -> dict[str, Any]:
+def _compile(work: Path, program: Program, compiler: Compiler, jobs: int | None,
+             options: Options) -> dict[str, Any]:
     """Compile every C file (in parallel, through the cache) and link."""
     name = program.name
+    data = f"{name}_weights"
     units = sorted(p for p in work.glob("*.c") if p.name != f"{name}_main.c")
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+
+    def compiled(p: Path) -> Path:
+        return compiler.compile_data(p) if p.name.startswith(data) else (
+            compiler.compile(p, headers))
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        objects = list(pool.map(lambda p: compiler.compile(p, headers), units))
-    library = f"lib{name}.a" if static else f"lib{name}.so"
-    if static:
+        objects = list(pool.map(compiled, units))
+    library = f"lib{name}.a" if options.static else f"lib{name}.so"
+    if options.static:
         compiler.archive(objects, work / library)
     else:
         compiler.link(objects, work / library, shared=True)
     out: dict[str, Any] = {"library": library, "compiler": compiler.version,
                            "flags": list(compiler.flags)}
-    if exe:
+    if options.exe:
         main = compiler.compile(work / f"{name}_main.c", headers)
         compiler.link([*objects, main], work / name, shared=False)
         out["executable"] = name
@@ -164,7 +233,7 @@ def _describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "format": FORMAT, "version": VERSION, "name": program.name, "key": key,
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
-        "weights_bytes": weights.layout(held)[1], "arena": dim(program.arena),
+        "weights_bytes": layout(held)[1], "arena": dim(program.arena),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
@@ -173,11 +242,11 @@ def _describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
                    "barrier": s.barrier} for s in program.steps]}
 
 
-def _key(sources: Mapping[str, str], digests: list[str], compiler: Compiler, static: bool,
-         exe: bool) -> str:
+def _key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,
+         options: Options) -> str:
     h = hashlib.sha256()
     for part in (*(x for kv in sorted(sources.items()) for x in kv), *sorted(digests),
-                 compiler.version, *compiler.flags, str(static), str(exe)):
+                 *compiler.identity, repr(options)):
         h.update(part.encode() + b"\0")
     return h.hexdigest()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from graphtool import cache
 from graphtool.errors import CompilerError
-from graphtool.target import Target
+from graphtool.target import Target, cpu_flags
 
 TIMEOUT = 600  # seconds for one file
 BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibility=hidden",
@@ -25,12 +25,21 @@ BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibilit
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A command, its version line, and the flags every file is compiled with."""
+    """A command, its version line, and the flags every file is compiled with.
+
+    `machine` is what -march=native means here, so that a cache shared by machines stays right.
+    """
 
     command: tuple[str, ...]
     version: str
     flags: tuple[str, ...]
     openmp: bool
+    machine: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """All that an object file depends on besides its text."""
+        return (*self.command, self.version, *self.flags, self.machine)
 
     def run(self, *args: str, cwd: Path | None = None) -> None:
         done = _run([*self.command, *args], cwd)
@@ -43,12 +52,20 @@ class Compiler:
         """The object of a C file, from the cache where its text and flags were seen before."""
         target = source.with_suffix(".o")
         h = hashlib.sha256()
-        for part in (source.name, source.read_text(), headers, self.version, *self.flags):
+        for part in (source.name, source.read_text(), headers, *self.identity):
             h.update(part.encode() + b"\0")
         if not cache.get(h.hexdigest(), target):
             self.run(*self.flags, "-c", source.name, "-o", target.name, cwd=source.parent)
             self.check(target)
             cache.put(h.hexdigest(), target)
+        return target
+
+    def compile_data(self, source: Path) -> Path:
+        """The object of a C file that holds data only: not optimised, and too large to keep."""
+        target = source.with_suffix(".o")
+        self.run("-std=gnu11", "-O0", "-fPIC", "-fvisibility=hidden", "-c", source.name, "-o",
+                 target.name, cwd=source.parent)
+        self.check(target)
         return target
 
     def link(self, objects: list[Path], target: Path, *, shared: bool) -> None:
@@ -63,9 +80,10 @@ class Compiler:
                                           f"{made.name}")
 
     def archive(self, objects: list[Path], target: Path) -> None:
-        done = _run(["ar", "rcsD", target.name, *(o.name for o in objects)], target.parent)
+        command = archiver(self.command)
+        done = _run([*command, "rcsD", target.name, *(o.name for o in objects)], target.parent)
         if done.returncode:
-            raise CompilerError("GT2122", "ar failed", where=_tail(done.stderr))
+            raise CompilerError("GT2122", f"{command[0]} failed", where=_tail(done.stderr))
 
 
 def find(cc: str | None, target: Target, *, openmp: bool = True) -> Compiler:
@@ -79,10 +97,20 @@ def find(cc: str | None, target: Target, *, openmp: bool = True) -> Compiler:
             "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
         flags = (*BASE, *march_flags(target), *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()))
-        return Compiler(command, version, flags, with_openmp)
+        machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""
+        return Compiler(command, version, flags, with_openmp, machine)
     wanted = cc or "cc, gcc, clang or ziglang"
     raise CompilerError("GT2120", f"no C compiler found: {wanted}",
                         hint="install gcc or clang, or `pip install 'graphtool[zig]'`")
+
+
+def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
+    """What packs the compiler's objects: zig's own, that of a cross compiler, else ar."""
+    if "cc" in command[1:]:  # `zig cc`, `python -m ziglang cc`
+        return (*command[:command.index("cc", 1)], "ar")
+    prefix, dash, tool = command[0].rpartition("-")
+    own = f"{prefix}-ar"
+    return (own,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(own) else ("ar",)
 
 
 def march_flags(target: Target) -> tuple[str, ...]:

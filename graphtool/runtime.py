@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,9 @@ class _Spec:
 class Model:
     """A compiled model. Not thread-safe: each thread loads its own (the library is shared).
 
+    An output donated from an input is updated in place where `out` names the input's own array;
+    else it is a new one, and the input is left alone.
+
     `model(**inputs)` takes arrays by the model's own names (numpy or DLPack) and gives a dict of
     arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays.
     """
@@ -78,12 +82,16 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        self._weights, self._mapping = _map(build_dir / m.weights, m.weights_offset,
-                                            m.weights_bytes)
+        self._weights, self._mapping = _map(
+            build_dir / m.weights, m.weights_offset,
+            m.weights_bytes if m.weights_mode == "file" else 0)
         self._dims = (ctypes.c_int64 * max(len(m.dims), 1))()
         self._arena = np.empty(0, np.uint8)
         self._arena_at = 0
         self._held: tuple[Any, ...] = ()
+        # what the last inputs looked like, and the results they gave: the same again is quick
+        self._seen: list[tuple[str, np.dtype[Any], tuple[int, ...]]] | None = None
+        self._made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
 
@@ -93,33 +101,62 @@ class Model:
     def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[
             str, Array]:
         """Run once. Raises InputError GT221x for inputs that do not fit, saying what was wanted."""
-        arrays = [self._input(spec, inputs) for spec in self.inputs]
-        if len(inputs) > len(self.inputs):
-            extra = sorted(set(inputs) - {s.name for s in self.inputs})
-            raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
-                             + ", ".join(s.name for s in self.inputs))
-        sizes = self._bind(arrays)
-        results = {s.name: self._output(s, sizes, out) for s in self.outputs}
+        arrays = self._quick(inputs)
+        if arrays is None:
+            arrays = self._checked(inputs)
+        if out is None:
+            results = {name: np.empty(shape, kind) for name, shape, kind in self._made}
+        else:
+            results = self._given(out)
+        if self.manifest.donations:
+            self._donate(arrays, results)
         for i, a in enumerate(arrays):
-            self._ins[i] = a.ctypes.data
+            self._ins[i] = address(a)
         for i, r in enumerate(results.values()):
-            self._outs[i] = r.ctypes.data
+            self._outs[i] = address(r)
         self._held = (arrays, results)  # `call` uses their memory again
         self.call()
         return results
 
     def call(self) -> None:
         """Run again on the arrays of the last `run`, without any checks."""
-        if self._run(ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
-                     self._ins, self._outs, self.threads):
+        if self._run(*self._arguments):
             raise InputError("GT2215", "a dimension is out of its range")
+
+    def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
+        """The inputs, if they are as the last ones were; None if they want a closer look."""
+        if self._seen is None or len(inputs) != len(self._seen):
+            return None
+        arrays = []
+        for name, kind, shape in self._seen:
+            x = inputs.get(name)
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
+                    x.flags.c_contiguous and x.flags.aligned):
+                return None
+            arrays.append(x)
+        return arrays
+
+    def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """The inputs as arrays that fit; sizes and arena are set for them."""
+        self._seen = None
+        arrays = [self._input(spec, inputs) for spec in self.inputs]
+        if len(inputs) > len(self.inputs):
+            extra = sorted(set(inputs) - {s.name for s in self.inputs})
+            raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
+                             + ", ".join(s.name for s in self.inputs))
+        sizes = self._bind(arrays)
+        self._made = [(s.name, tuple(int(substitute(d, sizes)) for d in s.shape),  # type: ignore
+                       s.dtype.numpy) for s in self.outputs]
+        self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
+                           self._dims, self._ins, self._outs, ctypes.c_int(self.threads))
+        self._seen = [(s.name, s.dtype.numpy, a.shape)
+                      for s, a in zip(self.inputs, arrays, strict=True)]
+        return arrays
 
     def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
         if spec.name not in inputs:
             raise InputError("GT2210", f"the input {spec.name!r} is missing")
-        x = inputs[spec.name]
-        a = x if isinstance(x, np.ndarray) else (
-            np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x))
+        a = _array(spec.name, inputs[spec.name])
         if a.dtype != spec.dtype.numpy:
             raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")
         if len(a.shape) != len(spec.shape) or any(
@@ -127,7 +164,7 @@ class Model:
             want = ",".join(map(str, spec.shape))
             raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, "
                                        f"[{want}] expected")
-        return np.ascontiguousarray(a)
+        return np.require(a, requirements=("C", "A"))
 
     def _bind(self, arrays: list[Array]) -> dict[str, Dim]:
         """The values of the symbols, from the inputs' shapes; also sizes the arena."""
@@ -165,19 +202,63 @@ class Model:
         need = int(self._arena_bytes(self._dims)) + ALIGN
         if need > self._arena.size:
             self._arena = np.empty(need, np.uint8)
-            self._arena_at = -(-self._arena.ctypes.data // ALIGN) * ALIGN
+            self._arena_at = -(-address(self._arena) // ALIGN) * ALIGN
 
-    def _output(self, spec: _Spec, sizes: Mapping[str, Dim],
-                out: Mapping[str, Array] | None) -> Array:
-        shape = spec.shape if spec.static else tuple(substitute(d, sizes) for d in spec.shape)
-        given = out.get(spec.name) if out else None
-        if given is None:
-            return np.empty(shape, spec.dtype.numpy)
-        if given.shape != shape or given.dtype != spec.dtype.numpy or not (
-                given.flags.c_contiguous and given.flags.writeable):
-            raise InputError("GT2216", f"out[{spec.name!r}] must be a writable contiguous "
-                                       f"{spec.dtype.name} array of shape {list(shape)}")
-        return given
+    def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
+        """What a donated output starts from: its input's values, or the very array in `out`."""
+        for o, i in self.manifest.donations:
+            result = results[self.outputs[o].name]
+            if not np.may_share_memory(result, arrays[i]):
+                result[...] = arrays[i]
+
+    def _given(self, out: Mapping[str, Array]) -> dict[str, Array]:
+        """The results' arrays: those of the caller, and new ones for the rest."""
+        unknown = [n for n in out if n not in {s.name for s in self.outputs}]
+        if unknown:
+            raise InputError("GT2218", f"unknown output {unknown[0]!r}", hint="the model gives "
+                             + ", ".join(s.name for s in self.outputs))
+        results = {}
+        for name, shape, kind in self._made:
+            r = out.get(name)
+            if r is None:
+                r = np.empty(shape, kind)
+            elif type(r) is not np.ndarray or r.shape != shape or r.dtype != kind or not (
+                    r.flags.carray):
+                raise InputError("GT2216", f"out[{name!r}] must be a writable contiguous {kind} "
+                                           f"array of shape {list(shape)}")
+            results[name] = r
+        return results
+
+
+def _address_reader() -> Callable[[Array], int]:
+    """How to get at an array's memory: `a.ctypes.data` takes 2 µs, as long as a tiny model.
+
+    In CPython the pointer is the first field of numpy's public struct; that is tried out here.
+    """
+    field, head = ctypes.c_size_t.from_address, object.__basicsize__
+
+    def quick(a: Array) -> int:
+        return field(id(a) + head).value
+
+    def slow(a: Array) -> int:
+        return int(a.ctypes.data)
+    probe = np.arange(12)
+    usable = sys.implementation.name == "cpython" and head == 2 * ctypes.sizeof(ctypes.c_void_p)
+    return quick if usable and all(quick(a) == slow(a) for a in (probe, probe[3:])) else slow
+
+
+address = _address_reader()
+
+
+def _array(name: str, x: Any) -> Array:
+    """An input as an array; its memory is used as it is where that can be."""
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError("GT2217", f"{name} cannot be read as an array: {error}",
+                         hint="give a numpy array, or a tensor on the CPU, detached") from error
 
 
 def _library(path: Path) -> ctypes.CDLL:

@@ -1,0 +1,72 @@
+"""The main program of a model: tables of its inputs and outputs; the rest is kernels/main.h."""
+
+from __future__ import annotations
+
+from graphtool.dtypes import DType
+from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.writer import Writer, c_string
+from graphtool.loops.ir import Port, Program
+from graphtool.symbolic import symbol_of, text
+
+
+def main_program(program: Program, weights_file: str, weights_bytes: int) -> str:
+    """C with a `main`; `weights_file` lies beside the executable, "" where they are built in."""
+    name, w = program.name, Writer()
+    w.line(f'#include "{name}.h"')
+    w.line('#include "main.h"')
+    w.line()
+    _shapes(w, program)
+    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        with w.block(f"static main_port {kind}[{len(ports) + 1}] = {{", "};"):
+            for p in ports:
+                w.line(_port(p) + ",")
+            w.line("{0},")
+    with w.block(f"static const main_dim dims[{len(program.dims) + 1}] = {{", "};"):
+        for row in _dims(program):
+            w.line(f"{row},")
+        w.line("{0},")
+    w.line()
+    with w.block("static const main_model model = {", "};"):
+        w.line(f"{c_string(name)}, {c_string(weights_file)}, {weights_bytes},")
+        w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
+        w.line(f"inputs, outputs, dims, shapes, {name}_arena_bytes, {name}_run,")
+    return w.text()
+
+
+def _shapes(w: Writer, program: Program) -> None:
+    """The function that computes every size from the dims."""
+    printer = ExprPrinter({s.name: f"d{i}" for i, s in enumerate(program.dims)})
+    with w.block("static void shapes(const int64_t *dims, main_port *in, main_port *out)\n{"):
+        w.line("(void)dims, (void)in, (void)out;")
+        for i in range(len(program.dims)):
+            w.line(f"const int64_t d{i} = dims[{i}];")
+            w.line(f"(void)d{i};")
+        for kind, ports in (("in", program.inputs), ("out", program.outputs)):
+            for n, p in enumerate(ports):
+                for axis, d in enumerate(p.shape):
+                    w.line(f"{kind}[{n}].shape[{axis}] = {printer.index(d)};")
+    w.line()
+
+
+def _port(p: Port) -> str:
+    shown = f"{p.dtype.short}[{','.join(map(text, p.shape))}]"
+    return (f"{{{c_string(p.name)}, {c_string(numpy_type(p.dtype))}, {c_string(shown)}, "
+            f"{len(p.shape)}, {{0}}}}")
+
+
+def _dims(program: Program) -> list[str]:
+    """Each dim with the input and axis that its value is read from."""
+    rows = []
+    for s in program.dims:
+        at = next(((n, axis) for n, p in enumerate(program.inputs)
+                   for axis, d in enumerate(p.shape) if d == symbol_of(s)), (-1, -1))
+        most = -1 if s.hi is None else s.hi
+        rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {at[0]}, {at[1]}}}")
+    return rows
+
+
+def numpy_type(d: DType) -> str:
+    """The type as .npy files name it, without the byte order; V for those that numpy lacks."""
+    letters = {"float": "f", "int": "i", "uint": "u", "bool": "b"}
+    own = d.numpy.isbuiltin == 1
+    return f"{letters[d.kind] if own else 'V'}{d.bytes}"
