@@ -59,8 +59,24 @@ GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t
     }
 }
 
-/* Scores to weights that still want dividing by their sum, which is returned; 0 for an empty row. */
-GT_INLINE float gt_softmax_row(float *restrict x, int64_t n)
+/* exp of an argument that is not positive, or NaN: without the upper bound of gt_exp_f32 */
+GT_INLINE float gt_exp_negative_f32(float x)
+{
+    const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
+    const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
+    float p = 1.380896338e-3f;
+    p = p * r + 8.368701483e-3f;
+    p = p * r + 4.166848389e-2f;
+    p = p * r + 1.666652072e-1f;
+    p = p * r + 4.99999931e-1f;
+    p = p * (r * r) + r + 1.0f;
+    const float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
+    return gt_choose_f32(x < -87.0f, 0.0f, y);
+}
+
+/* Scores times a positive scale to weights that still want dividing by their sum, which is
+   returned; 0 for a row that sees nothing. */
+GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale)
 {
     float top = -INFINITY;
     GT_SIMD_REDUCE(gt_max_f32, top)
@@ -70,9 +86,10 @@ GT_INLINE float gt_softmax_row(float *restrict x, int64_t n)
         return 0.0f;
     }
     float sum = 0.0f;
+    const float shift = top * scale;
     GT_SIMD_REDUCE(+, sum)
     for (int64_t i = 0; i < n; i++) {
-        const float e = gt_exp_f32(x[i] - top);
+        const float e = gt_exp_negative_f32(x[i] * scale - shift);
         x[i] = e;
         sum += e;
     }
@@ -94,18 +111,21 @@ GT_INLINE float gt_softmax_row(float *restrict x, int64_t n)
 GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s,
                                            int64_t seen GT_PARAMS)
 {
-    GT_SIMD
-    for (int64_t i = 0; i < seen; i++) x[i] *= GT_SCALE;
-    if ((GT_SOFTCAP) > 0.0f) {
-        GT_SIMD
-        for (int64_t i = 0; i < seen; i++) x[i] = GT_SOFTCAP * gt_tanh_f32(x[i] / GT_SOFTCAP);
-    }
+    if (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
+        return gt_softmax_row(x, seen, GT_SCALE);
 #if GT_MASKED
     const float *mask = GT_MASK(b, s);
-    GT_SIMD
-    for (int64_t i = 0; i < seen; i++) x[i] += mask[i * GT_MASK_STEP];
 #endif
-    return gt_softmax_row(x, seen);
+    GT_SIMD
+    for (int64_t i = 0; i < seen; i++) {
+        float y = x[i] * GT_SCALE;
+        if ((GT_SOFTCAP) > 0.0f) y = GT_SOFTCAP * gt_tanh_f32(y / GT_SOFTCAP);
+#if GT_MASKED
+        y += mask[i * GT_MASK_STEP];
+#endif
+        x[i] = y;
+    }
+    return gt_softmax_row(x, seen, 1.0f);
 }
 
 /* `rows` queries from row s on, against packed keys and values. */

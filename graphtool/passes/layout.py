@@ -17,7 +17,7 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 
 def layout(graph: Graph) -> Graph:
     """Rebuild the graph around channels-last convolutions."""
-    return rebuild(graph, _rewrite)
+    return rebuild(graph, Layout().rewrite)
 
 
 def to_last(rank: int) -> tuple[int, ...]:
@@ -30,64 +30,72 @@ def to_first(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1))
 
 
-def _rewrite(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Sequence[Any] | None:
-    if len(node.outputs) != 1 or node.attrs.get("channels_last"):
-        return None
-    handler = _SOURCES.get(node.op.name)
-    if handler is None and any(twin(builder, x) is not None for x in inputs):
-        handler = _FOLLOWERS.get(node.op.name) or (
-            _elementwise if "elementwise" in node.op.traits else None)
-    rank = len(node.outputs[0].type.shape)
-    if handler is None or rank < 3 or (handler is not _elementwise and any(
-            x.type.rank != rank for x in inputs if isinstance(x, Value))):
-        return None
-    last = handler(builder, node, inputs)
-    return (OPS["transpose"](last, perm=to_first(rank)),)
+class Layout:
+    """One run: remembers which values it made channels last."""
+
+    def __init__(self) -> None:
+        self.last: set[Value] = set()
+
+    def rewrite(self, node: Node, inputs: tuple[Operand, ...],
+                builder: Builder) -> Sequence[Any] | None:
+        if len(node.outputs) != 1 or node.attrs.get("channels_last"):
+            return None
+        handler = _SOURCES.get(node.op.name)
+        if handler is None and any(self.twin(builder, x) is not None for x in inputs):
+            handler = _FOLLOWERS.get(node.op.name) or (
+                _elementwise if "elementwise" in node.op.traits else None)
+        rank = len(node.outputs[0].type.shape)
+        if handler is None or rank < 3:
+            return None
+        last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
+        self.last.add(last.value)
+        return (OPS["transpose"](last, perm=to_first(rank)),)
+
+    def twin(self, builder: Builder, x: Operand) -> Value | None:
+        """The channels-last value that x is the channels-first transpose of.
+
+        With three axes the two permutations are the same: only what this run made counts.
+        """
+        node = builder.made.get(x) if isinstance(x, Value) else None
+        if node is None or node.op.name != "transpose":
+            return None
+        perm, source = node.attrs["perm"], node.inputs[0]
+        if not isinstance(source, Value) or len(perm) < 3 or perm != to_first(len(perm)):
+            return None
+        return source if len(perm) > 3 or source in self.last else None
+
+    def last_of(self, builder: Builder, x: Operand) -> Any:
+        """The channels-last form of an operand: its twin, else a transpose."""
+        if not isinstance(x, Value):
+            return x
+        source = self.twin(builder, x)
+        if source is not None:
+            return Tracer(source, builder)
+        return OPS["transpose"](Tracer(x, builder), perm=to_last(len(x.type.shape)))
 
 
-def twin(builder: Builder, x: Operand) -> Value | None:
-    """The channels-last value that x is the channels-first transpose of."""
-    node = builder.made.get(x) if isinstance(x, Value) else None
-    if node is None or node.op.name != "transpose":
-        return None
-    perm = node.attrs["perm"]
-    source = node.inputs[0]
-    return source if len(perm) >= 3 and perm == to_first(len(perm)) and (
-        isinstance(source, Value)) else None
+LastOf = Callable[[Operand], Any]
+Handler = Callable[[LastOf, Builder, Node, tuple[Operand, ...]], Any]
 
 
-def last_of(builder: Builder, x: Operand) -> Any:
-    """The channels-last form of an operand: its twin, else a transpose."""
-    if not isinstance(x, Value):
-        return x
-    source = twin(builder, x)
-    if source is not None:
-        return Tracer(source, builder)
-    rank = len(x.type.shape)
-    return OPS["transpose"](Tracer(x, builder), perm=to_last(rank))
-
-
-Handler = Callable[[Builder, Node, tuple[Operand, ...]], Any]
-
-
-def _conv(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+def _conv(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
     x, w = inputs
     assert isinstance(w, Value)
-    return node.op(last_of(b, x), Tracer(w, b), **{**node.attrs, "channels_last": True})
+    return node.op(last_of(x), Tracer(w, b), **{**node.attrs, "channels_last": True})
 
 
-def _pool(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    return node.op(last_of(b, inputs[0]), **{**node.attrs, "channels_last": True})
+def _pool(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    return node.op(last_of(inputs[0]), **{**node.attrs, "channels_last": True})
 
 
-def _elementwise(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+def _elementwise(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
     rank = len(node.outputs[0].type.shape)
     out = []
     for x in inputs:
         if isinstance(x, Value) and (missing := rank - len(x.type.shape)):
             # NumPy's leading ones are made explicit before axes move
             x = OPS["reshape"](Tracer(x, b), shape=(*(1,) * missing, *x.type.shape)).value
-        out.append(last_of(b, x))
+        out.append(last_of(x))
     return node.op(*out, **node.attrs)
 
 
@@ -96,27 +104,27 @@ def _axis(axis: int, rank: int) -> int:
     return to_last(rank).index(axis % rank)
 
 
-def _reduce(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+def _reduce(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
     rank = len(node.outputs[0].type.shape)
     axes = tuple(sorted(_axis(a, rank) for a in node.attrs["axes"]))
-    return node.op(last_of(b, inputs[0]), **{**node.attrs, "axes": axes})
+    return node.op(last_of(inputs[0]), **{**node.attrs, "axes": axes})
 
 
-def _one_axis(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+def _one_axis(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
     rank = len(node.outputs[0].type.shape)
-    return node.op(*(last_of(b, x) for x in inputs),
+    return node.op(*(last_of(x) for x in inputs),
                    **{**node.attrs, "axis": _axis(node.attrs["axis"], rank)})
 
 
 def _permuted(*names: str) -> Handler:
     """For ops whose attributes have one entry an axis."""
-    def handler(b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    def handler(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
         order = to_last(len(node.outputs[0].type.shape))
         attrs = dict(node.attrs)
         for name in names:
             if attrs.get(name):
                 attrs[name] = tuple(attrs[name][p] for p in order)
-        return node.op(last_of(b, inputs[0]), **attrs)
+        return node.op(last_of(inputs[0]), **attrs)
     return handler
 
 
