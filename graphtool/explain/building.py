@@ -53,4 +53,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2216": ("an unfit output buffer",
                "Arrays given as out= are written in place: right shape and type, contiguous, "
                "writable."),
+    "GT2217": ("an input that is no array",
+               "Inputs are numpy arrays, or anything that DLPack can hand over from the CPU."),
+    "GT2218": ("an output that the model does not have",
+               "The help line lists the outputs; out= names some of them."),
 }
