@@ -116,20 +116,33 @@ def _openvino(case: Case) -> Loaded:
     return Loaded(request.infer, outputs)
 
 
+IREE_FLAGS = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
+              "--iree-llvmcpu-target-cpu=host", "--iree-llvmcpu-stack-allocation-limit=1048576")
+IREE_LEVELS = (("--iree-opt-level=O3", "--iree-opt-data-tiling=true"), ("--iree-opt-level=O2",))
+
+
 def _iree_build(case: Case) -> None:
+    """At the highest level that compiles the model."""
     mlir, out = case.cache / "model.mlir", case.cache / "model.vmfb"
     if out.exists():
         return
-    commands = (["iree.compiler.tools.import_onnx", case.model.onnx, "--opset-version", "21",
-                 "-o", mlir],
-                ["iree.compiler.tools.scripts.iree_compile", mlir, "-o", out, "--iree-hal-target-device=local",
-                 "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-opt-level=O3",
-                 "--iree-llvmcpu-target-cpu=host", "--iree-opt-data-tiling=true",
-                 "--iree-llvmcpu-stack-allocation-limit=1048576"])
-    for command in commands:
-        subprocess.run([sys.executable, "-m", *map(str, command)], check=True,
-                       capture_output=True, timeout=600)
+    _program("import_onnx", case.model.onnx, "--opset-version", "21", "-o", mlir)
+    for last, level in enumerate(IREE_LEVELS, 1 - len(IREE_LEVELS)):
+        try:
+            _program("scripts.iree_compile", mlir, "-o", out, *IREE_FLAGS, *level)
+            break
+        except RuntimeError:
+            if last == 0:
+                raise
     mlir.unlink()
+
+
+def _program(name: str, *arguments: str | Path) -> None:
+    done = subprocess.run([sys.executable, "-m", f"iree.compiler.tools.{name}",
+                           *map(str, arguments)], capture_output=True, text=True, timeout=600,
+                          check=False)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip()}")
 
 
 def _iree(case: Case) -> Loaded:
