@@ -45,7 +45,8 @@ class Layout:
             handler = _FOLLOWERS.get(node.op.name) or (
                 _elementwise if "elementwise" in node.op.traits else None)
         rank = len(node.outputs[0].type.shape)
-        if handler is None or rank < 3:
+        if handler is None or rank < 3 or (handler is not _elementwise and any(
+                x.type.rank != rank for x in inputs if isinstance(x, Value))):
             return None
         last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
         self.last.add(last.value)

@@ -178,6 +178,12 @@ def one_row(x: Any, y: Any) -> Any:
     return o.concat(h, y, axis=1), o.matmul(o.relu(h), weights(x, 300, 10)) + 1.0
 
 
+@graph((1, 3, 6, 6))
+def an_image_gains_an_axis(x: Any) -> Any:
+    y = o.relu(o.conv(x, weights(x, 4, 3, 3, 3)))
+    return o.broadcast(y, shape=(2, 1, 4, 4, 4)), y, o.cumulative(y, kind="sum", axis=1)
+
+
 # ---- symbolic ----------------------------------------------------------------------------------
 
 @symbolic((B, 5), (B, 5))
