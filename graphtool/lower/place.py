@@ -190,14 +190,25 @@ class Placer:
     def pass_on(self, node: Node) -> None:
         """A window wanted for a view of x is wanted for x itself where it can be said."""
         out, x = node.outputs[0], node.inputs[0]
+        if not isinstance(x, Value):
+            return
+        if out not in self.wanted and self.would_be_copied(node, x):
+            self.wanted[out] = self.fresh(out)
         view = self.wanted.get(out)
-        if view is None or not isinstance(x, Value):
+        if view is None:
             return
         back = _unview(node, view, x)
         if back is not None and x not in self.wanted and self.made_here(x) and (
                 self.readable(x, back)):
             self.wanted[x] = back
             del self.wanted[out]
+
+    def would_be_copied(self, node: Node, x: Value) -> bool:
+        """Whether a reader of the view could not read it where a kernel would put x by itself."""
+        if x not in self.stored or x in self.wanted:
+            return False
+        seen = view_of(node, dense("", x.type.dtype, x.type.shape))
+        return seen is None or not self.readable(node.outputs[0], seen)
 
     # ---- forwards --------------------------------------------------------------------------
 
@@ -267,7 +278,7 @@ def view_of(node: Node, v: View) -> View | None:
 
 def suits(reader: Node, x: Value, view: View) -> bool:
     """Whether a template can read x there: rows of adjacent elements, packed weights dense."""
-    if any(w is x for w in reader.inputs[1:]):
+    if reader.op.name != "attend" and any(w is x for w in reader.inputs[1:]):
         return view.contiguous
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
