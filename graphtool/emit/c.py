@@ -333,7 +333,10 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             _step(w, name, step, kernels[step.kernel], buffers, held, printer, dims)
     w.line()
     _entry(w, program, printer)
-    return w.text()
+    text = w.text()
+    if re.search(r"gt_(min_i64|max_i64|floordiv|floormod)\(", text):  # in symbolic sizes
+        text = text.replace('#include "runtime.h"', '#include "nest.h"\n#include "runtime.h"', 1)
+    return text
 
 
 def weight_text(b: Buffer, name: str, parts: Sequence[Part]) -> str:
