@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +62,40 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     barrier: bool
 
 
+class CellRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One array of a training state: `offset` bytes into the block."""
+
+    name: str
+    type: str
+    shape: list[int]
+    offset: int
+
+
+class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A further function of a training build: NAME_loss, NAME_predict, NAME_init."""
+
+    arena: int | str
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    dims: list[DimRow]
+
+
+class TrainingRow(msgspec.Struct, forbid_unknown_fields=True):
+    """What a trainer needs of a training build. `model` names what a checkpoint holds."""
+
+    name: str
+    state_bytes: int
+    state: list[CellRow]
+    programs: dict[str, ProgramRow]
+    loss: str
+    optimizer: str
+    target: str
+    lr: float
+    accumulate: int
+    model: list[str]
+    predict: list[str]
+
+
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     """build.json: all that a runtime needs, and what a person may ask."""
 
@@ -86,6 +120,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     files: dict[str, str]
     executable: str = ""
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
+    training: TrainingRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,30 +156,42 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         program = lower(module, target, name=name)
         held = {w.digest: w for w in collect_all(module.graph)}
     compiler, options = find(cc, target, openmp=openmp), Options(exe, static, weights)
-    needed = _weights(program, held)
-    parts = _parts(program, needed, weights)
+    needed = weights_of(program, held)
+    parts = parts_of(program, needed, weights)
     sources = emit(program, parts)
     if exe:
         beside = f"{name}.safetensors" if weights == "file" and needed else ""
         sources[f"{name}_main.c"] = main_program(program, beside, layout(needed)[1])
         sources |= used_headers(sources.values())
-    key = _key(sources, [w.digest for w in needed], compiler, options)
+    key = build_key(sources, [w.digest for w in needed], compiler, options)
     if unchanged(out_dir, key):
         return out_dir
     with replacing(out_dir) as work:
         for file, source in sources.items():
             (work / file).write_text(source)
-        with files.atomic(work / f"{name}.safetensors") as side:
-            offset = side_files.save(needed, side)
-        _write_parts(work, name, parts, weights, offset)
-        manifest = _compile(work, program, compiler, jobs, options)
-        manifest |= _describe(program, needed, key)
+        offset = write_weights(work, name, needed, parts, weights)
+        manifest = compile_all(work, name, (name,), compiler, jobs, options)
+        manifest |= describe(program, needed, key)
         manifest |= {"weights_offset": offset, "weights_mode": weights}
-        manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
-        row = msgspec.convert(manifest, Manifest)
-        text_json = json.dumps(msgspec.to_builtins(row), indent=1) + "\n"
-        files.write_bytes(work / "build.json", text_json.encode())
+        write_manifest(work, manifest)
     return out_dir
+
+
+def write_weights(work: Path, name: str, held: list[Weight], parts: tuple[Part, ...],
+                  mode: str) -> int:
+    """NAME.safetensors, and what is to be compiled of it; returns where its data start."""
+    with files.atomic(work / f"{name}.safetensors") as side:
+        offset = side_files.save(held, side)
+    _write_parts(work, name, parts, mode, offset)
+    return offset
+
+
+def write_manifest(work: Path, manifest: dict[str, Any]) -> None:
+    """build.json, last: it lists the other files."""
+    manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
+    row = msgspec.convert(manifest, Manifest)
+    text_json = json.dumps(msgspec.to_builtins(row), indent=1) + "\n"
+    files.write_bytes(work / "build.json", text_json.encode())
 
 
 def _made_for(program: Program, target: Target) -> Target:
@@ -157,7 +204,7 @@ def _made_for(program: Program, target: Target) -> Target:
     return replace(target, threads=program.threads)
 
 
-def _parts(program: Program, held: list[Weight], mode: str) -> tuple[Part, ...]:
+def parts_of(program: Program, held: list[Weight], mode: str) -> tuple[Part, ...]:
     """What is built into the library."""
     at, total = layout(held)
     if mode == "embed":
@@ -178,7 +225,8 @@ def _write_parts(work: Path, name: str, parts: tuple[Part, ...], mode: str, offs
             path.write_text(array(part, name, file.read(part.end - part.start)))
 
 
-def _weights(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
+def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
+    """The program's weights in its order. Raises InputError GT2111, GT2115 if they are not it."""
     missing = [d for _, d in program.weights if d not in held]
     if missing:
         raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
@@ -192,11 +240,10 @@ def _weights(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
     return found
 
 
-def _compile(work: Path, program: Program, compiler: Compiler, jobs: int | None,
-             options: Options) -> dict[str, Any]:
+def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compiler,
+                jobs: int | None, options: Options) -> dict[str, Any]:
     """Compile every C file (in parallel, through the cache) and link."""
-    name = program.name
-    data = f"{name}_weights"
+    data = tuple(f"{p}_weights" for p in programs)
     units = sorted(p for p in work.glob("*.c") if p.name != f"{name}_main.c")
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
 
@@ -223,7 +270,8 @@ def _compile(work: Path, program: Program, compiler: Compiler, jobs: int | None,
     return out
 
 
-def _describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
+def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
+    """What build.json says of a program."""
     def dim(d: Any) -> int | str:
         return d if isinstance(d, int) else text(d)
 
@@ -242,8 +290,9 @@ def _describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
                    "barrier": s.barrier} for s in program.steps]}
 
 
-def _key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,
-         options: Options) -> str:
+def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,
+              options: Options) -> str:
+    """Equal for builds that give the same directory."""
     h = hashlib.sha256()
     for part in (*(x for kv in sorted(sources.items()) for x in kv), *sorted(digests),
                  *compiler.identity, repr(options)):

@@ -75,7 +75,7 @@ class Model:
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
                              hint="build without --static")
         try:
-            library = _library(path)
+            library = open_library(path)
             self._run = getattr(library, f"{m.name}_run")
             self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
         except (OSError, AttributeError) as error:
@@ -261,7 +261,7 @@ def _array(name: str, x: Any) -> Array:
                          hint="give a numpy array, or a tensor on the CPU, detached") from error
 
 
-def _library(path: Path) -> ctypes.CDLL:
+def open_library(path: Path) -> ctypes.CDLL:
     """The library under a name of its own: the loader would take a rebuilt one for the old one."""
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         link = Path(folder) / path.name

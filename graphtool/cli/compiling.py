@@ -82,6 +82,12 @@ def build(source: Model,
     It holds the C, the library, its header, the weights file and build.json."""
     from graphtool.build import build as compile_program
     chosen = _target(target, march)
+    if training := _training_graph(source):
+        from graphtool.train.build import build_training
+        path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
+                              jobs=jobs, static=static, openmp=openmp)
+        terminal.lines([str(path)])
+        return
     lowered = _lowered(source, name, chosen, passes)
     path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,
@@ -90,6 +96,14 @@ def build(source: Model,
         _keep(lowered, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
     terminal.lines([str(path)])
+
+
+def _training_graph(source: str) -> Module | None:
+    """The graph, if it is one that `grad --optimizer` made: it becomes several programs."""
+    if not source.endswith(".json") or source.endswith(".program.json"):
+        return None
+    module = sources.load(source)
+    return module if isinstance(module.meta.get("training"), dict) else None
 
 
 def _target(target: str, march: str) -> Target:

@@ -1,0 +1,173 @@
+"""NAME.h and NAME.c of a training build: init, step, loss and predict over one block of state.
+
+The state holds all parameters and the optimizer's own, one after the other; what the functions run
+are programs of their own. Knows programs and offsets, no graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphtool.dtypes import DType
+from graphtool.emit.writer import Writer, c_comment
+from graphtool.loops.ir import Port, Program
+from graphtool.symbolic import product
+
+ALIGN = 64
+_PURPOSE = {
+    "init": "Fills the state with what training starts from.",
+    "step": "One step of training: the loss of the batch goes to *loss, the state is updated.",
+    "loss": "The loss of a batch in inference; the state is only read.",
+    "predict": "What the model gives in inference; the state is only read.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One array of the state: where it starts, in bytes."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    offset: int
+
+
+def state_layout(step: Program) -> tuple[tuple[Cell, ...], int]:
+    """The donated inputs of the step, each on a multiple of 64, and the size of all."""
+    cells, at = [], 0
+    for _, i in step.donations:
+        p = step.inputs[i]
+        shape = tuple(d for d in p.shape if isinstance(d, int))
+        cells.append(Cell(p.name, p.dtype, shape, at))
+        size = product(shape) * p.dtype.bytes
+        assert isinstance(size, int)
+        at += -(-size // ALIGN) * ALIGN
+    return tuple(cells), at
+
+
+def training_sources(name: str, programs: Mapping[str, Program]) -> dict[str, str]:
+    """The two files; the program of each function is called NAME_FUNCTION."""
+    cells, size = state_layout(programs["step"])
+    return {f"{name}.h": _header(name, programs, cells, size),
+            f"{name}.c": _source(name, programs, {c.name: c for c in cells})}
+
+
+def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], size: int) -> str:
+    w, big = Writer(), name.upper()
+    w.line(f"/* {name}: training as compiled code. Generated; do not edit. */")
+    w.line(f"#ifndef {big}_H")
+    w.line(f"#define {big}_H")
+    w.line("#include <stddef.h>")
+    w.line("#include <stdint.h>")
+    for part in programs:
+        w.line(f'#include "{name}_{part}.h"')
+    w.line()
+    w.line("/* The state: one block of so many bytes, aligned to 64. The caller's; all functions")
+    w.line("   work on it in place and allocate nothing. It is plain data: save it, and training")
+    w.line("   goes on from there. */")
+    w.line(f"#define {big}_STATE_BYTES {size}")
+    arenas = [p.arena for p in programs.values()]
+    if all(isinstance(a, int) for a in arenas):
+        w.line()
+        w.line("/* One arena that is large enough for every function; aligned to 64. */")
+        w.line(f"#define {big}_ARENA_BYTES {max(a for a in arenas if isinstance(a, int))}")
+    w.line()
+    for c in cells:
+        shape = ", ".join(map(str, c.shape))
+        w.line(f"/* state + {c.offset}: {c.dtype.c} {c_comment(c.name)}[{shape}] */")
+    w.line()
+    w.line("/* All return 0, or -1 for a dim out of range. */")
+    w.line("#pragma GCC visibility push(default)")
+    for part, program in programs.items():
+        w.line(f"/* {_PURPOSE[part]} */")
+        w.line(f"{_signature(name, part, program, {c.name for c in cells})};")
+    w.line("#pragma GCC visibility pop")
+    w.line("#endif")
+    return w.text()
+
+
+def _data(program: Program, state: set[str]) -> list[tuple[int, Port]]:
+    """The inputs that are not state."""
+    return [(i, p) for i, p in enumerate(program.inputs) if p.name not in state]
+
+
+def _given(program: Program, state: set[str]) -> list[tuple[int, Port]]:
+    """The outputs that are not state."""
+    return [(i, p) for i, p in enumerate(program.outputs) if p.name not in state]
+
+
+def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
+    """`int NAME_step(void *state, void *arena, const float *x, ..., float lr, float *loss, …)`."""
+    words = _words([*(s.name for s in program.dims),
+                    *(p.name for _, p in _data(program, state)),
+                    *(p.name for _, p in _given(program, state))])
+    params = [f"{'' if part in ('step', 'init') else 'const '}void *state", "void *arena"]
+    params += [f"int64_t {next(words)}" for _ in program.dims]
+    params += [f"{p.dtype.c} {next(words)}" if not p.shape else
+               f"const {p.dtype.c} *{next(words)}" for _, p in _data(program, state)]
+    params += [f"{p.dtype.c} *{next(words)}" for _, p in _given(program, state)]
+    lines = [f"int {name}_{part}({params[0]}"]
+    for p in [*params[1:], "int threads"]:
+        if len(lines[-1]) + len(p) + 2 > 92:
+            lines[-1] += ","
+            lines.append(f"        {p}")
+        else:
+            lines[-1] += f", {p}"
+    return "\n".join(lines) + ")"
+
+
+class _words:
+    """C names for foreign ones: made of their letters, each once."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        taken = {"state", "arena", "threads", "inputs", "outputs", "dims"}
+        self.out = []
+        for i, n in enumerate(names):
+            word = "_".join(re.findall(r"[A-Za-z0-9]+", n)).lower()[:40]
+            if not word or word[0].isdigit() or word in taken or word in _KEYWORDS:
+                word = f"{word if word and not word[0].isdigit() else 'a'}{i}"
+            taken.add(word)
+            self.out.append(word)
+        self.at = iter(self.out)
+
+    def __next__(self) -> str:
+        return next(self.at)
+
+
+_KEYWORDS = frozenset(re.findall(r"\w+", """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while"""))
+
+
+def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell]) -> str:
+    w = Writer()
+    w.line(f'#include "{name}.h"')
+    for part, program in programs.items():
+        w.line()
+        with w.block(f"{_signature(name, part, program, set(cells))}\n{{"):
+            _body(w, f"{name}_{part}", program, cells)
+    return w.text()
+
+
+def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> None:
+    state = set(cells)
+    words = _words([*(s.name for s in program.dims), *(p.name for _, p in _data(program, state)),
+                    *(p.name for _, p in _given(program, state))])
+    dims = [next(words) for _ in program.dims]
+    inputs = {i: (f"&{next(words)}" if not p.shape else next(words))
+              for i, p in _data(program, state)}
+    outputs = {i: next(words) for i, _ in _given(program, state)}
+    w.line(f"const int64_t dims[] = {{{', '.join([*dims, '0'])}}};")
+    tables = (("const void *const inputs", "const char *", inputs, program.inputs),
+              ("void *const outputs", "char *", outputs, program.outputs))
+    for head, cast, given, ports in tables:
+        with w.block(f"{head}[] = {{", "};"):
+            for i, p in enumerate(ports):
+                w.line(f"{given[i]}," if i in given else f"({cast})state + {cells[p.name].offset},")
+            w.line("0,")
+    if not any(p.name in state for p in (*program.inputs, *program.outputs)):
+        w.line("(void)state;")
+    w.line(f"return {name}_run(0, arena, dims, inputs, outputs, threads);")

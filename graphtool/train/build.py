@@ -1,0 +1,89 @@
+"""Compiles a training graph: init, step, loss and predict in one library over one state.
+
+Their constants are built into the library, so that it needs no other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphtool import passes
+from graphtool.build import (
+    Options,
+    build_key,
+    compile_all,
+    describe,
+    parts_of,
+    replacing,
+    unchanged,
+    weights_of,
+    write_manifest,
+    write_weights,
+)
+from graphtool.compiler import find
+from graphtool.emit.c import emit
+from graphtool.emit.training import state_layout, training_sources
+from graphtool.errors import UsageError
+from graphtool.ir.graph import Module
+from graphtool.ir.serial import collect_all
+from graphtool.loops.ir import Program
+from graphtool.lower import lower
+from graphtool.target import Target, named
+from graphtool.training import programs
+from graphtool.weights import Weight
+
+
+def is_training(module: Module) -> bool:
+    """Whether it is a graph that `grad --optimizer` made."""
+    return isinstance(module.meta.get("training"), dict)
+
+
+def build_training(module: Module, out_dir: Path, *, name: str = "model",
+                   target: Target | None = None, cc: str | None = None, jobs: int | None = None,
+                   static: bool = False, openmp: bool = True) -> Path:
+    """Compile a training graph into `out_dir`. Raises as `build` does, and InputError GT0617."""
+    if not name.isidentifier() or not name.isascii():
+        raise UsageError("GT2110", f"{name!r} cannot name a C function",
+                         hint="use letters, digits and underscores")
+    target = target or named("native")
+    lowered: dict[str, tuple[Program, list[Weight]]] = {}
+    for part, cut in programs(module).items():
+        ready = passes.run(cut, verify=False, supply={"target": target})
+        program = lower(ready, target, name=f"{name}_{part}")
+        lowered[part] = program, weights_of(program, {w.digest: w
+                                                      for w in collect_all(ready.graph)})
+    compiler, options = find(cc, target, openmp=openmp), Options(static=static, weights="embed")
+    only = {part: p for part, (p, _) in lowered.items()}
+    sources = training_sources(name, only)
+    for program, held in lowered.values():
+        sources |= emit(program, parts_of(program, held, "embed"))
+    key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,
+                    options)
+    if unchanged(out_dir, key):
+        return out_dir
+    with replacing(out_dir) as work:
+        for file, source in sources.items():
+            (work / file).write_text(source)
+        offsets = {part: write_weights(work, program.name, held,
+                                       parts_of(program, held, "embed"), "embed")
+                   for part, (program, held) in lowered.items()}
+        step, held = lowered["step"]
+        manifest = describe(step, held, key) | compile_all(
+            work, name, [p.name for p in only.values()], compiler, jobs, options)
+        manifest |= {"header": f"{name}.h", "weights_offset": offsets["step"],
+                     "weights_mode": "embed", "training": _training(name, module, only)}
+        write_manifest(work, manifest)
+    return out_dir
+
+
+def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[str, Any]:
+    """What build.json says of the training: the state's layout and each function's ports."""
+    cells, size = state_layout(only["step"])
+    rows = {part: describe(p, [], "") for part, p in only.items()}
+    return {**module.meta["training"], "name": name, "state_bytes": size,
+            "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
+                       "offset": c.offset} for c in cells],
+            "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims")}
+                         for part, row in rows.items()}}

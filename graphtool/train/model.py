@@ -1,0 +1,152 @@
+"""A training build in this process: its state as arrays, and its functions as methods."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool.build import PortRow, ProgramRow, TrainingRow
+from graphtool.dim_parser import parse
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError
+from graphtool.runtime import open_library, read_manifest
+from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.target import cores
+
+Array = np.ndarray[Any, Any]
+ALIGN = 64
+_SCALARS: dict[str, Any] = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i64": ctypes.c_int64,
+            "i32": ctypes.c_int32}
+
+
+class TrainModel:
+    """The state is one block; `state` has a view of it for each array. Not thread-safe."""
+
+    def __init__(self, build_dir: Path, threads: int | None = None) -> None:
+        manifest = read_manifest(build_dir)
+        if manifest.training is None:
+            raise InputError("GT2220", "not the build of a training graph", where=str(build_dir),
+                             hint="graphtool grad … --optimizer adam, then graphtool build")
+        self.row: TrainingRow = manifest.training
+        self.threads = threads or cores()
+        self.library = open_library(build_dir / manifest.library)
+        self.block = _aligned(self.row.state_bytes)
+        self.state = {c.name: self._cell(c.offset, c.type, c.shape) for c in self.row.state}
+        self.arena = _aligned(0)
+        self._functions = {part: _Function(self, part, p)
+                           for part, p in self.row.programs.items()}
+        self.data = [p.name for p in self.row.programs["step"].inputs
+                     if p.name not in self.state and p.name != "lr"]
+        self.inputs = [n for n in self.data if n != self.row.target]
+        self.init()
+
+    def _cell(self, offset: int, kind: str, shape: list[int]) -> Array:
+        row = dtype(kind)
+        size = int(np.prod(shape, dtype=np.int64)) * row.bytes
+        return self.block[offset:offset + size].view(row.numpy).reshape(shape)
+
+    @property
+    def batch(self) -> int | None:
+        """The size of axis 0 of the data where it is fixed."""
+        first = next(p for p in self.row.programs["step"].inputs if p.name == self.data[0])
+        size = first.shape[0] if first.shape else 1
+        return size if isinstance(size, int) else None
+
+    def init(self) -> None:
+        """The state before the first step."""
+        self._functions["init"]({})
+
+    def step(self, batch: Mapping[str, Array], lr: float) -> float:
+        """One step; the loss of the batch before it."""
+        return float(self._functions["step"](batch, lr)[0])
+
+    def loss(self, batch: Mapping[str, Array]) -> float:
+        """The loss in inference."""
+        return float(self._functions["loss"](batch)[0])
+
+    def predict(self, batch: Mapping[str, Array]) -> list[Array]:
+        """What the model gives in inference."""
+        return self._functions["predict"](batch)
+
+    def grow(self, size: int) -> None:
+        if size > self.arena.size:
+            self.arena = _aligned(size)
+
+
+def _aligned(size: int) -> Array:
+    """Zeroed bytes on a multiple of 64."""
+    raw = np.zeros(size + ALIGN, np.uint8)
+    at = -raw.ctypes.data % ALIGN
+    return raw[at:at + size]
+
+
+class _Function:
+    """NAME_step and its kin: from arrays to the arguments of C."""
+
+    def __init__(self, model: TrainModel, part: str, row: ProgramRow) -> None:
+        self.model, self.row = model, row
+        name = model.row.name
+        try:
+            self.call = getattr(model.library, f"{name}_{part}")
+            self.size = getattr(model.library, f"{name}_{part}_arena_bytes")
+        except AttributeError as error:
+            raise InputError("GT2203", f"cannot load the library: {error}") from error
+        self.size.restype = ctypes.c_size_t
+        self.table: dict[str, Dim] = {d.name: symbol(d.name, d.min, d.max) for d in row.dims}
+        self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
+        self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
+        self.sizes: dict[str, Dim] | None = None
+
+    def shape(self, p: PortRow) -> tuple[Dim, ...]:
+        return tuple(d if isinstance(d, int) else parse(d, self.table) for d in p.shape)
+
+    def __call__(self, batch: Mapping[str, Array], lr: float | None = None) -> list[Array]:
+        arrays = {p.name: self.fitted(p, shape, batch) for p, shape in self.inputs
+                  if p.name != "lr"}
+        sizes = self.bound(arrays)
+        arguments: list[Any] = [ctypes.c_void_p(self.model.block.ctypes.data),
+                                ctypes.c_void_p(self.model.arena.ctypes.data)]
+        arguments += [ctypes.c_int64(sizes[d.name]) for d in self.row.dims]
+        for p, _ in self.inputs:
+            arguments.append(_SCALARS[p.type](lr) if p.name == "lr"
+                             else ctypes.c_void_p(arrays[p.name].ctypes.data))
+        results = [np.empty([int(n) if isinstance(n := substitute(d, sizes), int) else 0
+                             for d in shape], dtype(p.type).numpy) for p, shape in self.outputs]
+        arguments += [ctypes.c_void_p(r.ctypes.data) for r in results]
+        if self.call(*arguments, ctypes.c_int(self.model.threads)):
+            raise InputError("GT2215", "a dimension is out of its range")
+        return results
+
+    def fitted(self, p: PortRow, shape: tuple[Dim, ...], batch: Mapping[str, Array]) -> Array:
+        if p.name not in batch:
+            raise InputError("GT2210", f"the input {p.name!r} is missing",
+                             hint=f"the data are {', '.join(self.model.data)}")
+        a = batch[p.name]
+        if a.dtype != dtype(p.type).numpy:
+            raise InputError("GT2212", f"{p.name} is {a.dtype}, {dtype(p.type).name} expected")
+        if len(a.shape) != len(shape) or any(isinstance(d, int) and d != n
+                                             for d, n in zip(shape, a.shape, strict=True)):
+            raise InputError("GT2213", f"{p.name} has the shape {list(a.shape)}, "
+                                       f"[{','.join(map(str, p.shape))}] expected")
+        return np.require(a, requirements=("C", "A"))
+
+    def bound(self, arrays: Mapping[str, Array]) -> dict[str, int]:
+        """The dims of this batch; the arena is made large enough for them."""
+        sizes: dict[str, int] = {}
+        for p, shape in self.inputs:
+            for d, n in zip(shape, arrays[p.name].shape if p.name in arrays else (), strict=False):
+                if isinstance(d, Poly) and len(free := symbols(d)) == 1 and d == self.table[
+                        next(iter(free)).name]:
+                    name = next(iter(free)).name
+                    if sizes.setdefault(name, n) != n:
+                        raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+        if self.sizes != sizes:
+            dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
+                *(sizes[d.name] for d in self.row.dims))
+            self.model.grow(int(self.size(dims)))
+            self.sizes = dict(sizes)
+        return sizes
