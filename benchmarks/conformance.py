@@ -27,7 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     journal = Journal(work.results("conformance.jsonl"), lambda r: (r["model"], r["route"]))
     for name in options.models:
-        missing = [r for r in ROUTES if options.redo or (name, r) not in journal.rows()]
+        missing = [r for r in ROUTES if options.redo
+                   or not covered(journal.rows().get((name, r)), not options.no_evaluator)]
         if not missing or not prepare.ensure(name):
             continue
         for route in missing:
@@ -41,6 +42,11 @@ def main(options: argparse.Namespace) -> int:
     print("\n" + report(rows, options.command_line))
     print(f"{work.results('conformance.md')} and conformance.json written")
     return sum("error" in row for row in rows)
+
+
+def covered(row: Row | None, evaluator: bool) -> bool:
+    """Whether a row has all that is asked for, or says why it has not."""
+    return row is not None and ("error" in row or not evaluator or "evaluator_error" in row)
 
 
 def one(name: str, route: str, evaluator: bool = True) -> Row:

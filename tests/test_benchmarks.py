@@ -87,6 +87,12 @@ def test_figures_of_different_runs_are_not_mixed() -> None:
     assert not zoo.covered(None, ["graphtool"])
 
 
+def test_a_row_without_the_evaluator_is_not_a_whole_one() -> None:
+    assert conformance.covered({"compiled_error": 0.0}, evaluator=False)
+    assert not conformance.covered({"compiled_error": 0.0}, evaluator=True)
+    assert conformance.covered({"error": "x"}, evaluator=True)
+
+
 def test_failures_of_a_contestant_are_told() -> None:
     rows = {"graphtool": {"median": 1.0, "spread": 0.0}, "jax": {"error": "no"}}
     row: Row = {"model": "m", "threads": 1, "rounds": 1, "seconds": 1, **work.stamp(),
