@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -95,7 +96,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True) -> Compiler:
         with_openmp = openmp and supports(command, "-fopenmp")
         extra = "-fopenmp" if with_openmp else (
             "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
-        flags = (*BASE, *march_flags(target), *((extra,) if extra else ()),
+        flags = (*BASE, *march_flags(target, command), *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()))
         machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""
         return Compiler(command, version, flags, with_openmp, machine)
@@ -113,11 +114,34 @@ def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
     return (own,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(own) else ("ar",)
 
 
-def march_flags(target: Target) -> tuple[str, ...]:
+def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What makes the compiler use the target's instructions.
+
+    Raises CompilerError GT2124 where a cross compiler knows no such machine.
+    """
     if target.march == "generic":
         return ("-DGT_LANES=1",)
     wide = ("-mprefer-vector-width=512",) if target.lanes == 16 else ()
-    return (f"-march={target.march}", f"-DGT_LANES={target.lanes}", *wide)
+    return (*_machine(target.march, command), f"-DGT_LANES={target.lanes}", *wide)
+
+
+def _machine(march: str, command: tuple[str, ...]) -> tuple[str, ...]:
+    """-march, in zig's spelling if it must be; nothing for what a cross compiler assumes anyway."""
+    plain = (f"-march={march}",)
+    renamed = (f"-mcpu={march.replace('-', '_')}",)
+    none: tuple[tuple[str, ...], ...] = ((),) if march in ("x86-64", "armv8-a") else ()
+    if not crosses(command) and not any("zig" in word for word in command):
+        return plain
+    for flags in (plain, renamed, *none):
+        if supports(command, *flags):
+            return flags
+    raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {march!r}",
+                        hint="name the one to compile for: --march armv8-a, x86-64-v3, generic ...")
+
+
+def crosses(command: tuple[str, ...]) -> bool:
+    """Whether the command compiles for a machine that it names."""
+    return any(word.lstrip("-").partition("=")[0] == "target" for word in command[1:])
 
 
 def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
@@ -143,16 +167,26 @@ def version_of(command: tuple[str, ...]) -> str | None:
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
 
 
+_PROBE = """
+#ifdef _OPENMP
+#include <omp.h>
+int main(void) { return omp_get_max_threads() < 0; }
+#else
+int main(void) { return 0; }
+#endif
+"""
+
+
 @lru_cache(maxsize=64)
-def supports(command: tuple[str, ...], flag: str) -> bool:
-    """Whether a trivial program compiles and links with the flag."""
-    try:
-        done = subprocess.run([*command, flag, "-x", "c", "-", "-o", os.devnull],
-                              input="int main(void) { return 0; }", capture_output=True, text=True,
-                              timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+def supports(command: tuple[str, ...], *flags: str) -> bool:
+    """Whether a trivial program compiles and links with the flags, OpenMP's header included."""
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        try:
+            done = subprocess.run([*command, *flags, "-x", "c", "-", "-o", f"{folder}/probe"],
+                                  input=_PROBE, capture_output=True, text=True, timeout=120)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
 
 
 def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:

@@ -32,6 +32,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "clang, so that a strange flag or compiler is the usual cause."),
     "GT2122": ("ar failed", "A static library needs ar from the compiler's tools."),
     "GT2123": ("the C compiler took too long", "It was stopped; the machine may be overloaded."),
+    "GT2124": ("a machine that the compiler does not know",
+               "A cross compiler cannot compile for `native`; name a target with --march, "
+               "`generic` suits every machine."),
     "GT2201": ("not a build directory",
                "The directory has no build.json, or one of another kind; `graphtool build` makes "
                "them."),

@@ -1,5 +1,5 @@
-/* The main program of a model: inputs from .npy and .npz files, outputs into one. The generated file
-   that includes this defines `model`, a table of what the model takes and gives. */
+/* The main program of a model: inputs from .npy and .npz files, outputs into one. The generated
+   file that includes this defines `model`, a table of what the model takes and gives. */
 #ifndef GT_MAIN_H
 #define GT_MAIN_H
 
@@ -50,10 +50,11 @@ static const main_model model;
 
 static void main_usage(FILE *to)
 {
-    fprintf(to, "usage: %s [-o OUT.npz|OUT.npy] [--threads N] [--repeat N] [--weights FILE] INPUT...\n",
-            model.name);
-    fprintf(to, "\nAn INPUT is FILE.npz with arrays by name, NAME=FILE.npy, or FILE.npy for the next\n"
-                "input. Without -o the outputs are summarised. --repeat N times N runs more.\n\n");
+    fprintf(to, "usage: %s [-o OUT.npz|OUT.npy] [--threads N] [--repeat N] [--weights FILE]"
+                " INPUT...\n\n", model.name);
+    fprintf(to, "An INPUT is FILE.npz with arrays by name, NAME=FILE.npy, or FILE.npy for the\n"
+                "next input. Without -o the outputs are summarised. --repeat N times N runs more."
+                "\n\n");
     for (int i = 0; i < model.inputs; i++)
         fprintf(to, "input   %s: %s\n", model.in[i].name, model.in[i].text);
     for (int i = 0; i < model.outputs; i++)
