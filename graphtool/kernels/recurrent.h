@@ -8,7 +8,8 @@
                  product, 3 tanh, 4 relu; GT_GATES is 4, 3, 3, 1, 1
    GT_REVERSE    1 if the first direction runs backwards; the second one always does
    GT_P(s, d, b) the GATES·H projections of a step, GT_PS apart
-   GT_R(d)       recurrent weights [H][GATES·H]: GT_RK from row to row, GT_RC between columns
+   GT_R(d)       recurrent weights [H][GATES·H]: GT_RK from row to row, GT_RC between columns; with
+                 GT_PANEL (a literal) > 0 in panels of so many vectors, [panels][H][PANEL·LANES]
    GT_BIAS(d)    GATES·H recurrent biases, GT_BS apart; optional
    GT_H0(d, b) GT_C0(d, b)  first states, GT_H0S and GT_C0S apart; 0 where left out
    GT_Y(s, d, b) GT_HN(d, b) GT_CN(d, b)  results, GT_YS, GT_HNS and GT_CNS apart; each optional
@@ -17,50 +18,61 @@
 
    Directions and blocks of 4 batch rows are shared out; no barrier is needed within. */
 #include "nest.h"
+#include "tile.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* out[rows][4 vectors from column j] += h[rows][H]·R; `ld` is the row length of out. */
+#if GT_PANEL > 0
+/* out[rows][one panel from column j] += h[rows][H]·R; `ld` is the row length of out. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t d, const float *h, float *out,
                                        int64_t ld, int64_t j GT_PARAMS)
 {
-    gt_vf acc[16];
-    GT_UNROLL for (int i = 0; i < rows * 4; i++)
-        acc[i] = gt_load(out + i / 4 * ld + j + i % 4 * GT_LANES);
-    for (int64_t k = 0; k < GT_H; k++) {
-        const float *row = GT_R(d) + k * (GT_RK) + j;
-        GT_UNROLL for (int i = 0; i < rows * 4; i++)
-            acc[i] += gt_splat(h[i / 4 * (GT_H) + k]) * gt_load(row + i % 4 * GT_LANES);
-    }
-    GT_UNROLL for (int i = 0; i < rows * 4; i++)
-        gt_store(out + i / 4 * ld + j + i % 4 * GT_LANES, acc[i]);
+    const float *panel = GT_R(d) + j * (GT_H);
+    gt_vf acc[4 * GT_PANEL];
+    float tile[4 * GT_PANEL * GT_LANES] GT_ALIGNED;
+    gt_tile_zero(acc, rows, GT_PANEL);
+    gt_tile_fma(acc, rows, GT_PANEL, h, GT_H, panel, GT_H, (const char *)panel, 0, 8);
+    gt_tile_store(acc, rows, GT_PANEL, tile);
+    const int64_t count = gt_min(GT_PANEL * GT_LANES, GT_GATES * (GT_H) - j);
+    for (int i = 0; i < rows; i++)
+        GT_SIMD for (int64_t k = 0; k < count; k++)
+        {
+            out[i * ld + j + k] += tile[i * GT_PANEL * GT_LANES + k];
+        }
 }
 
-/* The same for `count` columns from `first` on. */
+/* The same for `count` columns from `first` on, where a panel begins. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *h, float *out,
                                             int64_t ld, int64_t first, int64_t count GT_PARAMS)
 {
-    int64_t j = first;
-    const int64_t end = first + count;
-    if (GT_RC == 1) {
-        for (; j + 4 * GT_LANES <= end; j += 4 * GT_LANES) {
-            if (rows == 4)
-                GT_JOIN(GT_NAME, _tile)(4, d, h, out, ld, j GT_ARGS);
-            else
-                for (int64_t i = 0; i < rows; i++)
-                    GT_JOIN(GT_NAME, _tile)(1, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
+    for (int64_t j = first; j < first + count; j += GT_PANEL * GT_LANES) {
+#if GT_PANEL <= 4
+        if (rows == 4) {
+            GT_JOIN(GT_NAME, _tile)(4, d, h, out, ld, j GT_ARGS);
+            continue;
         }
-    }
-    for (; j < end; j++) {
-        for (int64_t i = 0; i < rows; i++) {
-            float sum = 0;
-            for (int64_t k = 0; k < GT_H; k++)
-                sum += h[i * (GT_H) + k] * (GT_R(d))[k * (GT_RK) + j * (GT_RC)];
-            out[i * ld + j] += sum;
-        }
+#endif
+        for (int64_t i = 0; i < rows; i++)
+            GT_JOIN(GT_NAME, _tile)(1, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
     }
 }
+#else
+/* out[rows][columns first to first + count] += h[rows][H]·R, on weights in any order. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *h, float *out,
+                                            int64_t ld, int64_t first, int64_t count GT_PARAMS)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < GT_H; k++) {
+            const float *row = GT_R(d) + k * (GT_RK);
+            const float x = h[i * (GT_H) + k];
+            GT_SIMD for (int64_t j = first; j < first + count; j++)
+            {
+                out[i * ld + j] += x * row[j * (GT_RC)];
+            }
+        }
+}
+#endif
 
 GT_INLINE float GT_JOIN(GT_NAME, _bias)(int64_t d, int64_t j GT_PARAMS)
 {
@@ -168,6 +180,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_P
 #undef GT_PS
 #undef GT_R
+#undef GT_PANEL
 #undef GT_RK
 #undef GT_RC
 #undef GT_BIAS

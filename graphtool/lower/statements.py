@@ -200,16 +200,17 @@ def _recurrence(node: Node, placement: Placement, target: Target) -> Lowered:
     s, d, b = (symbol_of(Symbol(n, 0, None)) for n in "sdb")
     steps, count, batch, _ = p.shape
     kind, gates = _KINDS[node.attrs["kind"]]
-    hidden = r.shape[1]
+    hidden, packed = r.shape[-2], node.attrs["packed"]
     share = 4 * (gates + 3) * hidden
     work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
     macros: list[tuple[str, str | Dim]] = [
         ("GT_STEPS", steps), ("GT_DIRS", count), ("GT_ROWS", batch), ("GT_H", hidden),
         ("GT_KIND", str(kind)), ("GT_GATES", str(gates)), ("GT_PS", p.strides[3]),
         ("GT_REVERSE", str(int(node.attrs["direction"] == "reverse"))),
-        ("GT_RK", r.strides[1]), ("GT_RC", r.strides[2])]
+        ("GT_PANEL", str(packed // target.lanes)), ("GT_RK", packed or r.strides[1]),
+        ("GT_RC", 1 if packed else r.strides[2])]
     pointers = [("GT_P(s, d, b)", p.buffer, p.index((s, d, b, 0))),
-                ("GT_R(d)", r.buffer, r.index((d, 0, 0)))]
+                ("GT_R(d)", r.buffer, r.index((d, *(0,) * (len(r.shape) - 1))))]
     reads = [p.buffer, r.buffer]
     operands = [*node.inputs, None, None, None][2:5]
     for name, x, idx in zip(("BIAS(d)", "H0(d, b)", "C0(d, b)"), operands,

@@ -13,6 +13,7 @@ from graphtool import dtypes
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import check_axis, composite, fail, filled, like_first, need
+from graphtool.symbolic import ceildiv
 
 _COUNT = {"forward": 1, "reverse": 1, "bidirectional": 2}
 State = tuple[Any, ...]
@@ -102,13 +103,14 @@ _GATES = {"lstm": 4, "gru": 3, "gru_linear": 3, "tanh": 1, "relu": 1}
 
 def _recurrence_types(p: TensorType, r: TensorType, bias: TensorType | None = None,
                       h0: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
-                      direction: str) -> tuple[TensorType, ...]:
+                      direction: str, packed: int) -> tuple[TensorType, ...]:
     need(kind in _GATES and direction in _COUNT, f"unknown kind {kind!r} or {direction!r}")
-    need(p.rank == 4 and r.rank == 3, f"p {p} must have rank 4, r {r} rank 3")
-    (steps, count, batch, wide), hidden = p.shape, r.shape[1]
+    need(p.rank == 4 and r.rank == 3 + (packed > 0), f"p {p} must have rank 4, r {r} rank 3")
+    (steps, count, batch, wide), hidden = p.shape, r.shape[-2]
     need(count == _COUNT[direction] and wide == _GATES[kind] * hidden, f"p {p} does not fit r {r}")
     state = TensorType(p.dtype, (count, batch, hidden))
-    for name, got, shape in (("r", r, (count, hidden, wide)), ("bias", bias, (count, wide)),
+    weights = (count, ceildiv(wide, packed), hidden, packed) if packed else (count, hidden, wide)
+    for name, got, shape in (("r", r, weights), ("bias", bias, (count, wide)),
                              ("h0", h0, state.shape), ("c0", c0, state.shape)):
         want = TensorType(p.dtype, shape)
         need(got is None or got == want, f"{name} is {got}, {want} expected")
@@ -118,12 +120,18 @@ def _recurrence_types(p: TensorType, r: TensorType, bias: TensorType | None = No
 
 @composite(types=_recurrence_types, traits={"kernel"})
 def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *, kind: str,
-               direction: str = "forward") -> Any:
+               direction: str = "forward", packed: int = 0) -> Any:
     """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h) or (y, h, c).
 
-    p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H]; bias [D, G·H] joins
-    what comes from the state (a GRU that resets behind its product needs it apart).
+    p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H], or with `packed` in
+    panels of so many columns, [D, ⌈G·H/packed⌉, H, packed]; bias [D, G·H] joins what comes from the
+    state (a GRU that resets behind its product needs it apart).
     """
+    if packed:
+        count, panels, hidden, nr = r.shape
+        rows = o.reshape(o.transpose(r, perm=(0, 2, 1, 3)), shape=(count, hidden, panels * nr))
+        r = o.slice(rows, start=(0, 0, 0), limit=(count, hidden, p.shape[3]), strides=(1, 1, 1))
+
     def step_of(d: int) -> tuple[Any, Step]:
         steps, _, batch, wide = p.shape
         projected = o.reshape(o.slice(p, start=(0, d, 0, 0), limit=(steps, d + 1, batch, wide),

@@ -31,9 +31,10 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_window":
             return _padded_window(node, inputs[0], b)
+        if node.op.name == "recurrence":
+            return _recurrence(goal, node, inputs, b)
         if node.op.name == "attention":
-            operands = [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
-            return (_attention(node, operands),)
+            return (_attention(node, operands_of(inputs, b)),)
         choose = choices.get(node.op.name)
         if choose is None or node.outputs[0].type.dtype is not dtypes.float32:
             return None
@@ -46,6 +47,11 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
         return None if out is None else (out,)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
+
+
+def operands_of(inputs: tuple[Operand, ...], b: Builder) -> list[Any]:
+    """The operands as ops take them: tracers, literals, None."""
+    return [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
 
 
 def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
@@ -111,6 +117,23 @@ def _attention(node: Node, operands: list[Any]) -> Any:
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
     given = () if mask is None else (mask,)
     return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"])
+
+
+# ---- recurrence --------------------------------------------------------------------------------
+
+def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
+                b: Builder) -> Sequence[Any] | None:
+    """Recurrent weights in panels: every step reads all of them, one behind the other."""
+    p, r, *rest = operands_of(inputs, b)
+    if node.attrs["packed"] or p.dtype is not dtypes.float32:
+        return None
+    nr = goal.lanes * (8 if p.shape[2] == 1 else 4)
+    hidden = r.shape[1]
+    if node.attrs["kind"] == "gru" and hidden % nr:
+        return None  # its last gate is a product of its own, and must begin a panel
+    results: Sequence[Any] = node.op(p, OPS["pack"](r, nr=nr), *rest,
+                                     **{**node.attrs, "packed": nr})
+    return results
 
 
 # ---- convolutions ------------------------------------------------------------------------------
