@@ -143,6 +143,8 @@ def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: 
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4) or a["batch_groups"] != 1 or a["dtype"]:
         return None
+    if not all(isinstance(d, int) for d in w.shape):
+        return None  # in a gradient by the weights the batch stands in for channels
     out = node.outputs[0].type.shape
     if rank == 3:  # a row is an image one pixel high
         x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
