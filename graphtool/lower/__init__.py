@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
+from graphtool.lower.dims import own_names
 from graphtool.lower.donate import donation
 from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, touched, unit_kernel
 from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
@@ -25,8 +26,9 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
 
     Raises UnsupportedError GT2001 that lists every op without a lowering, with its places.
     """
-    graph = module.graph
     _refuse_unsupported(module)
+    module = own_names(module)
+    graph = module.graph
     free = frozenset(n for n in graph.nodes if n.op.name in VIEWS | {"constant"}
                      or (n.op.name in WINDOWS and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
