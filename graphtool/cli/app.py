@@ -23,6 +23,8 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("emit", compiling.emit),
     ("build", compiling.build),
     ("run", running.run),
+    ("train", training.train),
+    ("weights", training.weights),
     ("bench", running.bench),
     ("check", running.check),
     ("diff", inspect.diff),

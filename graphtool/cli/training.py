@@ -1,13 +1,21 @@
-"""grad, train: training graphs from models, and the loop around a compiled training step."""
+"""grad, train, weights: training graphs, the loop around a compiled step, and its results."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.train.loop import Trainer
 
 
 def grad(graph: options.Graph,
@@ -59,3 +67,97 @@ def grad(graph: options.Graph,
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
                   + (f"{len(names)} kinds of gradients" if optimizer is None
                      else f"{len(result.donations)} donated states"))
+
+
+def train(build: Annotated[Path, typer.Argument(
+        metavar="BUILD", help="The build directory of a training graph.")],
+          data: Annotated[Path, typer.Option(
+              "--data", help="An .npz file: arrays under the inputs' names, and the target.")],
+          epochs: Annotated[int, typer.Option("--epochs", min=0)] = 10,
+          batch: Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")] = 64,
+          lr: Annotated[float | None, typer.Option(
+              "--lr", min=0.0, help="The learning rate; without, that of `grad`.")] = None,
+          val: Annotated[float, typer.Option(
+              "--val", min=0.0, max=1.0, help="The share held back to validate.")] = 0.0,
+          schedule: Annotated[str, typer.Option(
+              "--schedule", help="constant, step{every=10,factor=0.1}, cosine or onecycle.")
+              ] = "constant",
+          warmup: Annotated[int, typer.Option(
+              "--warmup", min=0, help="Steps over which the rate rises.")] = 0,
+          patience: Annotated[int, typer.Option(
+              "--patience", min=0, help="Stop after so many epochs without a better loss.")] = 0,
+          seed: Annotated[int, typer.Option("--seed", min=0, help="Of split and order.")] = 0,
+          shuffle: Annotated[bool, typer.Option(
+              "--shuffle/--no-shuffle", help="A new order each epoch.")] = True,
+          checkpoint: Annotated[Path | None, typer.Option(
+              "--checkpoint", help="The directory for checkpoints, log and curve.")] = None,
+          resume: Annotated[bool, typer.Option(
+              "--resume", help="Go on from the checkpoint, if there is one.")] = False,
+          save_every: Annotated[int, typer.Option(
+              "--save-every", min=0, help="Steps between checkpoints; else each epoch.")] = 0,
+          start: Annotated[Path | None, typer.Option(
+              "--start", help="Weights to start from, .safetensors with torch's names.")] = None,
+          threads: options.Threads = None) -> None:
+    """Train with a compiled step: epochs, validation, log, loss curve, checkpoints.
+
+    Killed at any moment it goes on with --resume to bit-identical weights."""
+    from graphtool.train import checkpoint as checkpoints
+    from graphtool.train.data import load
+    from graphtool.train.loop import Plan, Trainer
+    from graphtool.train.model import TrainModel
+    if resume and checkpoint is None:
+        raise UsageError("GT3050", "--resume needs the directory", hint="--checkpoint run/")
+    model = TrainModel(build, threads)
+    examples = load(data, model, val, seed, shuffle)
+    if start is not None:
+        checkpoints.start(model, checkpoints.read(start), str(start))
+    plan = Plan(epochs, batch, lr, seed, shuffle, schedule, warmup, patience, checkpoint, resume,
+                save_every)
+    trainer = Trainer(model, examples, plan, on_epoch=lambda row: terminal.note(_epoch_line(row)))
+    with _progress(trainer):
+        done = trainer.run()
+    terminal.note(f"{done.epoch} epochs, best loss {done.best:.6g}"
+                  + (f"; weights in {checkpoint / checkpoints.MODEL}" if checkpoint else ""))
+
+
+def _epoch_line(row: dict[str, Any]) -> str:
+    shown = [f"epoch {row['epoch'] + 1}"]
+    shown += [f"{k} {v:.5g}" for k, v in row.items() if k.endswith(("_loss", "_accuracy", "_mae"))]
+    return "  ".join([*shown, f"{row['examples_per_second']:.0f} examples/s"])
+
+
+@contextmanager
+def _progress(trainer: Trainer) -> Iterator[None]:
+    """A bar with loss and speed where a person watches; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+    with Progress(*Progress.get_default_columns(), TextColumn("{task.fields[shown]}"),
+                  console=Console(stderr=True)) as bar:
+        per = len(trainer.cuts)
+        task = bar.add_task("training", total=trainer.plan.epochs * per, shown="")
+        began, first = time.perf_counter(), list[int]()
+
+        def on_step(row: dict[str, Any]) -> None:
+            if not first:
+                first.append(row["step"])
+            done = (row["step"] + 1 - first[0]) * trainer.plan.batch
+            rate = done / (time.perf_counter() - began)
+            bar.update(task, completed=row["step"] + 1,
+                       shown=f"loss {row['loss']:.4f}  {rate:.0f} examples/s")
+        trainer.on_step = on_step
+        yield
+
+
+def weights(graph: options.Graph,
+            source: Annotated[Path, typer.Option(
+                "--from", help="A .safetensors file, such as run/model.safetensors.")],
+            out: options.Out = None) -> None:
+    """Put trained weights into a graph, by the parameters' names."""
+    from graphtool.train.checkpoint import read
+    from graphtool.training import with_weights
+    module, count = with_weights(sources.load(graph), read(source), str(source))
+    sources.save(module, out)
+    terminal.note(f"{count} parameters from {source}")

@@ -56,6 +56,11 @@ class TrainModel:
         size = first.shape[0] if first.shape else 1
         return size if isinstance(size, int) else None
 
+    def types(self) -> dict[str, str]:
+        """The element type of each array of the data."""
+        kinds = {p.name: p.type for p in self.row.programs["step"].inputs}
+        return {n: kinds[n] for n in self.data}
+
     def init(self) -> None:
         """The state before the first step."""
         self._functions["init"]({})

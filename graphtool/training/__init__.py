@@ -3,5 +3,6 @@
 from graphtool.training.joint import training
 from graphtool.training.programs import programs
 from graphtool.training.recipe import LOSSES, Recipe
+from graphtool.training.weights import with_weights
 
-__all__ = ["LOSSES", "Recipe", "programs", "training"]
+__all__ = ["LOSSES", "Recipe", "programs", "training", "with_weights"]

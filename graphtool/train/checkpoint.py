@@ -1,0 +1,97 @@
+"""Checkpoints: all of a training's state in one safetensors file, and the model's for torch.
+
+Written atomically, so that a run killed at any moment finds a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from graphtool import files
+from graphtool.errors import InputError
+from graphtool.train.model import TrainModel
+
+Array = np.ndarray[Any, Any]
+STATE, MODEL = "checkpoint.safetensors", "model.safetensors"
+
+
+def save(model: TrainModel, run: Path, progress: Mapping[str, Any]) -> None:
+    """checkpoint.safetensors with the whole state, model.safetensors under torch's names."""
+    files.write_bytes(run / STATE, _bytes(model.state, {"progress": json.dumps(dict(progress))}))
+    files.write_bytes(run / MODEL, _bytes(model_arrays(model), {"format": "pt"}))
+
+
+def model_arrays(model: TrainModel) -> dict[str, Array]:
+    """What `load_state_dict` takes: parameters, statistics, and the steps batch norm counts."""
+    out = {n: model.state[n] for n in model.row.model}
+    for n in list(out):
+        if n.endswith(".running_mean"):
+            steps = int(model.state["step"]) * model.row.accumulate + int(
+                model.state.get("micro", np.zeros(())))
+            out[n.removesuffix("running_mean") + "num_batches_tracked"] = np.array(steps, np.int64)
+    return out
+
+
+def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
+    data: bytes = safetensors.numpy.save({n: np.ascontiguousarray(a).reshape(a.shape)
+                                          for n, a in arrays.items()}, metadata)
+    return data
+
+
+def restore(model: TrainModel, run: Path) -> dict[str, Any]:
+    """Put a checkpoint's state back; returns what `save` was told of the progress."""
+    path = run / STATE
+    arrays = read(path)
+    odd = [n for n in model.state if n not in arrays or arrays[n].shape != model.state[n].shape
+           or arrays[n].dtype != model.state[n].dtype]
+    if odd or len(arrays) != len(model.state):
+        name = odd[0] if odd else next(n for n in arrays if n not in model.state)
+        raise InputError("GT3075", f"the checkpoint is of another training: {name}",
+                         where=str(path))
+    for n, a in arrays.items():
+        model.state[n][...] = a
+    with safetensors.safe_open(path, "numpy") as file:
+        progress: dict[str, Any] = json.loads((file.metadata() or {}).get("progress", "{}"))
+    return progress
+
+
+def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
+    """Begin from a model's weights. Names that training does not know are left (counters)."""
+    missing = [n for n in model.row.model if n not in arrays]
+    if missing:
+        raise InputError("GT3076", f"no array {missing[0]!r} to start from", where=where)
+    for n in model.row.model:
+        if arrays[n].shape != model.state[n].shape:
+            raise InputError("GT3076", f"{n} has the shape {list(arrays[n].shape)}, "
+                                       f"{list(model.state[n].shape)} expected", where=where)
+        model.state[n][...] = arrays[n].astype(model.state[n].dtype)
+
+
+def read(path: Path) -> dict[str, Array]:
+    """The arrays of a safetensors file. Raises InputError GT0332 or GT3077."""
+    data = files.read_bytes(path)
+    try:
+        return dict(safetensors.numpy.load(data))
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise InputError("GT3077", f"not a safetensors file, or cut short: {error}",
+                         where=str(path)) from error
+
+
+def cut_log(path: Path, step: int, epoch: int) -> None:
+    """Drop what a killed run logged behind its last checkpoint: it will be logged again."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        row = re.fullmatch(r"\{.*\}", line) and json.loads(line)
+        if row and (row["step"] < step if "step" in row else row["epoch"] < epoch):
+            kept.append(line + "\n")
+    files.write_bytes(path, "".join(kept).encode())

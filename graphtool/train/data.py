@@ -1,0 +1,85 @@
+"""The examples: arrays by name, split and ordered by a seed, cut into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool import npz
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError
+from graphtool.train.model import TrainModel
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Arrays with one example along axis 0 each, and which of them train and validate."""
+
+    arrays: Mapping[str, Array]
+    train: Array
+    val: Array
+
+    def batch(self, rows: Array) -> dict[str, Array]:
+        return {n: a[rows] for n, a in self.arrays.items()}
+
+
+def load(path: Path, model: TrainModel, val: float, seed: int, shuffle: bool) -> Data:
+    """The data of an .npz file. Raises InputError GT304x where they do not fit the model."""
+    return prepared(npz.load(path), model, val, seed, shuffle, str(path))
+
+
+def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
+             where: str = "") -> Data:
+    """The arrays that the model wants in its types, split by the seed or at the end."""
+    missing = [n for n in model.data if n not in found]
+    if missing:
+        raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
+                         hint=f"wanted are {', '.join(model.data)}; there are "
+                              f"{', '.join(found) or 'none'}")
+    arrays = {n: _typed(n, found[n], kind, where) for n, kind in model.types().items()}
+    counts = {n: len(a) if a.ndim else 0 for n, a in arrays.items()}
+    n = min(counts.values())
+    if len(set(counts.values())) != 1:
+        raise InputError("GT3072", f"the arrays differ in length: {counts}", where=where)
+    held = round(n * val)
+    if n - held < 1:
+        raise InputError("GT3073", f"{n} examples, {held} of them to validate", where=where)
+    order = np.random.default_rng([seed, 0]).permutation(n) if shuffle else np.arange(n)
+    return Data(arrays, order[:n - held], order[n - held:])
+
+
+def _typed(name: str, a: Array, kind: str, where: str) -> Array:
+    want = dtype(kind).numpy
+    if a.dtype != want and not np.can_cast(a.dtype, want, "same_kind"):
+        raise InputError("GT3074", f"{name} is {a.dtype}, {dtype(kind).name} expected", where=where)
+    return np.ascontiguousarray(a.astype(want, copy=False))
+
+
+def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:
+    """The training examples in the order of an epoch; a function of seed and epoch alone."""
+    if not shuffle:
+        return data.train
+    return data.train[np.random.default_rng([seed, epoch + 1]).permutation(len(data.train))]
+
+
+def cuts(count: int, batch: int, fixed: bool) -> list[tuple[int, int]]:
+    """Where batches start and end. A rest is left out where the batch size is compiled in, and
+    where it is one example, of which batch norm has no variance."""
+    out = [(i, i + batch) for i in range(0, count - batch + 1, batch)]
+    rest = count % batch
+    if rest and not fixed and (rest > 1 or not out):
+        out.append((count - rest, count))
+    return out
+
+
+def padded(rows: Array, batch: int) -> Iterator[tuple[Array, int]]:
+    """Runs of `batch` rows, the last one filled up by repeating; with how many of them count."""
+    for i in range(0, len(rows), batch):
+        part = rows[i:i + batch]
+        yield np.resize(part, batch), len(part)

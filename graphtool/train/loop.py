@@ -1,0 +1,202 @@
+"""The loop around a compiled step: epochs, validation, schedule, log, checkpoints, early stopping.
+
+Everything it does follows from the plan, the data and the step's number, so that a run that was
+killed goes on from its last checkpoint to the very same weights.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool import files
+from graphtool.errors import InputError, UsageError
+from graphtool.train import checkpoint, curve
+from graphtool.train.data import Data, cuts, order_of, padded
+from graphtool.train.model import TrainModel
+from graphtool.train.schedule import schedule
+from graphtool.training.recipe import loss_call
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and in what order. `save_every` counts steps, 0 is once an epoch."""
+
+    epochs: int = 10
+    batch: int = 64
+    lr: float | None = None
+    seed: int = 0
+    shuffle: bool = True
+    schedule: str = "constant"
+    warmup: int = 0
+    patience: int = 0
+    run: Path | None = None
+    resume: bool = False
+    save_every: int = 0
+
+
+@dataclass
+class Progress:
+    """What a checkpoint remembers besides the arrays."""
+
+    epoch: int = 0
+    position: int = 0  # batches of this epoch that are done
+    total: float = 0.0  # the sum of their losses
+    best: float = math.inf
+    waited: int = 0  # epochs since the best
+    finished: bool = False
+    order: dict[str, Any] = field(default_factory=dict)  # what the order of batches depends on
+
+
+class Trainer:
+    """One run. `on_step` and `on_epoch` see each line that goes to the log."""
+
+    def __init__(self, model: TrainModel, data: Data, plan: Plan,
+                 on_step: Callable[[Row], None] | None = None,
+                 on_epoch: Callable[[Row], None] | None = None) -> None:
+        self.model, self.data, self.plan = model, data, plan
+        self.on_step, self.on_epoch = on_step, on_epoch
+        if model.batch not in (None, plan.batch):
+            raise UsageError("GT3078", f"the step is compiled for batches of {model.batch}, "
+                                       f"not {plan.batch}", hint=f"--batch {model.batch}")
+        self.cuts = cuts(len(data.train), plan.batch, model.batch is not None)
+        if not self.cuts:
+            raise InputError("GT3073", f"{len(data.train)} examples make no batch of "
+                                       f"{plan.batch}")
+        per = len(self.cuts)
+        lr = plan.lr if plan.lr is not None else model.row.lr
+        self.rate = schedule(plan.schedule, lr, plan.epochs * per, per, plan.warmup)
+        self.progress = Progress(order={"seed": plan.seed, "batch": plan.batch,
+                                        "shuffle": plan.shuffle, "examples": len(data.train)})
+        self.lines: list[str] = []
+
+    def run(self) -> Progress:
+        """Train to the end of the plan, or until it stops early."""
+        self.open()
+        p = self.progress
+        while p.epoch < self.plan.epochs and not p.finished:
+            self.epoch()
+        p.finished = True
+        self.save()
+        return p
+
+    def open(self) -> None:
+        run = self.plan.run
+        if run is None:
+            return
+        try:
+            run.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(run)) from error
+        if self.plan.resume and (run / checkpoint.STATE).exists():
+            found = Progress(**checkpoint.restore(self.model, run))
+            if found.order != self.progress.order:
+                raise InputError("GT3079", f"the run was made with {found.order}, not "
+                                           f"{self.progress.order}", where=str(run))
+            self.progress = found
+            found.finished = 0 < self.plan.patience <= found.waited
+            checkpoint.cut_log(run / "log.jsonl", self.steps, found.epoch)
+        else:
+            files.write_bytes(run / "log.jsonl", b"")
+            self.save()
+
+    @property
+    def steps(self) -> int:
+        return self.progress.epoch * len(self.cuts) + self.progress.position
+
+    def epoch(self) -> None:
+        p, began, first = self.progress, time.perf_counter(), self.progress.position
+        order = order_of(self.data, self.plan.seed, p.epoch, self.plan.shuffle)
+        for start, end in self.cuts[first:]:
+            lr = float(np.float32(self.rate(self.steps)))
+            loss = self.model.step(self.data.batch(order[start:end]), lr)
+            row = {"step": self.steps, "epoch": p.epoch, "loss": loss, "lr": lr}
+            p.position += 1
+            p.total += loss
+            self.log(row)
+            if self.on_step:
+                self.on_step(row)
+            if self.plan.save_every and p.position % self.plan.save_every == 0:
+                self.save()
+        seconds = time.perf_counter() - began
+        done = sum(end - start for start, end in self.cuts[first:])
+        self.close_epoch(seconds, done / seconds)
+
+    def close_epoch(self, seconds: float, rate: float) -> None:
+        p = self.progress
+        row: Row = {"epoch": p.epoch, "steps": self.steps, "train_loss": p.total / len(self.cuts)}
+        if len(self.data.val):
+            row |= self.validate()
+        row |= {"seconds": round(seconds, 3), "examples_per_second": round(rate, 1)}
+        judged: float = row.get("val_loss") or row["train_loss"]
+        p.waited = 0 if judged < p.best else p.waited + 1
+        p.best = min(p.best, judged)
+        p.finished = 0 < self.plan.patience <= p.waited
+        p.epoch, p.position, p.total = p.epoch + 1, 0, 0.0
+        self.log(row)
+        self.save()
+        if self.on_epoch:
+            self.on_epoch(row)
+
+    # ---- validation ------------------------------------------------------------------------
+
+    def validate(self) -> Row:
+        """Loss and metric in inference over the examples held back."""
+        total, count, score, scored = 0.0, 0, 0.0, 0
+        call = loss_call(self.model.row.loss, {self.model.row.loss: 0}) if (
+            self.model.row.target) else None
+        for rows, n in padded(self.data.val, self.plan.batch):
+            if self.model.batch is None:
+                rows = rows[:n]
+            batch = self.data.batch(rows)
+            if call is not None:
+                s, c = metric(call.name, dict(call.arguments), self.model.predict(batch)[0],
+                              batch[self.model.row.target], n)
+                score, scored = score + s, scored + c
+            if n < len(rows) and call is not None and call.name == "cross_entropy":
+                batch[self.model.row.target][n:] = call.arguments.get("ignore_index", -100)
+            elif n < len(rows) and count:
+                continue  # a mean over repeated examples would not be that of the set
+            total, count = total + self.model.loss(batch) * n, count + n
+        named = {} if call is None else {f"val_{METRICS[call.name]}": score / max(scored, 1)}
+        return {"val_loss": total / count, **named}
+
+    # ---- what stays ------------------------------------------------------------------------
+
+    def log(self, row: Row) -> None:
+        self.lines.append(json.dumps({k: files.tagged_float(v) if isinstance(v, float) else v
+                                      for k, v in row.items()}) + "\n")
+        if self.plan.run is not None:
+            with (self.plan.run / "log.jsonl").open("a") as file:
+                file.write(self.lines.pop())
+
+    def save(self) -> None:
+        run = self.plan.run
+        if run is not None:
+            checkpoint.save(self.model, run, vars(self.progress))
+            if self.progress.position == 0:
+                files.write_bytes(run / "loss.svg", curve.draw(run / "log.jsonl").encode())
+
+
+METRICS = {"cross_entropy": "accuracy", "bce": "accuracy", "mse": "mae", "huber": "mae"}
+
+
+def metric(loss: str, arguments: Row, out: Any, y: Any, n: int) -> tuple[float, int]:
+    """The sum of a batch's scores and their number: right answers, or absolute errors."""
+    out, y = out[:n], y[:n]
+    if loss == "cross_entropy":
+        kept = y != arguments.get("ignore_index", -100)
+        return float(((out.argmax(arguments.get("axis", 1)) == y) & kept).sum()), int(kept.sum())
+    if loss == "bce":
+        limit = 0.0 if arguments.get("from_logits") else 0.5
+        return float(((out > limit) == (y > 0.5)).sum()), y.size
+    return float(np.abs(out - y).sum()), y.size

@@ -1,0 +1,62 @@
+"""Learning rates by step, as torch's schedulers give them; written like passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from graphtool.errors import UsageError
+from graphtool.passes.arguments import parse
+
+Rate = Callable[[int], float]
+
+
+def constant(lr: float, total: int, epoch: int) -> Rate:
+    """The same at every step."""
+    return lambda step: lr
+
+
+def step(lr: float, total: int, epoch: int, *, every: int = 10, factor: float = 0.1) -> Rate:
+    """Times `factor` after every so many epochs."""
+    return lambda step: float(lr * factor ** (step // epoch // every))
+
+
+def cosine(lr: float, total: int, epoch: int, *, floor: float = 0.0) -> Rate:
+    """Half a cosine from lr down to `floor` over all steps."""
+    return lambda step: _annealed(lr, floor, min(step, total) / total)
+
+
+def onecycle(lr: float, total: int, epoch: int, *, rise: float = 0.3, start: float = 25.0,
+             end: float = 1e4) -> Rate:
+    """From lr/start up to lr over the share `rise` of the steps, then down to lr/start/end."""
+    top = rise * total - 1
+    low, last = lr / start, lr / start / end
+
+    def rate(step: int) -> float:
+        if step <= top:
+            return _annealed(low, lr, step / top)
+        return _annealed(lr, last, min((step - top) / (total - 1 - top), 1.0))
+    return rate
+
+
+def _annealed(a: float, b: float, share: float) -> float:
+    return b + (a - b) / 2 * (1 + math.cos(math.pi * share))
+
+
+SCHEDULES: dict[str, Callable[..., Rate]] = {
+    "constant": constant, "step": step, "cosine": cosine, "onecycle": onecycle}
+
+
+def schedule(text: str, lr: float, total: int, epoch: int, warmup: int = 0) -> Rate:
+    """The rate of each step from 0; over the first `warmup` it rises linearly to the schedule's.
+
+    `total` and `epoch` count steps. Raises UsageError GT3070 for an unknown schedule.
+    """
+    name = text.partition("{")[0].strip()
+    calls: list[Any] = parse(text, SCHEDULES) if name in SCHEDULES else []
+    if len(calls) != 1:
+        raise UsageError("GT3070", f"unknown schedule {text!r}",
+                         hint=f"one of {', '.join(SCHEDULES)}, as in step{{every=5,factor=0.5}}")
+    rate = SCHEDULES[calls[0].name](lr, max(total, 1), max(epoch, 1), **calls[0].arguments)
+    return lambda s: rate(s) * min(1.0, (s + 1) / warmup) if warmup else rate(s)
