@@ -57,7 +57,7 @@ def identifier(name: str, kind: str) -> None:
 
 @dataclass(frozen=True)
 class Access:
-    """An element that a kernel reads or writes; `exact`: every value of the interval is reached."""
+    """An element that a kernel surely reads or writes; `exact`: the index reaches its bounds."""
 
     buffer: str
     index: Dim
@@ -198,8 +198,8 @@ class _Checker:
             raise fault("GT0373", f"no buffer {buffer[:40]!r} of type {dtype} can be "
                                   f"{'written' if write else 'read'} here")
         self.dim(index, scope)
-        if buffer != "acc":
-            self.found.append(Access(buffer, index, scope.certain and _affine(index, scope.loops)))
+        if buffer != "acc" and scope.certain:
+            self.found.append(Access(buffer, index, _affine(index, scope.loops)))
 
     def dim(self, d: Dim, scope: _Scope) -> None:
         for s in symbols(d):
