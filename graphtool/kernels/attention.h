@@ -39,7 +39,8 @@ GT_INLINE void gt_pack_transposed(const float *x, int64_t ldx, int64_t rows, int
         for (int64_t d = 0; d < depth; d += 16) {
             const int64_t width = gt_min(16, depth - d);
             for (int64_t i = 0; i < some; i++)
-                for (int64_t j = 0; j < width; j++) out[(d + j) * nr + i] = x[(r + i) * ldx + d + j];
+                for (int64_t j = 0; j < width; j++)
+                    out[(d + j) * nr + i] = x[(r + i) * ldx + d + j];
             for (int64_t j = 0; j < width; j++)
                 for (int64_t i = some; i < nr; i++) out[(d + j) * nr + i] = 0.0f;
         }

@@ -227,7 +227,7 @@ def pad_value(value: float, dtype: DType) -> float | int | bool:
     """The value as one of the type; the extremes of 64-bit integers, which floats miss, clamp."""
     if not dtype.is_integer:
         return float(value) if dtype.is_float else bool(value)
-    top = 2 ** (dtype.bits - (dtype.kind == "int")) - 1
+    top: int = 2 ** (dtype.bits - (dtype.kind == "int")) - 1
     return max(min(int(value), top), -top - 1 if dtype.kind == "int" else 0)
 
 

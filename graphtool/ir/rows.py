@@ -1,0 +1,85 @@
+"""The rows of a graph file, as msgspec reads them; schemas/graph.schema.json is made from these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+FORMAT, VERSION = "graphtool/graph", 1
+
+
+class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
+    min: int | None = None
+    max: int | None = None
+
+
+class InputRow(msgspec.Struct, forbid_unknown_fields=True):
+    """`data` or `value` say what a donated input holds at first, where that is not zero."""
+
+    id: str
+    type: str
+    data: str | None = None
+    value: list[Any] | None = None
+
+
+class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    type: str
+    data: str | None = None
+    value: list[Any] | None = None
+    trainable: bool = False
+    at: str = ""
+
+
+class NodeRow(msgspec.Struct, forbid_unknown_fields=True):
+    id: str | list[str]
+    op: str
+    inputs: list[str | int | float | bool | dict[str, Any] | None] = msgspec.field(name="in")
+    type: str | list[str]
+    attrs: dict[str, Any] = {}
+    at: str = ""
+
+
+class OutputRow(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    value: str
+    donates: str = ""
+
+
+class GroupRow(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    root: str
+    members: list[str]
+    kind: str
+
+
+class RegionRow(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    inputs: list[InputRow]
+    params: list[ParamRow]
+    nodes: list[NodeRow]
+    outputs: list[str]
+
+
+class LocationRow(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    at: str
+    text: str = ""
+
+
+class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The file's shape; schemas/graph.schema.json is made from it."""
+
+    format: str
+    version: int
+    meta: dict[str, Any]
+    weights: str
+    symbols: dict[str, SymbolRow]
+    inputs: list[InputRow]
+    params: list[ParamRow]
+    nodes: list[NodeRow]
+    outputs: list[OutputRow]
+    regions: list[RegionRow] = []
+    groups: list[GroupRow] = []
+    locations: list[LocationRow] = []
