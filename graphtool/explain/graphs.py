@@ -60,4 +60,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0616": ("unknown loss or optimizer", "The help line lists what there is."),
     "GT0617": ("not a training graph",
                "The graph was not made by `graphtool grad` with an optimizer."),
+    "GT0618": ("weights that do not fit",
+               "None of the arrays is named after a parameter of the graph, or one has another "
+               "shape. Graphs keep their parameters' names until they are optimised."),
 }
