@@ -10,33 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from graphtool import files
-from graphtool.build import FORMAT, Manifest, PortRow
 from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
+from graphtool.manifest import PortRow, read_manifest
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
-
-
-def read_manifest(build_dir: Path) -> Manifest:
-    """build.json, checked. Raises InputError GT2201 for anything else."""
-    path = build_dir / "build.json"
-    raw = files.read_json(files.read_bytes(path), str(path))
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        raise InputError("GT2201", f"expected a {FORMAT} directory, got {found or 'another'}",
-                         where=str(build_dir))
-    try:
-        return msgspec.convert(raw, Manifest)
-    except msgspec.ValidationError as error:
-        raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error
 
 
 def load(build_dir: Path | str, threads: int | None = None) -> Model:
@@ -75,7 +59,7 @@ class Model:
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
                              hint="build without --static")
         try:
-            library = open_library(path)
+            self.library = library = open_library(path)
             self._run = getattr(library, f"{m.name}_run")
             self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
         except (OSError, AttributeError) as error:

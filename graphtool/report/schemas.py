@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from graphtool.build import Manifest
 from graphtool.ir.serial import GraphFile
 from graphtool.loops.rows import ProgramFile
+from graphtool.manifest import Manifest
 from graphtool.report.bench import Bench
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff

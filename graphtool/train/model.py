@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.build import PortRow, ProgramRow, TrainingRow
 from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
-from graphtool.runtime import open_library, read_manifest
+from graphtool.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
+from graphtool.runtime import open_library
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
 

@@ -1,0 +1,111 @@
+"""build.json: its rows, and reading it. Writing is build.py's; nothing of the compiler is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from graphtool import files
+from graphtool.errors import InputError
+
+FORMAT, VERSION = "graphtool/build", 1
+
+
+class PortRow(msgspec.Struct, forbid_unknown_fields=True):
+    """An input or output: its name in the model, element type and shape."""
+
+    name: str
+    type: str
+    shape: list[int | str]
+
+
+class DimRow(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    min: int
+    max: int | None
+
+
+class StepRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One kernel call: what it computes, where that came from, what it costs."""
+
+    kernel: str
+    label: str
+    where: str
+    flops: int | str
+    barrier: bool
+
+
+class CellRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One array of a training state: `offset` bytes into the block."""
+
+    name: str
+    type: str
+    shape: list[int]
+    offset: int
+
+
+class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A further function of a training build: NAME_loss, NAME_predict, NAME_init."""
+
+    arena: int | str
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    dims: list[DimRow]
+
+
+class TrainingRow(msgspec.Struct, forbid_unknown_fields=True):
+    """What a trainer needs of a training build. `model` names what a checkpoint holds."""
+
+    name: str
+    state_bytes: int
+    state: list[CellRow]
+    programs: dict[str, ProgramRow]
+    loss: str
+    optimizer: str
+    target: str
+    lr: float
+    accumulate: int
+    model: list[str]
+    predict: list[str]
+
+
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    """build.json: all that a runtime needs, and what a person may ask."""
+
+    format: str
+    version: int
+    name: str
+    key: str
+    target: str
+    compiler: str
+    flags: list[str]
+    library: str
+    header: str
+    weights: str
+    weights_offset: int
+    weights_bytes: int
+    arena: int | str
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    dims: list[DimRow]
+    donations: list[tuple[int, int]]
+    steps: list[StepRow]
+    files: dict[str, str]
+    executable: str = ""
+    weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
+    training: TrainingRow | None = None
+
+
+def read_manifest(build_dir: Path) -> Manifest:
+    """build.json, checked. Raises InputError GT2201 for anything else."""
+    path = build_dir / "build.json"
+    raw = files.read_json(files.read_bytes(path), str(path))
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if found != FORMAT:
+        raise InputError("GT2201", f"expected a {FORMAT} directory, got {found or 'another'}",
+                         where=str(build_dir))
+    try:
+        return msgspec.convert(raw, Manifest)
+    except msgspec.ValidationError as error:
+        raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error
