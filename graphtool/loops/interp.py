@@ -1,0 +1,236 @@
+"""Runs a program in Python, one statement at a time: what the emitted C must agree with.
+
+Slow by design. Kernels run as one thread, the arena starts out as NaN, and every access is checked
+against its buffer, so that a faulty memory plan shows. Templates have their meaning in meaning.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Hook,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Program,
+    Stmt,
+    Store,
+    Template,
+)
+from graphtool.loops.meaning import MEANINGS
+from graphtool.scalars import BY_NAME
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.weights import Weight
+
+Array = np.ndarray[Any, Any]
+_NARROW = ("float16", "bfloat16")
+
+
+def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weight]) -> dict[
+        str, Array]:
+    """The outputs by name. Raises InputError GT0570 for an access outside of a buffer."""
+    dims = bind(program, inputs)
+    memory = _Memory(program, dims, inputs, store)
+    kernels = {k.name: k for k in program.kernels}
+    with np.errstate(all="ignore"):
+        for step in program.steps:
+            kernel = kernels[step.kernel]
+            given = {p.name: memory.arrays[a] for p, a in zip(kernel.params, step.args,
+                                                              strict=True)}
+            Machine(kernel, given, dims, int(program.meta.get("lanes", 1))).run()
+    return {p.name: memory.outputs[i] for i, p in enumerate(program.outputs)}
+
+
+def bind(program: Program, inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The program's dims, from the shapes of the inputs; the least where none says."""
+    dims = {s.name: s.lo or 0 for s in program.dims}
+    for p in program.inputs:
+        for d, n in zip(p.shape, np.shape(inputs[p.name]), strict=True):
+            dims.update({s.name: n for s in program.dims if d == symbol_of(s)})
+    return dims
+
+
+class _Memory:
+    """The buffers as flat arrays; those of the arena are views of it, overlaps included."""
+
+    def __init__(self, program: Program, dims: Mapping[str, int], inputs: Mapping[str, Array],
+                 store: Mapping[str, Weight]) -> None:
+        self.outputs = [np.zeros([evaluate(d, dims) for d in p.shape], p.dtype.numpy)
+                        for p in program.outputs]
+        arena = np.full(evaluate(program.arena, dims) + 64, 0xff, np.uint8)
+        digests = dict(program.weights)
+        self.arrays: dict[str, Array] = {}
+        for b in program.buffers:
+            match b.space:
+                case "input":
+                    given = np.ascontiguousarray(inputs[program.inputs[b.slot].name])
+                    self.arrays[b.name] = given.reshape(-1)
+                case "output":
+                    self.arrays[b.name] = self.outputs[b.slot].reshape(-1)
+                case "weight":
+                    self.arrays[b.name] = store[digests[b.name]].source.reshape(-1)
+                case "arena":
+                    self.arrays[b.name] = _view(arena, b, dims)
+
+
+def _view(arena: Array, b: Buffer, dims: Mapping[str, int]) -> Array:
+    start, count = evaluate(b.offset, dims), evaluate(b.size, dims)
+    return arena[start:start + count * b.dtype.bytes].view(b.dtype.numpy)
+
+
+def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
+    """A polynomial's value; symbols by name."""
+    if isinstance(d, int):
+        return d
+    total = 0
+    for mono, coeff in d.terms:
+        for atom, power in mono:
+            if isinstance(atom, Symbol):
+                value = int(env[atom.name])
+            else:
+                a, b = evaluate(atom.a, env), evaluate(atom.b, env)
+                value = {"//": a // b if b else 0, "%": a % b if b else 0, "min": min(a, b),
+                         "max": max(a, b)}[atom.fn]
+            coeff *= value ** power
+        total += coeff
+    return total
+
+
+class Machine:
+    """One kernel on its arrays. `env` holds dims, iterators and scalars, which share no names."""
+
+    def __init__(self, kernel: Kernel, arrays: Mapping[str, Array], env: Mapping[str, int],
+                 lanes: int) -> None:
+        self.kernel, self.arrays, self.lanes = kernel, dict(arrays), lanes
+        self.env: dict[str, Any] = dict(env)
+
+    def run(self) -> None:
+        self.body(self.kernel.body)
+
+    def body(self, body: tuple[Stmt, ...]) -> None:
+        for s in body:
+            self.stmt(s)
+
+    def stmt(self, s: Stmt) -> None:
+        match s:
+            case For():
+                for i in range(evaluate(s.extent, self.env)):
+                    self.env[s.iter.name] = i
+                    self.body(s.body)
+            case Let(name, value, _):
+                self.env[name] = self.value(value)
+            case Accumulate(name, fn, value):
+                x = self.value(value)
+                self.env[name] = x if fn is None else BY_NAME[fn].numpy(self.env[name], x)
+            case Store(buffer, index, value):
+                out = self.arrays[buffer]
+                out[self.at(buffer, index)] = np.asarray(self.value(value)).astype(out.dtype)
+            case If(cond, then, orelse):
+                self.body(then if self.value(cond) else orelse)
+            case Template(header):
+                if header not in MEANINGS:
+                    raise InputError("GT0571", f"{header} has no meaning in the interpreter",
+                                     where=f"kernel {self.kernel.name}")
+                MEANINGS[header](Site(self, s))
+
+    def at(self, buffer: str, index: Dim) -> int:
+        i, size = evaluate(index, self.env), self.arrays[buffer].size
+        if not 0 <= i < size:
+            raise InputError("GT0570", f"{buffer}[{i}] of {size} elements",
+                             where=f"kernel {self.kernel.name}")
+        return i
+
+    def value(self, e: Expr, memo: dict[int, Any] | None = None) -> Any:
+        """A numpy scalar; half types are computed in float32, as C does."""
+        match e:
+            case Const(value, dtype):
+                return np.asarray(value).astype(compute_type(dtype))[()]
+            case Name(name):
+                return self.env[name]
+            case Index(value):
+                return np.int64(evaluate(value, self.env))
+            case Load(buffer, index, dtype):
+                return self.arrays[buffer][self.at(buffer, index)].astype(compute_type(dtype))
+            case Apply():
+                memo = {} if memo is None else memo
+                if id(e) not in memo:
+                    memo[id(e)] = self.apply(e, memo)
+                return memo[id(e)]
+
+    def apply(self, e: Apply, memo: dict[int, Any]) -> Any:
+        if e.fn == "select":  # one arm only: the other may be out of range
+            return self.value(e.args[1 if self.value(e.args[0], memo) else 2], memo)
+        args = [self.value(a, memo) for a in e.args]
+        if e.fn == "cast":
+            return cast(args[0], e.dtype)
+        if e.fn == "bitcast":
+            return np.asarray(args[0]).view(e.dtype.numpy)[()]
+        out = BY_NAME[e.fn].numpy(*args)
+        return np.asarray(out).astype(compute_type(e.dtype))[()]
+
+
+def compute_type(d: DType) -> np.dtype[Any]:
+    return dtypes.float32.numpy if d.name in _NARROW else d.numpy
+
+
+def cast(x: Any, to: DType) -> Any:
+    """As C casts here: floats saturate in integers and NaN becomes 0; narrow floats round."""
+    if to.is_integer and np.asarray(x).dtype.kind == "f":
+        limits = np.iinfo(to.numpy)
+        wide = 0 if np.isnan(x) else min(max(np.trunc(float(x)), float(limits.min)),
+                                         float(limits.max))
+        return to.numpy.type(min(int(wide), int(limits.max)))
+    return np.asarray(x).astype(to.numpy).astype(compute_type(to))[()]
+
+
+class Site:
+    """A template where it is used: its macros as numbers, its pointers, its hook."""
+
+    def __init__(self, machine: Machine, template: Template) -> None:
+        self.machine, self.template = machine, template
+        self.macros = dict(template.macros)
+        self.lanes = machine.lanes
+
+    def number(self, macro: str, default: float = 0) -> Any:
+        """A macro's value: a polynomial, or a literal of C."""
+        found = self.macros.get(macro, default)
+        if isinstance(found, str):
+            word = found.strip("()")
+            return float(word.rstrip("f")) if "." in word or "e" in word else int(word)
+        return found if isinstance(found, float) else evaluate(found, self.machine.env)
+
+    def has(self, pointer: str) -> bool:
+        return any(k.partition("(")[0] == pointer for k, _, _ in self.template.pointers)
+
+    def pointer(self, name: str, *arguments: int) -> Array:
+        """The buffer from where the pointer points on."""
+        key, buffer, offset = next(p for p in self.template.pointers
+                                   if p[0].partition("(")[0] == name)
+        names = [n for n in key.partition("(")[2].rstrip(")").split(", ") if n]
+        env = self.machine.env | dict(zip(names, arguments, strict=True))
+        return self.machine.arrays[buffer][evaluate(offset, env):]
+
+    def epilogue(self, sums: Array, *indices: int) -> None:
+        """Hand a finished row to the hook."""
+        hook: Hook = self.template.hooks[0]
+        inner = Machine(self.machine.kernel, self.machine.arrays, self.machine.env, self.lanes)
+        inner.arrays["acc"] = sums.astype(np.float32)
+        inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
+        inner.env["count"] = sums.size
+        inner.body(hook.body)

@@ -1,0 +1,198 @@
+"""What each template computes, in numpy: the sums that its hook is given, a whole row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+if TYPE_CHECKING:
+    from graphtool.loops.interp import Site
+
+Array = np.ndarray[Any, Any]
+F = np.float64  # sums are exact enough here that a difference is the C's
+
+
+def _strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """The elements of a flat buffer at these strides; it must hold all of them."""
+    last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else -1
+    if last >= x.size:
+        raise IndexError(f"element {last} of {x.size}")
+    return as_strided(x, shape, tuple(s * x.itemsize for s in strides)).astype(F)
+
+
+def _panels(site: Site, x: Array, lead: tuple[int, ...], depth: int, columns: int) -> Array:
+    """Packed [*lead][panels][depth][NR] as [*lead, depth, columns]."""
+    nr = site.number("GT_NV") * site.lanes
+    count = -(-columns // nr)
+    size = int(np.prod(lead)) * count * depth * nr
+    packed = x[:size].reshape(*lead, count, depth, nr).astype(F)
+    return np.moveaxis(packed, -3, -2).reshape(*lead, depth, count * nr)[..., :columns]
+
+
+def gemm(site: Site) -> None:
+    m, n, k = (site.number(f"GT_{x}") for x in "MNK")
+    for b in range(site.number("GT_BATCH", 1)):
+        left = _strided(site.pointer("GT_A", b), (m, k), (site.number("GT_LDA"), 1))
+        right = _panels(site, site.pointer("GT_B", b), (), k, n)
+        for row, sums in enumerate(left @ right):
+            site.epilogue(sums, b, row, 0)
+
+
+def _window(site: Site, channels: int, size: tuple[int, int], steps: tuple[int, int],
+            dilation: tuple[int, int], group: int = 0) -> Array:
+    """The input as [n, oh, ow, kh, kw, c]: what each output pixel sees."""
+    n, oh, ow, xn, xh, xw = (site.number(f"GT_{x}") for x in ("BATCH", "OH", "OW", "XN", "XH",
+                                                              "XW"))
+    return _strided(site.pointer("GT_X")[group * channels:], (n, oh, ow, *size, channels),
+                    (xn, steps[0] * xh, steps[1] * xw, dilation[0] * xh, dilation[1] * xw, 1))
+
+
+def _pair(site: Site, name: str) -> tuple[int, int]:
+    return site.number(f"GT_{name}H"), site.number(f"GT_{name}W")
+
+
+def _pixels(site: Site, sums: Array, first: int) -> None:
+    """Each pixel of [n, oh, ow, o] to the hook."""
+    for n, oh, ow in product(*map(range, sums.shape[:3])):
+        site.epilogue(sums[n, oh, ow], n, oh, ow, first)
+
+
+def conv(site: Site) -> None:
+    groups, c, o, size = site.number("GT_GROUPS"), site.number("GT_C"), site.number("GT_O"), _pair(
+        site, "K")
+    weights = _panels(site, site.pointer("GT_W"), (groups,), size[0] * size[1] * c, o)
+    for g in range(groups):
+        seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"), g)
+        _pixels(site, seen.reshape(*seen.shape[:3], -1) @ weights[g], g * o)
+
+
+def depthwise(site: Site) -> None:
+    c, size = site.number("GT_C"), _pair(site, "K")
+    seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"))
+    weights = site.pointer("GT_W")[:size[0] * size[1] * c].reshape(*size, c)
+    _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
+
+
+# the transforms of input and output for tiles of 2 and 4: arXiv:1509.09308, points 0 ±1 ±2 ∞
+_INPUT = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
+          4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+              [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]]}
+_OUTPUT = {2: [[1, 1, 1, 0], [0, 1, -1, -1]],
+           4: [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0],
+               [0, 1, -1, 8, -8, 1]]}
+
+
+def winograd(site: Site) -> None:
+    m, c, o = site.number("GT_TILE"), site.number("GT_C"), site.number("GT_O")
+    count, oh, ow = (site.number(f"GT_{x}") for x in ("BATCH", "OH", "OW"))
+    strides = [site.number(f"GT_X{x}") for x in "NHW"]
+    x = _strided(site.pointer("GT_X"), (count, oh + 2, ow + 2, c), (*strides, 1))
+    high, wide = -(-oh // m) * m, -(-ow // m) * m
+    x = np.pad(x, ((0, 0), (0, high - oh), (0, wide - ow), (0, 0)))
+    u = _panels(site, site.pointer("GT_W"), ((m + 2) ** 2,), c, o).reshape(m + 2, m + 2, c, o)
+    b, a = np.array(_INPUT[m], F), np.array(_OUTPUT[m], F)
+    y = np.zeros((count, high, wide, o))
+    for i, j in product(range(0, high, m), range(0, wide, m)):
+        v = np.einsum("ir,nrsc,js->nijc", b, x[:, i:i + m + 2, j:j + m + 2], b)
+        y[:, i:i + m, j:j + m] = np.einsum("ri,nijo,sj->nrso", a, np.einsum(
+            "nijc,ijco->nijo", v, u), a)
+    _pixels(site, y[:, :oh, :ow], 0)
+
+
+def attention(site: Site) -> None:
+    s, t, d, dv = (site.number(f"GT_{x}") for x in ("S", "T", "D", "DV"))
+    for b in range(site.number("GT_HEADS")):
+        q = _strided(site.pointer("GT_Q", b), (s, d), (site.number("GT_LDQ"), 1))
+        k = _strided(site.pointer("GT_KEY", b), (t, d), (site.number("GT_LDK"), 1))
+        v = _strided(site.pointer("GT_V", b), (t, dv), (site.number("GT_LDV"), 1))
+        scores = q @ k.T * site.number("GT_SCALE")
+        if cap := site.number("GT_SOFTCAP"):
+            scores = cap * np.tanh(scores / cap)
+        for i in range(s):
+            if site.number("GT_MASKED"):
+                step = site.number("GT_MASK_STEP")
+                scores[i] += _strided(site.pointer("GT_MASK", b, i), (t,), (step,))
+            if site.number("GT_CAUSAL"):
+                scores[i, i + 1:] = -np.inf
+            top = scores[i].max(initial=-np.inf)
+            e = np.exp(scores[i] - top) if np.isfinite(top) else np.zeros(t)
+            site.epilogue(e @ v / (e.sum() or 1), b, i, 0)
+
+
+def _spread(x: Array, step: int, count: int) -> Array:
+    """`count` elements, `step` apart, that may be written."""
+    return x[:(count - 1) * step + 1:step] if step else x[:1]
+
+
+def recurrent(site: Site) -> None:
+    steps, dirs, rows = (site.number(f"GT_{x}") for x in ("STEPS", "DIRS", "ROWS"))
+    for d, b in product(range(dirs), range(rows)):
+        h, c = (_spread(site.pointer(f"GT_{x}", d, b), site.number(f"GT_{x}S"),
+                        site.number("GT_H")).astype(F) if site.has(f"GT_{x}")
+                else np.zeros(site.number("GT_H")) for x in ("H0", "C0"))
+        backwards = site.number("GT_REVERSE") or d == 1
+        for s in reversed(range(steps)) if backwards else range(steps):
+            h, c = _cell(site, s, d, b, h, c)
+            _give(site, "Y", h, s, d, b)
+        _give(site, "HN", h, d, b)
+        _give(site, "CN", c, d, b)
+
+
+def _give(site: Site, name: str, x: Array, *place: int) -> None:
+    if site.has(f"GT_{name}"):
+        _spread(site.pointer(f"GT_{name}", *place), site.number(f"GT_{name}S"), x.size)[:] = x
+
+
+def _cell(site: Site, s: int, d: int, b: int, h: Array, c: Array) -> tuple[Array, Array]:
+    """One step: the gates from the projections p of the input and the products of the state."""
+    kind, size = site.number("GT_KIND"), site.number("GT_GATES") * h.size
+    p = _spread(site.pointer("GT_P", s, d, b), site.number("GT_PS"), size).astype(F)
+    r = _recurrent_weights(site, d, h.size, size)
+    bias = _spread(site.pointer("GT_BIAS", d), site.number("GT_BS"), size).astype(F) if site.has(
+        "GT_BIAS") else np.zeros(size)
+    sums = h @ r + bias
+    if kind == 0:
+        i, o, f, g = np.split(p + sums, 4)
+        c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+        return _sigmoid(o) * np.tanh(c), c
+    if kind in (1, 2):
+        n = h.size
+        z, reset = _sigmoid(p[:n] + sums[:n]), _sigmoid(p[n:2 * n] + sums[n:2 * n])
+        inner = reset * sums[2 * n:] if kind == 2 else (reset * h) @ r[:, 2 * n:] + bias[2 * n:]
+        return (1 - z) * np.tanh(p[2 * n:] + inner) + z * h, c
+    return np.tanh(p + sums) if kind == 3 else np.maximum(p + sums, 0), c
+
+
+def _recurrent_weights(site: Site, d: int, rows: int, columns: int) -> Array:
+    x = site.pointer("GT_R", d)
+    if nr := site.number("GT_PANEL") * site.lanes:
+        packed = x[:-(-columns // nr) * rows * nr].reshape(-1, rows, nr).astype(F)
+        return np.moveaxis(packed, 0, 1).reshape(rows, -1)[:, :columns]
+    return _strided(x, (rows, columns), (site.number("GT_RK"), site.number("GT_RC")))
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def sort(site: Site) -> None:
+    n, k = site.number("GT_N"), site.number("GT_K")
+    falling = str(site.macros["GT_BEFORE(a, b)"]).lstrip("(").startswith("a) >")
+    for row in range(site.number("GT_ROWS")):
+        x = _spread(site.pointer("GT_X", row), site.number("GT_XS"), n)
+        # NaN is the largest; read from behind, a stable rising order is a stable falling one
+        order = n - 1 - np.argsort(x[::-1], kind="stable")[::-1] if falling else (
+            np.argsort(x, kind="stable"))
+        if site.has("GT_V"):
+            _spread(site.pointer("GT_V", row), site.number("GT_VS"), k)[:] = x[order[:k]]
+        if site.has("GT_I"):
+            _spread(site.pointer("GT_I", row), site.number("GT_IS"), k)[:] = order[:k]
+
+
+MEANINGS: dict[str, Callable[[Site], None]] = {
+    "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
+    "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort}
