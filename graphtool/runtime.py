@@ -79,6 +79,11 @@ class Model:
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The open dims as the last run's inputs had them."""
+        return {row.name: self._dims[i] for i, row in enumerate(self.manifest.dims)}
+
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         return self.run(inputs)
 

@@ -26,6 +26,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("train", training.train),
     ("weights", training.weights),
     ("bench", running.bench),
+    ("profile", running.profile),
     ("check", running.check),
     ("diff", inspect.diff),
     ("draw", inspect.draw),

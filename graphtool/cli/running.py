@@ -102,6 +102,30 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     terminal.report(found, json, bench_lines(found))
 
 
+def profile(build: Build, inputs: options.Inputs = None, input: options.Input = None,
+            seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
+            trace: Annotated[Path | None, typer.Option(
+                "--trace", help="A Chrome trace of one run, for Perfetto.")] = None,
+            runs: Annotated[int, typer.Option("--runs", min=1, help="How often to run.")] = 30,
+            most: Annotated[int, typer.Option(
+                "-n", "--most", min=1, help="Rows of the table.")] = 25,
+            json: options.Json = False) -> None:
+    """Time each step of compiled code on each thread, in a copy that is built with clocks."""
+    from graphtool import files, runtime
+    from graphtool.report import profile as report
+    from graphtool.verify.sides import port_inputs
+    model = runtime.load(build, threads)
+    sizes = sources.sizes(dim)
+    arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
+                            lambda: port_inputs(model, seed, sizes))
+    found, marks = report.profile(build, arrays, threads, runs)
+    if trace is not None:
+        files.write_bytes(trace, report.trace(found, marks).encode())
+    terminal.report(found, json, report.profile_lines(found))
+    if not json:
+        terminal.table(report.HEAD, report.profile_rows(found, most))
+
+
 def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
            threads: int) -> Callable[[], object]:
     from importlib.util import find_spec

@@ -329,8 +329,10 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"(void)d{i};")
         if not program.steps:
             w.line("(void)s, (void)t, (void)threads;")
-        for step in program.steps:
-            _step(w, name, step, kernels[step.kernel], buffers, held, printer, dims)
+        for i, step in enumerate(program.steps):
+            at = f"{i}, {len(program.steps)}"
+            _step(w, name, at, step, kernels[step.kernel], buffers, held, printer, dims)
+    w.line(f"GT_PROFILED({name})")
     w.line()
     _entry(w, program, printer)
     text = w.text()
@@ -348,12 +350,12 @@ def weight_text(b: Buffer, name: str, parts: Sequence[Part]) -> str:
     return f"WEIGHT({at}, {part.symbol(name)}, {at - part.start})"
 
 
-def _step(w: Writer, name: str, step: Run, kernel: Kernel, buffers: Mapping[str, Buffer],
+def _step(w: Writer, name: str, at: str, step: Run, kernel: Kernel, buffers: Mapping[str, Buffer],
           held: Mapping[str, str], printer: ExprPrinter, dims: Mapping[str, str]) -> None:
     args = [f"(const {p.dtype.c} *){held[a]}" if a in held else _pointer(buffers[a], p, printer)
             for a, p in zip(step.args, kernel.params, strict=True)]
     args += kernel_dims(kernel, dims)
-    call = f"{name}_{kernel.name}({', '.join(['t', 'threads', *args])});"
+    call = f"GT_STEP({at}, {name}_{kernel.name}({', '.join(['t', 'threads', *args])}));"
     w.line(f"/* {c_comment(step.label)} */")
     if kernel.serial:
         w.line(f"if (t == 0) {call}")

@@ -38,4 +38,34 @@ static inline void gt_barrier(int threads) { (void)threads; }
     } while (0)
 #endif
 
+#ifdef GT_PROFILE
+/* The build of `graphtool profile` notes in ns when a thread enters and leaves each step: for each
+   thread `steps` pairs, in an array that the caller hands over. Other builds hold nothing of it. */
+#include <time.h>
+
+static int64_t *gt_marks;
+
+static inline int64_t gt_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#define GT_PROFILED(name)                                                            \
+    __attribute__((visibility("default"))) void name##_profile(int64_t *marks);      \
+    void name##_profile(int64_t *marks) { gt_marks = marks; }
+
+#define GT_STEP(i, steps, call)                                                      \
+    do {                                                                             \
+        int64_t *marks_ = gt_marks ? gt_marks + ((int64_t)t * (steps) + (i)) * 2 : 0; \
+        if (marks_) marks_[0] = gt_now();                                            \
+        call;                                                                        \
+        if (marks_) marks_[1] = gt_now();                                            \
+    } while (0)
+#else
+#define GT_PROFILED(name)
+#define GT_STEP(i, steps, call) call
+#endif
+
 #endif

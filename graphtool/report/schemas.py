@@ -15,13 +15,14 @@ from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
 from graphtool.report.listing import Listing
+from graphtool.report.profile import Profile
 from graphtool.report.stats import Stats
 from graphtool.report.support import Support
 
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
-    "doctor": Doctor, "bench": Bench}
+    "doctor": Doctor, "bench": Bench, "profile": Profile}
 
 
 def schema_text(name: str, type: Any) -> str:

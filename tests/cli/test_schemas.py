@@ -68,6 +68,7 @@ def test_artifacts(made: Path, gt: Cli) -> None:
     ("check", "check {0}/m.graph.json {0}/o.graph.json --divergence"),
     ("check", "check {0}/m.graph.json {0}/b"),
     ("bench", "bench {}/b --seconds 0"),
+    ("profile", "profile {}/b --runs 1"),
     ("ops", "ops"),
     ("passes", "passes"),
     ("support", f"support {DIGITS}"),

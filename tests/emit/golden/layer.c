@@ -45,8 +45,9 @@ static void run_thread(const run_state *s, int t, int threads)
     const int64_t d0 = s->dims[0];
     (void)d0;
     /* linear.matmul linear gelu.mul gelu.erf gelu.add gelu */
-    model_k0(t, threads, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0);
+    GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
 }
+GT_PROFILED(model)
 
 size_t model_arena_bytes(const int64_t *dims)
 {

@@ -44,17 +44,18 @@ typedef struct {
 static void run_thread(const run_state *s, int t, int threads)
 {
     /* tanh */
-    if (t == 0) model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0]);
+    if (t == 0) GT_STEP(0, 5, model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0]));
     /* transpose */
-    if (t == 0) model_k1(t, threads, (const float *)s->inputs[1], (float *)s->outputs[0]);
+    if (t == 0) GT_STEP(1, 5, model_k1(t, threads, (const float *)s->inputs[1], (float *)s->outputs[0]));
     /* pad */
-    if (t == 0) model_k2(t, threads, (float *)s->arena);
+    if (t == 0) GT_STEP(2, 5, model_k2(t, threads, (float *)s->arena));
     /* x0 */
-    if (t == 0) model_k3(t, threads, (const float *)s->inputs[0], (float *)s->arena);
+    if (t == 0) GT_STEP(3, 5, model_k3(t, threads, (const float *)s->inputs[0], (float *)s->arena));
     gt_barrier(threads);
     /* reduce_sum */
-    if (t == 0) model_k4(t, threads, (const float *)s->arena, (float *)s->outputs[1]);
+    if (t == 0) GT_STEP(4, 5, model_k4(t, threads, (const float *)s->arena, (float *)s->outputs[1]));
 }
+GT_PROFILED(model)
 
 size_t model_arena_bytes(const int64_t *dims)
 {

@@ -45,8 +45,9 @@ static void run_thread(const run_state *s, int t, int threads)
     const int64_t d0 = s->dims[0];
     (void)d0;
     /* mul softmax.reduce_max softmax.sub softmax.exp softmax.reduce_sum softmax */
-    model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0], d0);
+    GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0], d0));
 }
+GT_PROFILED(model)
 
 size_t model_arena_bytes(const int64_t *dims)
 {

@@ -1,0 +1,174 @@
+"""Where the time of a compiled model goes: each step on each thread, from a build with clocks.
+
+The sources of the build directory are compiled once more, with GT_PROFILE, in a place of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import shutil
+import statistics
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool.compiler import find
+from graphtool.dim_parser import parse
+from graphtool.manifest import StepRow, read_manifest
+from graphtool.runtime import Array, Model, load
+from graphtool.symbolic import substitute, symbol
+from graphtool.target import named
+
+HEAD = ("µs", "%", "waiting", "GFLOP/s", "kernel", "source", "label")
+
+
+class ProfileStep(msgspec.Struct):
+    """One kernel call, medians over the runs, of the thread that took longest.
+
+    `wait_us` is what the other threads stood idle for until the next step, summed.
+    """
+
+    kernel: str
+    label: str
+    where: str
+    source: str
+    us: float
+    share: float
+    wait_us: float
+    gflops: float
+
+
+class Profile(msgspec.Struct):
+    """`profile --json`; schemas/profile.schema.json is made from it."""
+
+    name: str
+    threads: int
+    runs: int
+    total_us: float
+    steps: list[ProfileStep]
+
+
+def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
+            runs: int = 30) -> tuple[Profile, Array]:
+    """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns."""
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        work = Path(folder) / "profiled"
+        shutil.copytree(build_dir, work)
+        _compile(work)
+        model = load(work, threads)
+        samples = _measure(model, arrays, runs)
+        sources = kernel_lines(work)
+    starts, ends = samples[:, :, :, 0], samples[:, :, :, 1]
+    spans = ends.max(axis=(1, 2)) - starts.min(axis=(1, 2))
+    middle = samples[int(np.argsort(spans)[len(spans) // 2])]
+    total = float(np.median(spans)) / 1000
+    rows = []
+    for i, step in enumerate(model.manifest.steps):
+        took = (ends - starts)[:, :, i]
+        us = float(np.median(took.max(axis=1))) / 1000
+        flops = _flops(model, step)
+        rows.append(ProfileStep(
+            step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
+            us / total if total else 0.0, _waits(samples, i), flops / us / 1000 if us else 0.0))
+    return Profile(model.manifest.name, samples.shape[1], runs, total, rows), middle
+
+
+def _compile(work: Path) -> None:
+    """The library of a copied build once more, its driver with clocks."""
+    m = read_manifest(work)
+    compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags)
+    clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
+    headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+    objects = []
+    for unit in sorted(work.glob("*.c")):
+        if unit.name.startswith(f"{m.name}_weights"):
+            objects.append(compiler.compile_data(unit))
+        elif unit.name != f"{m.name}_main.c":
+            own = clocks if unit.name == f"{m.name}.c" else compiler
+            objects.append(own.compile(unit, headers))
+    compiler.link(objects, work / m.library, shared=True)
+
+
+def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
+    """[runs, threads, steps, 2] in ns, of the threads that took part."""
+    name, steps = model.manifest.name, len(model.manifest.steps)
+    marks = np.zeros((model.threads, steps, 2), np.int64)
+    model.run(arrays)
+    model.call()
+    getattr(model.library, f"{name}_profile")(ctypes.c_void_p(marks.ctypes.data))
+    samples = []
+    for _ in range(runs):
+        model.call()
+        samples.append(marks.copy())
+    took_part = int((marks[:, :, 0] != 0).any(axis=1).sum())
+    out = np.stack(samples)[:, :max(1, took_part)]
+    for i in range(steps):  # a thread that skips a step is done with it when the last one was
+        before = out[:, :, i - 1, 1] if i else out[:, :1, 0, 0]
+        out[:, :, i] = np.where(out[:, :, i] == 0, before[..., None], out[:, :, i])
+    return out
+
+
+def _waits(samples: Array, i: int) -> float:
+    """Microseconds that threads lose at the end of step i, all threads together."""
+    if i + 1 == samples.shape[2]:
+        idle = samples[:, :, i, 1].max(axis=1, keepdims=True) - samples[:, :, i, 1]
+    else:
+        idle = samples[:, :, i + 1, 0] - samples[:, :, i, 1]
+    return float(np.median(idle.sum(axis=1))) / 1000
+
+
+def _flops(model: Model, step: StepRow) -> int:
+    if isinstance(step.flops, int):
+        return step.flops
+    table = {d.name: symbol(d.name, d.min, d.max) for d in model.manifest.dims}
+    value = substitute(parse(step.flops, table), model.sizes)
+    return value if isinstance(value, int) else 0
+
+
+def kernel_lines(build_dir: Path) -> dict[str, str]:
+    """Kernel → file:line of its definition."""
+    out = {}
+    for path in sorted(build_dir.glob("*_kernels*.c")):
+        for n, line in enumerate(path.read_text().splitlines(), 1):
+            found = re.match(r"void \w+?_(k\d+)\(", line)
+            if found:
+                out[found[1]] = f"{path.name}:{n}"
+    return out
+
+
+def trace(p: Profile, marks: Array) -> str:
+    """The run as Chrome's trace events, which Perfetto opens: a row a thread."""
+    start = int(marks[marks > 0].min()) if (marks > 0).any() else 0
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "pid": 1, "tid": t, "name": "thread_name", "args": {"name": f"thread {t}"}}
+        for t in range(p.threads)]
+    for t in range(p.threads):
+        events += [{"ph": "X", "pid": 1, "tid": t, "cat": s.kernel, "name": s.label or s.kernel,
+                    "ts": (int(enter) - start) / 1000, "dur": (int(leave) - int(enter)) / 1000,
+                    "args": {"kernel": s.kernel, "source": s.source, "where": s.where}}
+                   for s, (enter, leave) in zip(p.steps, marks[t], strict=True)]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
+
+
+def profile_rows(p: Profile, most: int) -> list[tuple[str, ...]]:
+    """The slowest steps first, one table row each."""
+    slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
+    return [(f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}", s.kernel,
+             s.source, s.label) for s in slowest]
+
+
+def profile_lines(p: Profile) -> list[str]:
+    """The totals in words."""
+    work = sum(s.us for s in p.steps)
+    wait = sum(s.wait_us for s in p.steps)
+    spread = statistics.median([s.us for s in p.steps]) if p.steps else 0.0
+    return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
+            f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
+            f"work, {wait:.1f} µs of waiting over all threads"]
