@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -26,6 +24,7 @@ from graphtool.emit.c import emit, used_headers
 from graphtool.emit.main import main_program
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
+from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Port, Program
@@ -167,6 +166,7 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
             compiler.compile(p, headers))
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         objects = list(pool.map(compiled, units))
+    cache.prune_daily()
     library = f"lib{name}.a" if options.static else f"lib{name}.so"
     if options.static:
         compiler.archive(objects, work / library)
@@ -228,45 +228,6 @@ def unchanged(out_dir: Path, key: str) -> bool:
             (out_dir / f).stat().st_size >= 0 for f in manifest.files)
     except (OSError, msgspec.DecodeError):
         return False
-
-
-class replacing:
-    """A new directory that takes the place of `path` when all has gone well."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Path:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.exists() and not _ours(self.path):
-                raise InputError("GT2112", "the output directory exists and is not a build",
-                                 where=str(self.path), hint="name another, or remove it")
-            self.work = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
-            os.chmod(self.work, 0o755)
-        except OSError as error:
-            raise InputError("GT0330", f"cannot write: {error.strerror or error}",
-                             where=str(self.path)) from error
-        return self.work
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if error is not None:
-            shutil.rmtree(self.work, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise InputError("GT0330", f"cannot write: {error.strerror or error}",
-                                 where=str(self.path)) from error
-            return
-        old = None
-        if self.path.exists():
-            old = self.work.with_name(self.work.name + ".old")
-            self.path.rename(old)
-        self.work.rename(self.path)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _ours(path: Path) -> bool:
-    return path.is_dir() and ((path / "build.json").exists() or not any(path.iterdir()))
 
 
 cache_dir, cache_prune, cache_clear = cache.directory, cache.prune, cache.clear

@@ -5,10 +5,13 @@ Entries are written under a temporary name and renamed, so that concurrent build
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 LIMIT = 512 << 20  # bytes that `prune` leaves
@@ -22,7 +25,15 @@ def directory() -> Path:
         os.chmod(base, 0o700)
         return base
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="graphtool-cache-"))
+        return _private()
+
+
+@cache
+def _private() -> Path:
+    """A directory for this process alone."""
+    path = Path(tempfile.mkdtemp(prefix="graphtool-cache-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def get(key: str, to: Path) -> bool:
@@ -43,10 +54,13 @@ def put(key: str, source: Path) -> None:
         entry.parent.mkdir(mode=0o700, exist_ok=True)
         fd, temp = tempfile.mkstemp(dir=entry.parent)
         os.close(fd)
+    except OSError:
+        return
+    try:
         shutil.copyfile(source, temp)
         os.replace(temp, entry)
     except OSError:
-        return
+        Path(temp).unlink(missing_ok=True)
 
 
 def entries() -> list[tuple[float, int, Path]]:
@@ -71,6 +85,19 @@ def prune(limit: int = LIMIT, max_age_days: float = 30) -> int:
             path.unlink(missing_ok=True)
             freed += size
     return freed
+
+
+def prune_daily() -> None:
+    """`prune`, if the last one was more than a day ago; builds call it."""
+    stamp = directory() / "pruned"
+    try:
+        fresh = time.time() - stamp.stat().st_mtime < 86400
+    except OSError:
+        fresh = False
+    if not fresh:
+        with suppress(OSError):
+            stamp.touch()
+            prune()
 
 
 def clear() -> int:

@@ -29,6 +29,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0514": ("an input of another shape", "The error shows the shape that is expected."),
     "GT0515": ("a size out of bounds",
                "The dim was declared with bounds at import; the size lies outside."),
+    "GT0570": ("a program reads or writes outside of a buffer",
+               "The interpreter of programs checks each access; the program was edited, or the "
+               "lowering has a fault."),
+    "GT0571": ("a template without a meaning in the interpreter",
+               "Compile the program instead; graphtool/loops/meaning.py lists what is known."),
     "GT0601": ("unknown pass", "`graphtool passes` lists the passes."),
     "GT0602": ("unknown argument of a pass", "`graphtool passes` shows each pass's arguments."),
     "GT0603": ("an unfit argument of a pass",

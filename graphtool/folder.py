@@ -1,0 +1,66 @@
+"""A directory of files that appears at once or not at all, in place of an earlier one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from graphtool.errors import InputError
+
+TRIES = 100  # renames that other builds of the same directory may come between
+
+
+class replacing:
+    """A new directory that takes the place of `path` when all has gone well."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Path:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and not _ours(self.path):
+                raise InputError("GT2112", "the output directory exists and is not a build",
+                                 where=str(self.path), hint="name another, or remove it")
+            self.work = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
+            os.chmod(self.work, 0o755)
+        except OSError as error:
+            raise self.fault(error) from error
+        return self.work
+
+    def fault(self, error: OSError) -> InputError:
+        return InputError("GT0330", f"cannot write: {error.strerror or error}",
+                          where=str(self.path))
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if error is None:
+            try:
+                self.rename()
+            except OSError as failed:
+                error = failed
+        if error is not None:
+            shutil.rmtree(self.work, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise self.fault(error) from error
+
+    def rename(self) -> None:
+        """Put the work in its place. The last of several builds at the same time wins, whole."""
+        old = self.work.with_name(self.work.name + ".old")
+        for attempt in range(TRIES):
+            with suppress(FileNotFoundError):
+                self.path.rename(old)
+            try:
+                self.work.rename(self.path)
+                break
+            except OSError:  # another build put its own there in between
+                if attempt == TRIES - 1 or not self.path.exists():
+                    raise
+            finally:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _ours(path: Path) -> bool:
+    return path.is_dir() and ((path / "build.json").exists() or not any(path.iterdir()))
