@@ -332,6 +332,9 @@ def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
         return a if fn == "min" else b
     if lo is not None and lo >= 0:
         return b if fn == "min" else a
+    for least, most in ((a, b), (b, a)):
+        if least != 0 and _below(least, most + 1):  # an iterator and the end of its own range
+            return least if fn == "min" else most
     first, second = sorted((a, b), key=text)
     return _call(fn, first, second)
 
