@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
 
 from graphtool.errors import InputError
@@ -55,8 +56,8 @@ class replacing:
             try:
                 self.work.rename(self.path)
                 break
-            except OSError:  # another build put its own there in between
-                if attempt == TRIES - 1 or not self.path.exists():
+            except OSError as error:  # another build put its own there in between
+                if attempt == TRIES - 1 or error.errno not in (ENOTEMPTY, EEXIST):
                     raise
             finally:
                 shutil.rmtree(old, ignore_errors=True)
