@@ -81,12 +81,22 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 {
     /* Rows fall into balanced blocks: `longer` blocks of shorter + 1 rows, then those of shorter.
        A unit of work is one block times one panel, in the order batch, chunk, panel, block; a chunk
-       is as many blocks as leave their rows of A in L2. The threads cut that sequence evenly. */
-    const int64_t panels = gt_ceil_div(GT_N, GT_NR), blocks = gt_ceil_div(GT_M, GT_MR);
+       is as many blocks as leave their rows of A in L2. Threads take a range of blocks each, as the
+       kernels before and after do, where reading all of B costs less than rows of A and C that
+       move from one core to the other; else they cut the whole sequence evenly. */
+    const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
+    if (all == 0) return;
+    const int64_t shorter = (GT_M) / all, longer = (GT_M) % all;
+    int64_t base = 0, blocks = all;
+    if ((GT_BATCH) == 1 && (GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N)
+        && gt_by_rows(all, threads)) {
+        base = gt_part(all, t, threads);
+        blocks = gt_part(all, t + 1, threads) - base;
+        t = 0, threads = 1;
+    }
     const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
     if (u >= end) return;
-    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
     const int64_t resident = gt_max(1, 640 * 1024 / 4 / GT_MR / gt_max(1, GT_K));
     const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
 
@@ -97,11 +107,11 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* together the blocks of a panel prefetch all of the next one */
     int64_t step = gt_ceil_div(GT_NR * 4, width);
     for (; u < end; u++) {
-        const int64_t m = block * shorter + gt_min(block, longer);
+        const int64_t at = base + block, m = at * shorter + gt_min(at, longer);
         const int64_t next = panel + 1 < panels ? panel + 1 : 0;
         const char *ahead = (const char *)(GT_B(b) + next * GT_NR * (GT_K))
                             + (block - first) * (GT_K) * step;
-        if (block < longer)
+        if (at < longer)
             GT_JOIN(GT_NAME, _rows)(shorter + 1, b, m, panel, ahead, step GT_ARGS);
         else
             GT_JOIN(GT_NAME, _rows)(shorter, b, m, panel, ahead, step GT_ARGS);
