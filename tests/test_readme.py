@@ -1,0 +1,60 @@
+"""What the README shows is what the tool prints, and what it tells to type works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from graphtool.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```\w*\n(.*?)^```$", README, re.S | re.M)
+
+
+def block(start: str) -> str:
+    return next(b for b in BLOCKS if b.startswith(start))
+
+
+def run(line: str) -> str:
+    result = CliRunner().invoke(app, line.split()[1:])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the samples, and an image as the README assumes one."""
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "image.npy", np.load(ROOT / "samples/digits_test.npz")["image"][:1])
+    return tmp_path
+
+
+def test_the_stages_by_hand_work(checkout: Path) -> None:
+    for line in block("graphtool import samples/digits.onnx").splitlines():
+        run(line)
+    assert np.load(checkout / "out.npz")["logits"].shape == (1, 10)
+
+
+def test_the_listing_is_the_real_one(checkout: Path) -> None:
+    run("graphtool import samples/digits.onnx -o d.graph.json --no-check")
+    printed = run("graphtool show d.graph.json").splitlines()
+    shown = [line for line in block("dim batch").splitlines() if line != "…"]
+    assert [line for line in shown if line not in printed] == []
+
+
+def test_the_c_is_the_real_one(checkout: Path) -> None:
+    run("graphtool build samples/digits.onnx -o build --name digits --march x86-64-v3")
+    emitted = "".join(p.read_text() for p in sorted((checkout / "build").glob("*_kernels*.c")))
+    assert block("/* max_pool2d") in emitted
+
+
+@pytest.mark.parametrize("marker", ["tour", "tests"])
+def test_ci_finds_its_commands(marker: str) -> None:
+    part = README.split(f"<!-- {marker} -->")[1].split("<!-- end -->")[0]
+    assert re.search(r"^pip install .* && \w+", part, re.M)
