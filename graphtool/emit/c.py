@@ -30,6 +30,7 @@ from graphtool.loops.ir import (
 from graphtool.symbolic import Dim, Poly, known, symbols
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
+_NARROW = re.compile(r"gt_(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\(")  # what narrow.h defines
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
@@ -90,7 +91,10 @@ class _Kernels:
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
-        return w.text()
+        text = w.text()
+        if _NARROW.search(text):
+            text = text.replace('#include "nest.h"', '#include "narrow.h"\n#include "nest.h"', 1)
+        return text
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
         for label in self.labels[kernel.name][:3]:

@@ -15,13 +15,20 @@ from graphtool.symbolic import Call, Dim, Symbol, bounds
 
 PRIMARY, UNARY, MUL, ADD, TERNARY = 16, 14, 13, 12, 3
 _BITS = (6, 7, 8)  # | ^ &: gcc wants parentheses around whatever stands in them
-_NARROW = {"float16", "bfloat16"}
 Text = tuple[str, int]  # C text and the precedence of its outermost operator
 
 
 def compute_type(d: DType) -> DType:
-    """The type that C computes in: half types widen to float, each store rounds."""
-    return dtypes.float32 if d.name in _NARROW else d
+    """The type that C computes in: narrow floats widen to float, each store rounds; integers
+    below 8 bits take a byte."""
+    if is_narrow(d):
+        return dtypes.float32
+    return d if d.bits >= 8 else dtypes.int8 if d.kind == "int" else dtypes.uint8
+
+
+def is_narrow(d: DType) -> bool:
+    """Whether it is a float type that C lacks."""
+    return d.is_float and d.bits < 32
 
 
 class ExprPrinter:
@@ -37,6 +44,8 @@ class ExprPrinter:
     def text(self, e: Expr) -> Text:
         match e:
             case Const(value, dtype):
+                if is_narrow(dtype):
+                    value = float(np.asarray(value).astype(dtype.numpy))
                 return literal(value, compute_type(dtype))
             case Name(name):
                 return name, PRIMARY
@@ -44,8 +53,10 @@ class ExprPrinter:
                 return self.dim(value)
             case Load(buffer, index, dtype):
                 read = f"{buffer}[{self.dim(index)[0]}]"
-                if dtype.name in _NARROW:
+                if is_narrow(dtype):
                     return f"gt_{dtype.short}_to_f32({read})", PRIMARY
+                if dtype.bits < 8:  # what stands in the upper bits is not said
+                    return f"gt_wrap_{dtype.short}({read})", PRIMARY
                 return read, PRIMARY
             case Apply():
                 return self.apply(e)
@@ -62,8 +73,7 @@ class ExprPrinter:
         if e.fn == "cast":
             return self.cast(e.args[0], e.dtype)
         if e.fn == "bitcast":
-            source, to = e.args[0].dtype.short, e.dtype.short
-            return f"gt_bitcast_{source}_{to}({self.expr(e.args[0])})", PRIMARY
+            return self.bitcast(e.args[0], e.dtype)
         row = BY_NAME[e.fn]
         operand = compute_type(e.args[0].dtype)
         if e.fn == "not" and operand is dtypes.bool_:
@@ -76,6 +86,8 @@ class ExprPrinter:
             return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
         args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
         text = row.c.format(*args), row.prec
+        if e.dtype.is_integer and e.dtype.bits < 8:
+            return f"gt_wrap_{e.dtype.short}({text[0]})", PRIMARY
         narrow = operand.is_integer and operand.bits < 32 and row.result == "same"
         return (f"({operand.c})({text[0]})", UNARY) if narrow else text
 
@@ -89,21 +101,41 @@ class ExprPrinter:
 
     def cast(self, x: Expr, to: DType) -> Text:
         source, out = compute_type(x.dtype), compute_type(to)
+        if is_narrow(to):  # round to the narrow type
+            return (self.text(x) if x.dtype is to else
+                    (f"gt_{to.short}_to_f32({self.narrowed(x, to)})", PRIMARY))
+        if source.is_float and to.is_integer:
+            return f"gt_cast_{source.short}_{to.short}({self.expr(x)})", PRIMARY
+        if to.is_integer and to.bits < 8:
+            return f"gt_wrap_{to.short}((int64_t){self.expr(x, UNARY)})", PRIMARY
         if source is out:
-            if to.name in _NARROW and x.dtype is not to:  # round to the narrow type
-                return f"gt_{to.short}_to_f32(gt_f32_to_{to.short}({self.expr(x)}))", PRIMARY
             return self.text(x)
         if out is dtypes.bool_:
             return f"{self.expr(x, 10)} != 0", 9
-        if source.is_float and out.is_integer:
-            return f"gt_cast_{source.short}_{out.short}({self.expr(x)})", PRIMARY
         return f"({out.c}){self.expr(x, UNARY)}", UNARY
+
+    def narrowed(self, x: Expr, to: DType) -> str:
+        """The bits of a narrow float: x rounded to it, whatever type x has."""
+        text = self.expr(x)
+        if x.dtype is dtypes.float64:
+            text = f"gt_f64_to_odd({text})" if to.bits <= 8 else f"(float)({text})"
+        return f"gt_f32_to_{to.short}({text})"
+
+    def bitcast(self, x: Expr, to: DType) -> Text:
+        if is_narrow(x.dtype):
+            return f"({to.c}){self.stored(x, x.dtype)}", UNARY
+        if is_narrow(to):
+            return f"gt_{to.short}_to_f32(({to.c}){self.expr(x, UNARY)})", PRIMARY
+        return f"gt_bitcast_{x.dtype.short}_{to.short}({self.expr(x)})", PRIMARY
 
     def stored(self, e: Expr, to: DType) -> str:
         """The expression as a store to a buffer of type `to` writes it."""
-        if to.name in _NARROW:
-            return f"gt_f32_to_{to.short}({self.expr(e)})"
-        return self.expr(e)
+        match e:
+            case Load(buffer, index, dtype) if dtype is to:  # a copy keeps all bits
+                return f"{buffer}[{self.dim(index)[0]}]"
+            case Apply("cast", (x,)) if is_narrow(to) and e.dtype is to and x.dtype is not to:
+                return self.narrowed(x, to)
+        return self.narrowed(e, to) if is_narrow(to) else self.expr(e)
 
     # ---- index polynomials -----------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
-from graphtool.loops.ir import Kernel, Param, Stmt, Template
+from graphtool.loops.ir import For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
-from graphtool.loops.walk import map_statements
+from graphtool.loops.walk import map_statements, statements
 from graphtool.lower.donate import stores_last
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
@@ -46,7 +46,8 @@ class KernelTable:
                 names[b], reads = f"x{reads}", reads + 1
         params = tuple(Param(names[b], dtypes[b], b not in written) for b in order)
         renamed = map_statements(body, lambda b: names.get(b, b))
-        serial = work < SERIAL_BELOW and not any(isinstance(s, Template) for s in body)
+        serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
+            isinstance(s, Template) for s in body)
         head = " ".join(f"{p.dtype.short} {p.name}" for p in params)
         text = "\n".join([head, str(serial), *statement_lines(renamed)])
         kernel = self.by_text.get(text)
@@ -55,6 +56,11 @@ class KernelTable:
             self.kernels.append(kernel)
             self.by_text[text] = kernel
         return kernel, tuple(order), frozenset(written)
+
+
+def _shared(body: tuple[Stmt, ...]) -> bool:
+    """Whether threads share a loop; what they do not share out one of them does alone."""
+    return any(isinstance(s, For) and s.mode.startswith("parallel") for s in statements(body))
 
 
 def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:

@@ -70,7 +70,7 @@ def _sort(node: Node, placement: Placement, target: Target) -> Lowered:
     rows = x.shape[:axis] + x.shape[axis + 1:]
     row = Symbol("row", 0, None)
     work = scratch(placement, dtypes.int64, 2 * n * target.threads, node.outputs[0].hint)
-    key = dtypes.float32 if x.dtype.name in ("float16", "bfloat16") else x.dtype
+    key = dtypes.float32 if x.dtype.is_float and x.dtype.bits == 16 else x.dtype
     load = f"gt_{x.dtype.short}_to_f32(e)" if key is not x.dtype else "(e)"
     order = (_NAN_LAST if first else _NAN_FIRST) if key.is_float else (
         "(a) < (b)" if first else "(a) > (b)")

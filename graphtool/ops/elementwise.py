@@ -14,7 +14,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Names, Pull, apply, cast
+from graphtool.loops.pull import Names, Pull, apply, cast, const
 from graphtool.ops.common import (
     Array,
     as_array,
@@ -165,10 +165,23 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
             out = inside.astype(to.numpy)
             return np.where(wide >= float(info.max), np.asarray(info.max, to.numpy), out)
         if to.is_float and to.bits <= 8 and saturate:
-            top = float(ml_dtypes.finfo(to.numpy).max)
-            least = float(ml_dtypes.finfo(to.numpy).smallest_normal)
-            x = np.clip(x, least if to is dtypes.float8e8m0 else -top, top)  # NaN stays
+            x = np.clip(x, *_saturation(to))  # NaN stays
         return np.asarray(x.astype(to.numpy))
+
+
+def _saturation(to: DType) -> tuple[float, float]:
+    """What a saturating cast to a narrow float clamps to."""
+    info = ml_dtypes.finfo(to.numpy)
+    return float(info.smallest_normal if to is dtypes.float8e8m0 else -info.max), float(info.max)
+
+
+def _cast_lower(_: Names, x: Pull, *, dtype: DType, saturate: bool) -> Pull:
+    if not (dtype.is_float and dtype.bits <= 8 and saturate):
+        return Pull(dtype, x.shape, lambda idx: cast(x.at(idx), dtype))
+    lo, hi = (const(v, x.dtype if x.dtype.bits > 8 and x.dtype.is_float else dtypes.float32)
+              for v in _saturation(dtype))
+    return Pull(dtype, x.shape, lambda idx: cast(
+        apply("min", apply("max", cast(x.at(idx), lo.dtype), lo), hi), dtype))
 
 
 def _cast_vjp(g: Any, _y: Any, x: Any, *, dtype: DType, saturate: bool) -> tuple[Any, ...]:
@@ -180,8 +193,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
-            _cast_vjp, lambda _, x, *, dtype, saturate: Pull(
-                dtype, x.shape, lambda idx: cast(x.at(idx), dtype)),
+            _cast_vjp, _cast_lower,
             traits=frozenset({"elementwise"}), category="data",
             doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
 
