@@ -33,10 +33,11 @@ def model_arrays(model: TrainModel) -> dict[str, Array]:
     """What `load_state_dict` takes: parameters, statistics, and the steps batch norm counts."""
     out = {n: model.state[n] for n in model.row.model}
     for n in list(out):
-        if n.endswith(".running_mean"):
+        counter = n.removesuffix("running_mean") + "num_batches_tracked"
+        if n.endswith(".running_mean") and counter not in out:
             steps = int(model.state["step"]) * model.row.accumulate + int(
                 model.state.get("micro", np.zeros(())))
-            out[n.removesuffix("running_mean") + "num_batches_tracked"] = np.array(steps, np.int64)
+            out[counter] = np.array(steps, np.int64)
     return out
 
 

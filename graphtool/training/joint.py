@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from graphtool import autodiff, dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
@@ -20,8 +18,10 @@ from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.optimizers import OPTIMIZERS, clipped
+from graphtool.training.inference import inference
 from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
-from graphtool.weights import Weight, weight
+from graphtool.training.state import State, holding, opened, renamed
+from graphtool.weights import Weight
 
 
 def training(module: Module, recipe: Recipe) -> Module:
@@ -41,6 +41,8 @@ class _Joint:
                           if n.op.name == "constant"}
         self.initial: dict[Value, Weight] = {}
         self.statistics: list[tuple[Value, Value]] = []  # (running, moved)
+        self.own_state = dict(module.donations)  # of a model captured in training mode
+        self.results = [i for i in range(len(module.output_names)) if i not in self.own_state]
 
     def run(self) -> Module:
         r = self.recipe
@@ -52,14 +54,14 @@ class _Joint:
                                            "parameters", hint="--wrt params or names of them")
             running = self.running() if r.batch_norm else []
             self.initial = {v: self.constants[v] for v in (*wrt, *running)}
-            self.graph = _opened(self.graph, tuple(self.initial))
-        inference = self.graph
+            self.graph = opened(self.graph, tuple(self.initial))
+        calm = inference(self.graph, self.module.donations)
         if r.batch_norm:
             self.graph = self.batch_norms()
         graph, target = self.with_loss()
         joint = autodiff.grad(graph, 0, wrt)
         return self.gradients(joint, wrt) if r.optimizer is None else self.step(
-            joint, wrt, inference, target)
+            joint, wrt, calm, target)
 
     def chosen(self) -> list[Value]:
         """The values that --wrt means."""
@@ -116,8 +118,8 @@ class _Joint:
             loss = self.graph.outputs[own[self.recipe.loss]]
             return replace(self.graph, outputs=(loss, *moved, *self.graph.outputs)), None
         call = loss_call(self.recipe.loss, own)
-        builder = _holding(self.graph)
-        x = Tracer(self.graph.outputs[0], builder)
+        builder = holding(self.graph)
+        x = Tracer(self.graph.outputs[self.results[0]], builder)
         if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
             raise InputError("GT0615", f"the model has an input {self.recipe.target!r} already",
                              hint="name the target otherwise: --target")
@@ -136,32 +138,38 @@ class _Joint:
 
     # ---- the optimizer ---------------------------------------------------------------------
 
-    def step(self, joint: Graph, wrt: list[Value], inference: Graph,
-             target: Value | None) -> Module:
+    def step(self, joint: Graph, wrt: list[Value], calm: Graph, target: Value | None) -> Module:
         loss, rest = joint.outputs[0], joint.outputs[1:]
         grads = rest[len(rest) - len(wrt):]
         moved = rest[:len(self.statistics)]
-        builder = _holding(joint)
+        builder = holding(joint)
         lr = builder.input(TensorType(wrt[0].type.dtype, ()), "lr")
-        state = _State(builder, {self.names[v].lstrip("@"): v for v in self.initial})
+        kept = {i: self.module.graph.inputs[i] for i in self.own_state.values()}
+        state = State(builder, {self.names[v].lstrip("@"): v
+                                 for v in (*self.initial, *kept.values())})
+        self.initial |= {v: self.module.initial[i] for i, v in kept.items()
+                         if i in self.module.initial}
         state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
+        state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
         with builder.scope("optimizer"):
             self.update(builder, state, lr, wrt, [Tracer(g, builder) for g in grads])
-        predicted, eval_loss = self.inference(builder, inference, joint, loss, target)
+        predicted, eval_loss = self.predictions(builder, calm, joint, loss, target)
         donors = [v for v in state.inputs if v in state.new]
-        inputs = (*(v for v in joint.inputs if v not in self.initial), lr.value, *state.inputs)
+        held = set(state.inputs)
+        inputs = (*(v for v in joint.inputs if v not in held), lr.value, *state.inputs)
         outputs = (loss, *(state.new[v] for v in donors), *predicted, eval_loss)
         state_names = {v: n for n, v in state.named.items()}
         meta = {**self.module.meta, "training": self.roles(state_names, donors, wrt, target)}
         initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
-        graph = _renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
+        graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
         return replace(
             self.module, graph=graph, meta=meta, initial=initial,
             output_names=("loss", *(state_names[v] for v in donors),
-                          *(f"predict.{n}" for n in self.module.output_names), "eval_loss"),
+                          *(f"predict.{self.module.output_names[i]}" for i in self.results),
+                          "eval_loss"),
             donations=tuple((1 + i, inputs.index(v)) for i, v in enumerate(donors)))
 
-    def update(self, builder: Builder, state: _State, lr: Tracer, wrt: list[Value],
+    def update(self, builder: Builder, state: State, lr: Tracer, wrt: list[Value],
                grads: list[Tracer]) -> None:
         r = self.recipe
         call = optimizer_call(r.optimizer or "")
@@ -186,7 +194,7 @@ class _Joint:
                     kept = now if apply is None else o.select(apply, now, old)
                     state.new[old.value] = kept.value
 
-    def accumulated(self, state: _State, wrt: list[Value],
+    def accumulated(self, state: State, wrt: list[Value],
                     grads: list[Tracer]) -> tuple[Any, list[Any]]:
         """With accumulation: whether this call moves the parameters, and the mean gradients."""
         n = self.recipe.accumulate
@@ -204,20 +212,21 @@ class _Joint:
             out.append(total * (1.0 / n))
         return apply, out
 
-    def inference(self, builder: Builder, inference: Graph, joint: Graph, loss: Value,
-                  target: Value | None) -> tuple[list[Value], Value]:
+    def predictions(self, builder: Builder, calm: Graph, joint: Graph, loss: Value,
+                    target: Value | None) -> tuple[list[Value], Value]:
         """What the model gives in inference, and its loss: of the step's own forward if equal."""
-        own = joint.outputs[1 + len(self.statistics):][:len(inference.outputs)]
-        if inference is self.graph:
-            return list(own), loss
+        if calm is self.graph:
+            own = joint.outputs[1 + len(self.statistics):]
+            return [own[i] for i in self.results], loss
         with builder.scope("predict"):
-            outs = inline(builder, inference, [Tracer(v, builder) for v in inference.inputs])
+            outs = inline(builder, calm, [Tracer(v, builder) for v in calm.inputs])
+            results = [outs[i].value for i in self.results]
             if target is None:
-                at = self.module.output_names.index(self.recipe.loss)
-                return [t.value for t in outs], outs[at].value
+                return results, outs[self.module.output_names.index(self.recipe.loss)].value
             call = loss_call(self.recipe.loss, {})
-            again = LOSSES[call.name](outs[0], Tracer(target, builder), **call.arguments)
-        return [t.value for t in outs], again.value
+            again = LOSSES[call.name](outs[self.results[0]], Tracer(target, builder),
+                                      **call.arguments)
+        return results, again.value
 
     def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
               target: Value | None) -> dict[str, Any]:
@@ -227,66 +236,14 @@ class _Joint:
         return {"loss": r.loss, "optimizer": str(call), "target": r.target if target else "",
                 "lr": r.lr if r.lr is not None else OPTIMIZERS[call.name].lr,
                 "accumulate": r.accumulate,
-                "model": [state[v] for v in self.initial],
-                "predict": list(self.module.output_names)}
+                "model": [n for v, n in state.items() if v in self.initial
+                          and v.type.dtype is not dtypes.uint64],  # not the random state
+                "predict": [self.module.output_names[i] for i in self.results]}
 
 
 def _learns(node: Node) -> bool:
     """A batch norm that has running statistics."""
     return node.op.name == "batch_norm" and all(isinstance(v, Value) for v in node.inputs[3:5])
-
-
-class _State:
-    """The donated inputs in order, by name, and what becomes of each."""
-
-    def __init__(self, builder: Builder, named: Mapping[str, Value]) -> None:
-        self.builder = builder
-        self.named = dict(named)
-        self.new: dict[Value, Value] = {}
-        self.initial: dict[Value, Weight] = {}
-
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        return tuple(self.named.values())
-
-    def add(self, name: str, type: TensorType, start: float) -> Tracer:
-        """A further state; what does not start at 0 gets its values."""
-        t = self.builder.input(type, name)
-        self.named[name] = t.value
-        if start:
-            shape = tuple(d for d in type.shape if isinstance(d, int))
-            self.initial[t.value] = weight(np.full(shape, start, type.dtype.numpy))
-        return t
-
-
-def _opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
-    """The graph with some of its constants as further inputs."""
-    chosen = set(values)
-    nodes = tuple(n for n in graph.nodes if not (n.op.name == "constant"
-                                                 and n.outputs[0] in chosen))
-    return Graph((*graph.inputs, *values), nodes, graph.outputs)
-
-
-def _renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
-    """Inputs under the names given (constants are marked with an @ that inputs do not have)."""
-    fresh = {v: Value(v.type, names[v]) for v in graph.inputs if v in names and v.hint != names[v]}
-    if not fresh:
-        return graph
-
-    def swapped(x: Any) -> Any:
-        return fresh.get(x, x) if isinstance(x, Value) else x
-    nodes = tuple(n if not any(x in fresh for x in n.inputs if isinstance(x, Value)) else
-                  Node(n.op, tuple(map(swapped, n.inputs)), n.attrs, n.outputs, n.where)
-                  for n in graph.nodes)
-    return Graph(tuple(map(swapped, graph.inputs)), nodes,
-                 tuple(map(swapped, graph.outputs)))
-
-
-def _holding(graph: Graph) -> Builder:
-    builder = Builder()
-    for node in graph.nodes:
-        builder.add(node)
-    return builder
 
 
 def _some(names: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ from graphtool import api
 from graphtool.errors import GraphtoolError
 from graphtool.ir import serial
 from graphtool.ir.verify import verify_module
+from graphtool.train.build import build_training
+from graphtool.train.model import TrainModel
 from graphtool.training import Recipe, programs, training
 from tests.training import models
 from tests.training.models import Array
@@ -120,3 +122,43 @@ def test_faults(recipe: Recipe, code: str) -> None:
     with pytest.raises(GraphtoolError) as fault:
         training(api.import_model(model, (x,)), recipe)
     assert fault.value.code == code
+
+
+def test_a_model_captured_in_training_mode() -> None:
+    """Its running statistics are state already; inference uses them."""
+    model, x = models.cnn()
+    train = training(api.import_model(model.train(), (x,)), Recipe("cross_entropy",
+                                                                   optimizer="sgd"))
+    verify_module(train)
+    batches = data(x, 3)
+    name = train.graph.inputs[0].hint
+    found, state = models.steps(train, arrays(batches, name), 0.01)
+    want = torch_steps(model, batches, torch.optim.SGD(model.parameters(), lr=0.01))
+    np.testing.assert_allclose(found, want, rtol=2e-5)
+    assert set(model.state_dict()) == set(train.meta["training"]["model"])
+    for n, p in model.state_dict().items():
+        np.testing.assert_allclose(state[n], p.numpy(), rtol=1e-4, atol=2e-5, err_msg=n)
+    predict = programs(train)["predict"]
+    used = [v.hint for v in predict.graph.inputs if v.hint != name]
+    out = api.evaluate(predict, {name: x.numpy(), **{n: state[n] for n in used}})
+    np.testing.assert_allclose(next(iter(out.values())), model.eval()(x).detach().numpy(),
+                               rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_in_compiled_steps(tmp_path: Path) -> None:
+    """The masks are those of the evaluator, new at every step; inference has none."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 32), nn.Dropout(0.4), nn.ReLU(), nn.Dropout(0.2),
+                          nn.Linear(32, 5)).train()
+    x = torch.randn(8, 6)
+    train = training(api.import_model(model, (x,)), Recipe("cross_entropy", optimizer="sgd"))
+    assert "rng" not in train.meta["training"]["model"]
+    batch = arrays(data(x, 1), train.graph.inputs[0].hint) * 3
+    found, _ = models.steps(train, batch, 0.0)
+    assert len(set(found)) == 3
+    build_training(train, tmp_path / "b")
+    compiled = TrainModel(tmp_path / "b", 1)
+    np.testing.assert_allclose([compiled.step(b, 0.0) for b in batch], found, rtol=1e-5)
+    out = compiled.predict(batch[0])[0]
+    np.testing.assert_allclose(out, model.eval()(data(x, 1)[0][0]).detach().numpy(), rtol=1e-5,
+                               atol=1e-6)

@@ -12,8 +12,9 @@ from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, 
 from graphtool.importers.torch.table import handler
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.ops.random import state_of
 from graphtool.symbolic import known, symbols
-from graphtool.weights import Weight
+from graphtool.weights import Weight, weight
 
 # calls that check or annotate, and compute nothing
 IGNORED = frozenset(f"aten.{name}" for name in (
@@ -49,16 +50,19 @@ class _Converter:
         if self.missing:
             raise self._unsupported()
         outputs, names, donations = self._sinks(inputs)
+        initial = {i: source.data for i, (source, _) in enumerate(inputs)
+                   if source.data is not None}
         seeds = []
         if self.context.seed is not None and self.context.state is not None:
             seeds = [self.context.seed.value]
+            initial[len(inputs)] = weight(state_of(0))
             donations.append((len(outputs), len(inputs)))
             outputs.append(self.context.state.value)
             names.append(self._free(names, "rng"))
         graph = Graph((*(v for _, v in inputs), *seeds), _alive(self.builder.nodes, outputs),
                       tuple(outputs))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
-                      tuple(donations), dict(self.program.meta))
+                      tuple(donations), dict(self.program.meta), initial)
 
     def _free(self, names: list[str], name: str) -> str:
         while name in names:

@@ -1,0 +1,56 @@
+"""A model captured in training mode as it is in inference: no dropout, running statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.ir.graph import Graph, Node, Operand, Value, producers
+from graphtool.ir.trace import Builder, Tracer, rebuild
+
+
+def inference(graph: Graph, donations: Sequence[tuple[int, int]]) -> Graph:
+    """The graph without chance; `donations` show which input runs after which batch norm.
+
+    The same graph comes back where there is nothing to change.
+    """
+    running = _running(graph, donations)
+    if not any(n.op.name == "dropout" or (n in running and len(running[n]) == 2)
+               for n in graph.nodes):
+        return graph
+
+    def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        operands: list[Any] = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
+        if node.op.name == "dropout":
+            x, state = operands
+            kept = b.constant(np.ones((1,) * x.ndim, bool))
+            return x, o.broadcast(kept, shape=x.shape), state
+        statistics = running.get(node, {})
+        if len(statistics) != 2:
+            return None
+        mean, var = (Tracer(statistics[i], b) for i in (1, 2))
+        x, scale, bias = (*operands, None, None)[:3]
+        return o.batch_norm(x, scale, bias, mean, var, **node.attrs), mean, var
+    return rebuild(graph, rewrite)
+
+
+def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
+    """For each batch norm, the inputs whose new values are made of its mean (1) or variance (2)."""
+    made = producers(graph)
+    out: dict[Node, dict[int, Value]] = {}
+    for new, old in donations:
+        pending, seen = [graph.outputs[new]], set[Value]()
+        while pending:
+            v = pending.pop()
+            node = made.get(v)
+            if node is None or v in seen:
+                continue
+            seen.add(v)
+            if node.op.name == "batch_norm_training":
+                out.setdefault(node, {})[node.outputs.index(v)] = graph.inputs[old]
+            elif "elementwise" in node.op.traits:
+                pending += [x for x in node.inputs if isinstance(x, Value)]
+    return out
