@@ -11,9 +11,10 @@ from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
 from graphtool.loops.walk import map_statements, statements
 from graphtool.lower.donate import stores_last
+from graphtool.lower.exprs import cost
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
-from graphtool.lower.nest import cost, nest
+from graphtool.lower.nest import nest
 from graphtool.lower.place import Copy, Placement
 from graphtool.lower.statements import STATEMENTS, lower_statements
 from graphtool.lower.templates import TEMPLATES, lower_template

@@ -5,7 +5,6 @@ of its deepest free iterator. With it, decomposed softmax becomes the nest one w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -24,15 +23,24 @@ from graphtool.loops.ir import (
     Store,
 )
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
+from graphtool.lower.exprs import (
+    cost,
+    index_of,
+    loads_in,
+    reduces_in,
+    substituted,
+    use_counts,
+    walk,
+    walk_as_one,
+    whole,
+)
 from graphtool.lower.views import View
-from graphtool.scalars import BY_NAME
 from graphtool.symbolic import (
     Dim,
     Symbol,
     bounds,
     coefficient,
     product,
-    substitute,
     symbol_of,
     symbols,
 )
@@ -91,24 +99,6 @@ def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
     return tuple(root.body)
 
 
-def cost(e: PExpr, memo: dict[int, int] | None = None) -> int:
-    """Nominal flops of one evaluation, reductions multiplied out (unbounded extents count 64)."""
-    memo = {} if memo is None else memo
-    if id(e) not in memo:
-        match e:
-            case Apply(fn, args):
-                row = BY_NAME.get(fn)
-                memo[id(e)] = (row.flops if row else 1) + sum(cost(a, memo) for a in args)
-            case Reduce():
-                size = bounds(product(d for _, d in e.iters))[1] or 64
-                memo[id(e)] = size * (1 + cost(e.body, memo))
-            case Load():
-                memo[id(e)] = 1
-            case _:
-                memo[id(e)] = 0
-    return memo[id(e)]
-
-
 def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
                shape: tuple[Dim, ...]) -> list[tuple[Symbol, Dim]]:
     """Outer to inner by falling stride of the store, so that the innermost runs along memory."""
@@ -122,7 +112,7 @@ class _Writer:
         self.names = names
         self.free_memo: dict[int, frozenset[str]] = {}
         self.keep: list[PExpr] = list(roots)  # ids stay valid while the objects live
-        self.uses = _use_counts(roots, names)
+        self.uses = use_counts(roots, names)
         self.roots = roots
         self.inner: str | None = None
         self.simd_reduce = False
@@ -145,12 +135,12 @@ class _Writer:
 
     def _reductions_run_along_memory(self) -> bool:
         """Whether the loops to vectorise are the reductions inside the innermost output loop."""
-        inside = [r for r in _reduces(self.roots, self.names)
+        inside = [r for r in reduces_in(self.roots, self.names)
                   if self.inner in self.free(r) and not _small(r)]
         if not inside or self.inner is None:
             return bool(inside)
         for r in inside:
-            strides = [coefficient(x.index, self.inner) for x in _loads(r.body, self.names)]
+            strides = [coefficient(x.index, self.inner) for x in loads_in(r.body, self.names)]
             if any(s not in (0, 1) for s in strides):
                 return True
         return False
@@ -272,7 +262,7 @@ class _Writer:
         """The reduction with iterators joined that walk memory as one."""
         iters = self._reduce_order(r)
         for (a, n), (b, m) in itertools.pairwise(iters):
-            if not _walk_as_one(r.body, a.name, b.name, m, self.names):
+            if not walk_as_one(r.body, a.name, b.name, m, self.names):
                 continue
             joined = iterator(self.names.new("r"), n * m)
             body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)}, {})
@@ -285,7 +275,7 @@ class _Writer:
         """A small window without loops: one statement an element, so that the loop around it
         vectorises."""
         home.body.append(Let(acc.name, r.init, mutable=True))
-        for at in itertools.product(*(range(_int(d)) for _, d in r.iters)):
+        for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
             env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}
             element = substituted(r.body, env, {})
             self.keep.append(element)
@@ -295,17 +285,17 @@ class _Writer:
 
     def _reads_indices(self, r: Reduce) -> bool:
         """Whether the body is addressed by data: such an index has one name, not one a turn."""
-        return any(s.name in self.names.indices for e in _walk([r.body], self.names)
-                   for s in symbols(_index_of(e)))
+        return any(s.name in self.names.indices for e in walk([r.body], self.names)
+                   for s in symbols(index_of(e)))
 
     def _vectorise(self, r: Reduce, it: Symbol) -> bool:
         if self.inner is not None and self.inner in self.free(r) and not self.simd_reduce:
             return False
-        return any(coefficient(x.index, it.name) == 1 for x in _loads(r.body, self.names))
+        return any(coefficient(x.index, it.name) == 1 for x in loads_in(r.body, self.names))
 
     def _reduce_order(self, r: Reduce) -> list[tuple[Symbol, Dim]]:
         """Iterators that run along memory go innermost."""
-        loads = _loads(r.body, self.names)
+        loads = loads_in(r.body, self.names)
         unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads)
                 for it, _ in r.iters}
         return sorted(r.iters, key=lambda pair: unit[pair[0].name])
@@ -323,102 +313,3 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
 def _small(r: Reduce) -> bool:
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL
-
-
-def _walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> bool:
-    """Whether every read steps over a whole inner loop with each outer step."""
-    for x in _walk([e], names):
-        if isinstance(x, Index) and {outer, inner} & {s.name for s in symbols(x.value)}:
-            return False
-        if isinstance(x, Load):
-            far, near = coefficient(x.index, outer), coefficient(x.index, inner)
-            if far is None or near is None or far != near * extent:
-                return False
-        if isinstance(x, Reduce):
-            return False
-    return True
-
-
-def _int(d: Dim) -> int:
-    assert isinstance(d, int)
-    return d
-
-
-def _index_of(e: PExpr) -> Dim:
-    match e:
-        case Load():
-            return e.index
-        case Index():
-            return e.value
-        case _:
-            return 0
-
-
-def substituted(e: PExpr, env: Mapping[str, Dim], memo: dict[int, PExpr]) -> PExpr:
-    """The expression with iterators replaced; what does not depend on them stays itself."""
-    found = memo.get(id(e))
-    if found is not None:
-        return found
-    out: PExpr = e
-    match e:
-        case Load():
-            at = substitute(e.index, env)
-            out = e if at == e.index else replace(e, index=at)
-        case Index():
-            at = substitute(e.value, env)
-            out = e if at == e.value else replace(e, value=at)
-        case Apply():
-            args = tuple(substituted(a, env, memo) for a in e.args)
-            same = all(a is b for a, b in zip(args, e.args, strict=True))
-            out = e if same else replace(e, args=args)  # type: ignore[arg-type]
-        case Reduce():
-            body = substituted(e.body, env, memo)
-            out = e if body is e.body else replace(e, body=body)
-    memo[id(e)] = out
-    return out
-
-
-def _children(e: PExpr, names: Names) -> list[PExpr]:
-    match e:
-        case Apply():
-            return list(e.args)
-        case Reduce():
-            return [e.body, *_index_values([d for _, d in e.iters], names)]
-        case Load():
-            return _index_values([e.index], names)
-        case Index():
-            return _index_values([e.value], names)
-        case _:
-            return []
-
-
-def _index_values(dims: list[Dim], names: Names) -> list[PExpr]:
-    return [names.indices[s.name] for d in dims for s in symbols(d) if s.name in names.indices]
-
-
-def _walk(roots: list[PExpr], names: Names) -> list[PExpr]:
-    """Every expression once."""
-    seen: dict[int, PExpr] = {}
-    stack = list(roots)
-    while stack:
-        e = stack.pop()
-        if id(e) not in seen:
-            seen[id(e)] = e
-            stack += _children(e, names)
-    return list(seen.values())
-
-
-def _use_counts(roots: list[PExpr], names: Names) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    read = [c for e in _walk(roots, names) for c in _children(e, names)]
-    for x in (*roots, *read):
-        counts[id(x)] = counts.get(id(x), 0) + 1
-    return counts
-
-
-def _reduces(roots: list[PExpr], names: Names) -> list[Reduce]:
-    return [e for e in _walk(roots, names) if isinstance(e, Reduce)]
-
-
-def _loads(e: PExpr, names: Names) -> list[Load]:
-    return [x for x in _walk([e], names) if isinstance(x, Load)]
