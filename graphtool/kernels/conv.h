@@ -4,6 +4,8 @@
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV   the register tile: up to MR pixels of a row (a literal), NV vectors of channels;
                   NR = NV·GT_LANES
+   GT_TALL        a tile covers up to so many whole output rows (a literal, default 1): for maps so
+                  narrow that TALL·OW <= MR; OW is then a constant
    GT_BATCH GT_OH GT_OW  images, output rows, output columns
    GT_GROUPS GT_C GT_O   groups, and input and output channels of one group
    GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size, strides, dilations
@@ -28,7 +30,13 @@
 #define GT_PARAMS
 #define GT_ARGS
 #endif
+#ifndef GT_TALL
+#define GT_TALL 1
+#endif
 #define GT_NR (GT_NV * GT_LANES)
+/* pixel i of a tile: its row and column from the first one */
+#define GT_DOWN(i) (GT_TALL > 1 ? (i) / (GT_OW) : 0)
+#define GT_ALONG(i) (GT_TALL > 1 ? (i) % (GT_OW) : (i))
 #define GT_DEPTH ((int64_t)(GT_KH) * (GT_KW) * (GT_C))
 
 /* The last panel of a group, of which only `count` channels exist. */
@@ -36,10 +44,10 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int pixels, int64_t 
                                          int64_t ow, int64_t channel, int64_t count GT_PARAMS)
 {
     for (int i = 0; i < pixels; i++)
-        GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, count GT_ARGS);
+        GT_EPILOGUE(tile + i * GT_NR, n, oh + GT_DOWN(i), ow + GT_ALONG(i), channel, count GT_ARGS);
 }
 
-/* `pixels` neighbours of one output row, one panel of channels. */
+/* `pixels` neighbours of one output row, or those of some whole rows; one panel of channels. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, int64_t ow,
                                        int64_t group, int64_t panel, const float *w,
                                        const char *ahead, int64_t step GT_PARAMS)
@@ -54,8 +62,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
     gt_tile_zero(acc, pixels, GT_NV);
     for (int64_t r = 0; r < (GT_KH); r++)
         for (int64_t s = 0; s < runs; s++) {
-            gt_tile_fma(acc, pixels, GT_NV, x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW),
-                        (GT_SW) * (GT_XW), w, run, ahead, step, 0);
+            gt_tile_fma_lines(acc, pixels, GT_NV,
+                              x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW),
+                              (GT_SW) * (GT_XW), GT_TALL > 1 ? (GT_OW) : 0, (GT_SH) * (GT_XH), w,
+                              run, ahead, step, 0);
             w += run * GT_NR;
             ahead += run * step;
         }
@@ -66,7 +76,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
         return;
     }
     for (int i = 0; i < pixels; i++)
-        GT_EPILOGUE(tile + i * GT_NR, n, oh, ow + i, channel, GT_NR GT_ARGS);
+        GT_EPILOGUE(tile + i * GT_NR, n, oh + GT_DOWN(i), ow + GT_ALONG(i), channel, GT_NR GT_ARGS);
 }
 
 #define GT_INSTANCE(pixels)                                                                       \
@@ -74,7 +84,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
         int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const float *w,          \
         const char *ahead, int64_t step GT_PARAMS)                                                \
     {                                                                                             \
-        if (GT_OCCURS(pixels, GT_OW, GT_MR))                                                      \
+        if (GT_TALL > 1 ? pixels % (GT_OW) == 0 && GT_OCCURS(pixels / (GT_OW), GT_OH, GT_TALL)    \
+                        : GT_OCCURS(pixels, GT_OW, GT_MR))                                        \
             GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);     \
     }
 GT_UPTO(GT_MR, GT_INSTANCE)
@@ -99,8 +110,10 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* A row of pixels falls into balanced blocks: `longer` blocks of shorter + 1, then the others.
        A unit of work is one block times one panel, in the order chunk of rows, panel, row, block:
        a chunk is one row if all weights stay in L2, else as many rows as stay there themselves.
-       The threads cut that sequence evenly. */
-    const int64_t rows = (int64_t)(GT_BATCH) * (GT_OH), blocks = gt_ceil_div(GT_OW, GT_MR);
+       The threads cut that sequence evenly. Where a tile is tall, a row here is a band of them. */
+    const int64_t bands = gt_ceil_div(GT_OH, GT_TALL), rows = (GT_BATCH) * bands;
+    const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;
+    const int64_t blocks = GT_TALL > 1 ? 1 : gt_ceil_div(GT_OW, GT_MR);
     const int64_t panels = gt_ceil_div(GT_O, GT_NR), all = panels * (GT_GROUPS);
     const int64_t units = rows * all * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
@@ -110,7 +123,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t resident =
         all * size * 4 <= 400 * 1024
             ? 1
-            : gt_max(1, 640 * 1024 / 4 / ((int64_t)(GT_SH) * (GT_C) * (GT_SW) * (GT_OW)));
+            : gt_max(1, 640 * 1024 / 4 / (GT_TALL * (int64_t)(GT_SH) * (GT_C) * (GT_SW) * (GT_OW)));
     const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
 
     int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
@@ -121,14 +134,14 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     for (; u < end; u++) {
         const int64_t row = first + tile / blocks, block = tile % blocks;
         const int64_t ow = block * shorter + gt_min(block, longer);
-        const int64_t n = row / (GT_OH), oh = row % (GT_OH), group = p / panels, panel = p % panels;
+        const int64_t n = row / bands, band = row % bands, oh = band * lower + gt_min(band, taller);
+        const int64_t group = p / panels, panel = p % panels;
         const float *w = GT_W + p * size;
         const char *ahead = (const char *)(GT_W + (p + 1 < all ? p + 1 : 0) * size)
                             + tile * GT_DEPTH * step;
-        if (block < longer)
-            GT_JOIN(GT_NAME, _pixels)(shorter + 1, n, oh, ow, group, panel, w, ahead, step GT_ARGS);
-        else
-            GT_JOIN(GT_NAME, _pixels)(shorter, n, oh, ow, group, panel, w, ahead, step GT_ARGS);
+        const int64_t pixels = GT_TALL > 1 ? (lower + (band < taller)) * (GT_OW)
+                                           : shorter + (block < longer);
+        GT_JOIN(GT_NAME, _pixels)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);
 
         if (++tile < width * blocks) continue;
         tile = 0;
@@ -146,6 +159,9 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_NV
 #undef GT_NR
 #undef GT_DEPTH
+#undef GT_TALL
+#undef GT_DOWN
+#undef GT_ALONG
 #undef GT_BATCH
 #undef GT_OH
 #undef GT_OW

@@ -39,13 +39,14 @@ GT_INLINE void gt_tile_zero(gt_vf *acc, const int rows, const int nv)
     GT_UNROLL for (int i = 0; i < rows * nv; i++) acc[i] = gt_splat(0.0f);
 }
 
-/* acc[rows][nv] += A[rows][depth] · B[depth][nv vectors], B aligned.
+/* acc[rows][nv] += A[rows][depth] · B[depth][nv vectors], B aligned. Row i of A starts at
+   a + i·lda; with `line` > 0 (a constant) at a + (i / line)·ldl + (i % line)·lda.
    Each k-step prefetches one line at `ahead`, which moves on by `step` bytes: a walk through the
    panel that comes next. With stream > 0 it prefetches this panel, `stream` steps ahead, instead:
    for products with so few rows that reading B is all the work. */
-GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float *a, int64_t lda,
-                           const float *b, int64_t depth, const char *ahead, int64_t step,
-                           const int stream)
+GT_INLINE void gt_tile_fma_lines(gt_vf *acc, const int rows, const int nv, const float *a,
+                                 int64_t lda, int64_t line, int64_t ldl, const float *b,
+                                 int64_t depth, const char *ahead, int64_t step, const int stream)
 {
     for (int64_t k = 0; k < depth; k++, b += nv * GT_LANES) {
         gt_vf panel[16];
@@ -58,7 +59,8 @@ GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float
             ahead += step;
         }
         GT_UNROLL for (int i = 0; i < rows; i++) {
-            const gt_vf x = gt_splat(a[i * lda + k]);
+            const int64_t at = line > 0 ? i / line * ldl + i % line * lda : i * lda;
+            const gt_vf x = gt_splat(a[at + k]);
             GT_UNROLL for (int j = 0; j < nv; j++) acc[i * nv + j] += x * panel[j];
         }
     }

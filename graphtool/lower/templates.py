@@ -174,8 +174,9 @@ def _pointwise(site: Site, x: View, w: View) -> Lowered:
     nv = panel_vectors(site.target, nr)
     out = site.out.type.shape
     ones: Macros = [(f"GT_{m}", 1) for m in ("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW")]
+    mr, rows = tall(site.target, nv, out[1], out[2])
     macros: Macros = [
-        ("GT_MR", str(tile_rows(site.target, nv, out[2]))), ("GT_NV", str(nv)), *_image(site),
+        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
         ("GT_C", c), ("GT_O", out[3]), *ones]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
@@ -208,14 +209,25 @@ def conv(site: Site) -> Lowered:
     assert isinstance(depth, int) and isinstance(nr, int) and isinstance(groups, int)
     nv = panel_vectors(site.target, nr)
     out = site.out.type.shape
+    mr, rows = tall(site.target, nv, out[1], out[2])
     macros: Macros = [
-        ("GT_MR", str(tile_rows(site.target, nv, out[2]))), ("GT_NV", str(nv)), *_image(site),
+        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
         ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
         ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
     return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
+
+
+def tall(target: Target, nv: int, height: Dim, width: Dim) -> tuple[str, str]:
+    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow."""
+    most = tile_rows(target, nv, height * width)
+    if not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
+        return str(tile_rows(target, nv, width)), "1"
+    bands = -(-height // (most // width))
+    rows = -(-height // bands)
+    return str(rows * width), str(rows)
 
 
 def depthwise(site: Site) -> Lowered:

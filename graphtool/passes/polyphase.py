@@ -2,7 +2,9 @@
 
 With stride s, output s·i + a meets only the taps k ≡ lo − a (mod s), which read the input at
 i + m + q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by
-concatenation, which placement turns into strided stores.
+concatenation, which placement turns into strided stores. Where the channels are so few
+that the phases of a row fit one vector together, they are one convolution over the union of their
+taps, whose channels already lie as the result wants them.
 """
 
 from __future__ import annotations
@@ -38,10 +40,11 @@ def phases(stride: int, taps: int, lo: int) -> list[Phase] | None:
 
 
 def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
-              convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+              convolve: Callable[[Tracer, Tracer, Any], Any], lanes: int = 1) -> Any:
     """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], or None where it does not fit.
 
-    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution.
+    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution, whose
+    channels come `lanes` at a time.
     """
     strides = attrs["lhs_dilation"]
     lows = [lo for lo, _ in attrs["padding"] or ((0, 0), (0, 0))]
@@ -61,7 +64,11 @@ def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
     padded, before = _padded(x, axes, counts, sizes)
     rows = []
     plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
+    together = strides[1] * w.shape[0] <= lanes and attrs["groups"] == 1
     for row in axes[0]:
+        if together:
+            rows.append(_line(padded, w, row, axes[1], before, counts, strides, plain, convolve))
+            continue
         cells = [_phase(padded, w, (row, column), before, counts, strides, plain, convolve)
                  for column in axes[1]]
         rows.append(_beside(cells, 4))
@@ -91,6 +98,26 @@ def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], 
     y = convolve(part, taps, attrs)
     n, h, wide, o = y.shape
     return OPS["reshape"](y, shape=(n, h, 1, wide, 1, o))
+
+
+def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int], counts: Any,
+          strides: Any, attrs: Any, convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+    """All phases of a row as [N, rows, 1, columns, phases, O]."""
+    first = min(p.start for p in line)
+    width = max(p.start + p.taps for p in line) - first
+    parts = []
+    for p in line:
+        taps = OPS["slice"](w, start=(0, 0, row.tap, p.tap), limit=w.shape,
+                            strides=(1, 1, *strides))
+        left = p.start - first
+        parts.append(OPS["pad"](taps, lo=(0, 0, 0, left), hi=(0, 0, 0, width - left - p.taps)))
+    start = [before[0] + row.start, before[1] + first]
+    limit = [start[0] + counts[0] + row.taps - 1, start[1] + counts[1] + width - 1]
+    part = OPS["slice"](x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]),
+                        strides=(1, 1, 1, 1))
+    y = convolve(part, OPS["concat"](*parts, axis=0), attrs)
+    n, h, wide, _ = y.shape
+    return OPS["reshape"](y, shape=(n, h, 1, wide, len(line), w.shape[0]))
 
 
 def _beside(parts: list[Any], axis: int) -> Any:

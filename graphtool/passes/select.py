@@ -165,10 +165,10 @@ def _one_row(a: Any) -> Any:
 def _spread(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int,
             out: tuple[Dim, ...]) -> Any:
     """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
-    if all(d == 1 for d in a["lhs_dilation"] or ()):
+    if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
         return _conv2d(goal, a, x, w, winograd)
     y = polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(
-        goal, plain, part, taps, winograd))
+        goal, plain, part, taps, winograd), goal.lanes)
     if y is not None:
         return y
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
@@ -184,6 +184,8 @@ def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
     if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         return _pointwise(goal, x, w)
+    if _of_one_pixel(x, w, a):
+        return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
     if groups == o and c == 1 and groups == x.shape[3]:
         flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
@@ -196,6 +198,30 @@ def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
     packed = OPS["pack_conv"](w, nr=nr, groups=groups)
     return OPS["conv_packed"](x, packed, channels=o, window=(kh, kw), strides=strides,
                               dilation=dilation)
+
+
+def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
+    """Whether an image of one pixel meets one tap at each output: most of its padding is zeros."""
+    padding = a["padding"] or ((0, 0), (0, 0))
+    return (x.shape[1:3] == (1, 1) and a["groups"] == 1 and w.shape[2:] != (1, 1)
+            and all(d == 1 for d in (*(a["strides"] or ()), *(a["rhs_dilation"] or ())))
+            and all(0 <= p < k for k, pair in zip(w.shape[2:], padding, strict=True)
+                    for p in pair))
+
+
+def _one_pixel(goal: Target, x: Tracer, w: Tracer, padding: Any) -> Any:
+    """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
+    o, c, *window = w.shape
+    out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
+    first = [lo - n + 1 for n, (lo, _) in zip(out, padding, strict=True)]
+    taps = OPS["slice"](w, start=(0, 0, *first), strides=(1,) * 4,
+                        limit=(o, c, *(f + n for f, n in zip(first, out, strict=True))))
+    flat = OPS["transpose"](OPS["reverse"](taps, axes=(2, 3)), perm=(1, 2, 3, 0))
+    columns = out[0] * out[1] * o
+    packed = OPS["pack"](OPS["reshape"](flat, shape=(c, columns)),
+                         nr=panel_width(goal, x.shape[0], columns))
+    y = OPS["matmul_packed"](OPS["reshape"](x, shape=(x.shape[0], c)), packed, n=columns)
+    return OPS["reshape"](y, shape=(x.shape[0], *out, o))
 
 
 def _winograd_tile(goal: Target, x: Tracer, w: Tracer, strides: Any, dilation: Any, groups: int,

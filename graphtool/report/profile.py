@@ -87,7 +87,7 @@ def _compile(work: Path) -> None:
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []
-    for unit in sorted(work.glob("*.c")):
+    for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
         if unit.name.startswith(f"{m.name}_weights"):
             objects.append(compiler.compile_data(unit))
         elif unit.name != f"{m.name}_main.c":

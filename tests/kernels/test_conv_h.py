@@ -84,6 +84,7 @@ static inline void add_up(const float *restrict acc, int64_t n, int64_t oh, int6
 INSTANCE = """
 #define GT_NAME {name}_share
 #define GT_MR {mr}
+#define GT_TALL {tall}
 #define GT_NV {nv}
 #define GT_BATCH {n}
 #define GT_OH {oh}
@@ -120,10 +121,10 @@ def sizes(case: Case) -> list[int]:
             *case.dilation, x.shape[1] * x.shape[2] * pixel, x.shape[2] * pixel, pixel]
 
 
-def direct(name: str, mr: int, nv: int, case: Case | None = None) -> str:
+def direct(name: str, mr: int, nv: int, case: Case | None = None, tall: int = 1) -> str:
     """An instance with run-time sizes, or with those of one case as literals."""
     names = [f"d_{s}" for s in SIZES] if case is None else sizes(case)
-    return INSTANCE.format(name=name, mr=mr, nv=nv, **dict(zip(SIZES, names, strict=True)))
+    return INSTANCE.format(name=name, mr=mr, nv=nv, tall=tall, **dict(zip(SIZES, names, strict=True)))
 
 
 def check_direct(library, name, nr, case, threads):
@@ -146,6 +147,25 @@ def test_direct(tmp_path: Path, flags: list[str]) -> None:
             check_direct(library, "conv5", 3 * lanes(library), case, threads)
         for i in (2, 3, 7, 10):
             check_direct(library, f"fixed{i}", 2 * lanes(library), CASES[i], threads)
+
+
+TALL = [
+    (14, 2, Case(16, 64, (7, 7))),
+    (8, 2, Case(20, 40, (4, 4), batch=3)),
+    (12, 4, Case(5, 7, (9, 3), groups=3, stride=(2, 1))),
+    (5, 5, Case(8, 33, (11, 1), dilation=(2, 3), wider=5)),
+    (14, 7, Case(96, 130, (6, 2), stride=(2, 2))),
+]
+
+
+@width
+def test_tiles_of_several_rows(tmp_path: Path, flags: list[str]) -> None:
+    source = "".join(direct(f"tall{i}", mr, 2, case, tall)
+                     for i, (mr, tall, case) in enumerate(TALL))
+    library = compile_c(DIRECT + source + LANES, tmp_path, flags)
+    for threads in (1, 2, 5):
+        for i, (_, _, case) in enumerate(TALL):
+            check_direct(library, f"tall{i}", 2 * lanes(library), case, threads)
 
 
 @pytest.mark.parametrize("cc", ["clang"])

@@ -1,0 +1,60 @@
+"""Convolutions become kernels that compute the same, and the ones that cost least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pass_samples import assert_same, module, values
+
+from graphtool.ir.op import OPS
+from graphtool.passes import run
+
+ONE_PIXEL = [  # channels out, window, padding
+    (32, (4, 4), ((3, 3), (3, 3))),
+    (8, (3, 3), ((1, 1), (1, 1))),
+    (5, (4, 3), ((3, 1), (0, 2))),
+    (5, (2, 3), ((1, 0), (2, 2))),
+]
+TRANSPOSED = [  # channels in and out, size, window, stride, padding
+    (4, 3, (5, 6), (4, 4), (2, 2), ((2, 2), (2, 2))),
+    (3, 2, (4, 4), (5, 3), (1, 3), ((4, 4), (2, 2))),
+    (3, 1, (4, 5), (3, 3), (2, 2), ((1, 2), (1, 2))),
+    (4, 40, (4, 4), (4, 4), (2, 2), ((2, 2), (2, 2))),
+    (4, 6, (1, 1), (4, 4), (2, 2), ((3, 3), (3, 3))),
+]
+
+
+def convolution(shape: tuple[int, ...], o: int, window: tuple[int, int], **attrs: Any) -> Any:
+    def fn(x: Any) -> Any:
+        w = values(x, o, shape[3], *window)
+        return OPS["conv"](x, w, channels_last=True, **attrs)
+    return module(fn, f"f32[{','.join(map(str, shape))}]")
+
+
+def kernels(m: Any) -> list[str]:
+    return [n.op.name for n in m.graph.nodes if n.op.name in (
+        "matmul_packed", "conv_packed", "winograd")]
+
+
+@pytest.mark.parametrize(("o", "window", "padding"), ONE_PIXEL)
+def test_one_pixel_is_a_product(o: int, window: Any, padding: Any) -> None:
+    m = convolution((2, 1, 1, 6), o, window, padding=padding)
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["matmul_packed"]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("c", "o", "size", "window", "stride", "padding"), TRANSPOSED)
+def test_transposed_in_phases(c: int, o: int, size: Any, window: Any, stride: Any,
+                              padding: Any) -> None:
+    m = convolution((2, *size, c), o, window, padding=padding, lhs_dilation=stride)
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new)
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_few_channels_share_the_phases_of_a_row() -> None:
+    m = convolution((1, 8, 8, 4), 3, (4, 4), padding=((2, 2), (2, 2)), lhs_dilation=(2, 2))
+    assert len(kernels(run(m, "select{march=x86-64-v4}"))) == 2
+    assert len(kernels(run(m, "select{march=x86-64-v2}"))) == 4
