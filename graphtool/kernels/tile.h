@@ -66,6 +66,13 @@ GT_INLINE void gt_tile_fma_lines(gt_vf *acc, const int rows, const int nv, const
     }
 }
 
+GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float *a, int64_t lda,
+                           const float *b, int64_t depth, const char *ahead, int64_t step,
+                           const int stream)
+{
+    gt_tile_fma_lines(acc, rows, nv, a, lda, 0, 0, b, depth, ahead, step, stream);
+}
+
 /* The tile's rows into an array of rows of nv vectors, 64-byte aligned. */
 GT_INLINE void gt_tile_store(const gt_vf *acc, const int rows, const int nv, float *out)
 {
