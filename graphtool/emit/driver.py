@@ -1,0 +1,143 @@
+"""The public header, and the driver: the kernels in order, with barriers where threads wait."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.steps import Steps
+from graphtool.emit.weights import Part, part_of
+from graphtool.emit.writer import Writer, c_comment
+from graphtool.loops.ir import Buffer, Program, runs
+from graphtool.symbolic import Dim, known
+
+
+def header(program: Program, dims: Mapping[str, str]) -> str:
+    """The public interface: sizes, ports, and one function that runs the model."""
+    name, w = program.name, Writer()
+    w.line(f"/* {name}: the interface of a compiled model. Generated; do not edit. */")
+    w.line(f"#ifndef {name.upper()}_H")
+    w.line(f"#define {name.upper()}_H")
+    w.line("#include <stddef.h>")
+    w.line("#include <stdint.h>")
+    w.line()
+    w.line(f"#define {name.upper()}_INPUTS {len(program.inputs)}")
+    w.line(f"#define {name.upper()}_OUTPUTS {len(program.outputs)}")
+    w.line(f"#define {name.upper()}_DIMS {len(program.dims)}")
+    if isinstance(program.arena, int):
+        w.line(f"#define {name.upper()}_ARENA_BYTES {program.arena}")
+    w.line()
+    for i, s in enumerate(program.dims):
+        limit = "" if s.hi is None else f", at most {s.hi}"
+        w.line(f"/* dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit} */")
+    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        for i, p in enumerate(ports):
+            shape = ", ".join(str(d) for d in p.shape)
+            w.line(f"/* {kind}[{i}]: {p.dtype.c} {c_comment(p.name)}[{c_comment(shape)}] */")
+    w.line()
+    w.line("#pragma GCC visibility push(default)")
+    w.line("/* Bytes of arena that a run needs; align it to 64. */")
+    w.line(f"size_t {name}_arena_bytes(const int64_t *dims);")
+    w.line()
+    w.line("/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and")
+    w.line("   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.")
+    w.line("   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different")
+    w.line("   arenas may go on at the same time. */")
+    w.line(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,")
+    w.line("        const void *const *inputs, void *const *outputs, int threads);")
+    w.line("#pragma GCC visibility pop")
+    w.line("#endif")
+    return w.text()
+
+
+def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
+    """The sequence of kernels, run by every thread, with barriers where data crosses threads."""
+    name, w = program.name, Writer()
+    w.line(f'#include "{name}.h"')
+    w.line('#include "runtime.h"')
+    w.line(f'#include "{name}_kernels.h"')
+    w.line()
+    with w.block("typedef struct {", "} run_state;"):
+        w.line("const char *weights;")
+        w.line("char *arena;")
+        w.line("const int64_t *dims;")
+        w.line("const void *const *inputs;")
+        w.line("void *const *outputs;")
+    w.line()
+    for part in parts:
+        w.line(f"extern const uint32_t {part.symbol(name)}[];")
+    if parts:
+        w.line("/* a weight in the caller's copy, else in the one that is built in */")
+        w.line("#define WEIGHT(at, part, inner) \\")
+        w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
+        w.line()
+    printer = ExprPrinter(dims)
+    held = {b.name: weight_text(b, name, parts) for b in program.buffers if b.space == "weight"}
+    with w.block("static void run_thread(const run_state *s, int t, int threads)\n{"):
+        for i in range(len(program.dims)):
+            w.line(f"const int64_t d{i} = s->dims[{i}];")
+            w.line(f"(void)d{i};")
+        if not program.steps:
+            w.line("(void)s, (void)t, (void)threads;")
+        Steps(w, program, held, dims).steps(program.steps)
+    w.line(f"GT_PROFILED({name})")
+    w.line()
+    _entry(w, program, printer)
+    text = w.text()
+    if re.search(r"gt_(min_i64|max_i64|floordiv|floormod)\(", text):  # in symbolic sizes
+        text = text.replace('#include "runtime.h"', '#include "nest.h"\n#include "runtime.h"', 1)
+    return text
+
+
+def weight_text(b: Buffer, name: str, parts: Sequence[Part]) -> str:
+    """Where a weight starts: in the caller's copy, or in the part that holds it."""
+    at = b.offset
+    if not parts or not isinstance(at, int):
+        return f"(s->weights + {at})" if at else "s->weights"
+    part = part_of(parts, at)
+    return f"WEIGHT({at}, {part.symbol(name)}, {at - part.start})"
+
+
+def parallel_work(program: Program) -> tuple[Dim, int]:
+    """The nominal flops of a run, and those from which a second thread pays.
+
+    A region costs 0.5 µs and a barrier 0.2 µs; a core does some 10⁵ flops a µs, of which a second
+    one takes over half. Four times that, because waiting costs more when cores are shared.
+    """
+    work: Dim = 0
+    for step in runs(program.steps):
+        work = work + step.flops
+    microseconds = 0.5 + 0.2 * sum(s.barrier for s in runs(program.steps))
+    return work, round(8e5 * microseconds)
+
+
+def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
+    name = program.name
+    with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
+        for i in range(len(program.dims)):
+            w.line(f"const int64_t d{i} = dims[{i}];")
+            w.line(f"(void)d{i};")
+        w.line("(void)dims;")
+        w.line(f"return (size_t)({printer.index(program.arena)});")
+    w.line()
+    with w.block(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,\n"
+                 "        const void *const *inputs, void *const *outputs, int threads)\n{"):
+        for i, s in enumerate(program.dims):
+            checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])
+            w.line(f"if ({' || '.join(checks)}) return -1;")
+        w.line("const run_state s = {weights, arena, dims, inputs, outputs};")
+        if all(k.serial for k in program.kernels):
+            w.line("(void)threads;")
+            w.line("run_thread(&s, 0, 1);")
+        else:
+            work, least = parallel_work(program)
+            w.line(f"if (threads > {program.threads}) threads = {program.threads};")
+            few = known(work, "<", least)
+            given = ExprPrinter({s.name: f"dims[{i}]" for i, s in enumerate(program.dims)})
+            if few is not False:
+                w.line("/* so little work is done sooner by one thread than by waking others */")
+                when = "" if few else f"if ({given.index(work)} < {least}) "
+                w.line(f"{when}threads = 1;")
+            w.line("GT_RUN_THREADS(run_thread, &s, threads);")
+        w.line("return 0;")

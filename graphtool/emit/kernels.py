@@ -1,0 +1,222 @@
+"""Kernels as C functions: loop nests as statements, templates as macros around a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool.emit.writer import Writer, c_comment
+from graphtool.loops.ir import (
+    Accumulate,
+    For,
+    Hook,
+    If,
+    Kernel,
+    Let,
+    Param,
+    Program,
+    Stmt,
+    Store,
+    Template,
+    runs,
+)
+from graphtool.symbolic import Dim, Poly, symbols
+
+_NARROW = re.compile(r"gt_(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\(")  # what narrow.h defines
+_FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
+
+
+class Kernels:
+    def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
+        self.program, self.dims = program, dims
+        self.printer = ExprPrinter(dims)
+        self.labels = _labels(program)
+
+    def declarations(self) -> str:
+        w = Writer()
+        guard = f"{self.program.name.upper()}_KERNELS_H"
+        w.line(f"#ifndef {guard}")
+        w.line(f"#define {guard}")
+        w.line("#include <stdint.h>")
+        for kernel in self.program.kernels:
+            w.line(f"{signature(self.program.name, kernel, self.dims)};")
+        w.line("#endif")
+        return w.text()
+
+    def file(self, kernels: Sequence[Kernel]) -> str:
+        w = Writer()
+        w.line('#include "nest.h"')
+        w.line(f'#include "{self.program.name}_kernels.h"')
+        for kernel in kernels:
+            w.line()
+            self.kernel(w, kernel)
+        text = w.text()
+        if _NARROW.search(text):
+            text = text.replace('#include "nest.h"', '#include "narrow.h"\n#include "nest.h"', 1)
+        return text
+
+    def kernel(self, w: Writer, kernel: Kernel) -> None:
+        for label in self.labels[kernel.name][:3]:
+            w.line(f"/* {c_comment(label)} */")
+        if len(self.labels[kernel.name]) > 3:
+            w.line(f"/* and {len(self.labels[kernel.name]) - 3} more of the same */")
+        for i, stmt in enumerate(kernel.body):
+            if isinstance(stmt, Template):
+                self.template(w, kernel, stmt, i)
+        with w.block(signature(self.program.name, kernel, self.dims) + "\n{"):
+            if kernel.serial:
+                w.line("(void)t, (void)threads;")
+            self.body(w, kernel)
+
+    def body(self, w: Writer, kernel: Kernel) -> None:
+        statements = Statements(w, self.printer, {p.name: p for p in kernel.params}, kernel.serial)
+        for i, stmt in enumerate(kernel.body):
+            if isinstance(stmt, Template):
+                args = "".join(f", {p.name}" for p in kernel.params)
+                args += "".join(f", {d}" for d in kernel_dims(kernel, self.dims))
+                w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
+            else:
+                statements.stmt(stmt)
+
+    def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
+        """The hooks, the macros and the header of one template."""
+        own = f"{self.program.name}_{kernel.name}_{at}"
+        dims = kernel_dims(kernel, self.dims)
+        params = "".join(f", {param_text(p)}" for p in kernel.params)
+        params += "".join(f", int64_t {d}" for d in dims)
+        args = "".join(f", {p.name}" for p in kernel.params) + "".join(f", {d}" for d in dims)
+        for hook in t.hooks:
+            self.hook(w, own, kernel, hook, params, [p.name for p in kernel.params] + dims)
+        w.line(f"#define GT_NAME {own}")
+        w.line(f"#define GT_PARAMS {params}")
+        w.line(f"#define GT_ARGS {args}")
+        for key, value in t.macros:
+            w.line(f"#define {key} {self.macro(value, own)}")
+        for key, buffer, offset in t.pointers:
+            w.line(f"#define {key} ({buffer} + {self.printer.index(offset, 13)})")
+        w.line(f'#include "{t.header}"')
+
+    def macro(self, value: str | Dim, own: str) -> str:
+        if isinstance(value, str):
+            return value.replace("{KERNEL}", own)
+        return self.printer.index(value, 15)
+
+    def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
+             names: list[str]) -> None:
+        indices = "".join(f", int64_t {s.name}" for s in hook.indices)
+        head = (f"GT_INLINE void {own}_{hook.name}(const float *restrict acc{indices}, "
+                f"int64_t count{params})\n{{")
+        with w.block(head):
+            text = Writer()
+            statements = Statements(text, self.printer, {p.name: p for p in kernel.params}, True)
+            for stmt in hook.body:
+                statements.stmt(stmt)
+            body = text.text()
+            for name in [*(s.name for s in hook.indices), *names]:
+                if not re.search(rf"\b{name}\b", body):
+                    w.line(f"(void){name};")
+            for line in text.lines:
+                w.line(line)
+
+
+class Statements:
+    """Prints statements of the loop IR."""
+
+    def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param],
+                 serial: bool) -> None:
+        self.w, self.p, self.params, self.serial = w, printer, params, serial
+
+    def stmt(self, s: Stmt) -> None:
+        match s:
+            case Let(name, value, mutable):
+                const = "" if mutable else "const "
+                self.w.line(f"{const}{compute_type(value.dtype).c} {name} = {self.p.expr(value)};")
+            case Store(buffer, index, value):
+                text = self.p.stored(value, self.params[buffer].dtype)
+                self.w.line(f"{buffer}[{self.p.index(index)}] = {text};")
+            case Accumulate():
+                self.accumulate(s)
+            case For():
+                self.loop(s)
+            case If(cond, then, orelse):
+                with self.w.block(f"if ({self.p.expr(cond)}) {{"):
+                    for inner in then:
+                        self.stmt(inner)
+                if orelse:
+                    with self.w.block("else {"):
+                        for inner in orelse:
+                            self.stmt(inner)
+
+    def accumulate(self, s: Accumulate) -> None:
+        if s.fn is None:
+            self.w.line(f"{s.name} = {self.p.expr(s.value)};")
+        elif s.fn in _FN:
+            self.w.line(f"{s.name} {_FN[s.fn]}= {self.p.expr(s.value)};")
+        else:
+            fn = f"gt_{s.fn}_{compute_type(s.value.dtype).short}"
+            self.w.line(f"{s.name} = {fn}({s.name}, {self.p.expr(s.value)});")
+
+    def loop(self, s: For) -> None:
+        i, extent = s.iter.name, self.p.index(s.extent)
+        lo, hi = "0", extent
+        if s.mode in ("parallel", "parallel simd") and not self.serial:
+            lo, hi = f"gt_part({extent}, t, threads)", f"gt_part({extent}, t + 1, threads)"
+            self.w.line(f"const int64_t {i}_end = {hi};")
+            hi = f"{i}_end"
+        for pragma in self.pragmas(s):
+            self.w.line(pragma)
+        with self.w.block(f"for (int64_t {i} = {lo}; {i} < {hi}; {i}++) {{"):
+            for inner in s.body:
+                self.stmt(inner)
+
+    def pragmas(self, s: For) -> list[str]:
+        innermost = not any(isinstance(x, For) for x in s.body)
+        if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
+            if not s.reduces:
+                return ["GT_SIMD"]
+            acc, fn = s.reduces[0]
+            dtype = next((x.value.dtype for x in s.body if isinstance(x, Accumulate)), None)
+            if fn in _FN:
+                return [f"GT_SIMD_REDUCE({_FN[fn]}, {acc})"]
+            if dtype is not None and dtype.is_float:
+                return [f"GT_SIMD_REDUCE(gt_{fn}_{compute_type(dtype).short}, {acc})"]
+            return [f"GT_SIMD_REDUCE({fn}, {acc})"]
+        return []
+
+
+def _labels(program: Program) -> dict[str, list[str]]:
+    out: dict[str, list[str]] = {k.name: [] for k in program.kernels}
+    for step in runs(program.steps):
+        label = step.label + (f"  ({step.where})" if step.where else "")
+        if label not in out[step.kernel]:
+            out[step.kernel].append(label)
+    return out
+
+
+def param_text(p: Param) -> str:
+    return f"{'const ' if p.const else ''}{p.dtype.c} *{p.name}"
+
+
+def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
+    """The program's dims that the kernel uses, in order."""
+    used: set[str] = set()
+
+    def visit(x: object) -> None:
+        if isinstance(x, Poly):
+            used.update(s.name for s in symbols(x))
+        elif isinstance(x, (tuple, list)):
+            for item in x:
+                visit(item)
+        elif hasattr(x, "__dataclass_fields__"):
+            for f in x.__dataclass_fields__:
+                if f not in ("dtype", "iter"):
+                    visit(getattr(x, f))
+    visit(kernel.body)
+    return [c for name, c in dims.items() if name in used]
+
+
+def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
+    params = ["int t", "int threads", *map(param_text, kernel.params)]
+    params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
+    return f"void {name}_{kernel.name}({', '.join(params)})"

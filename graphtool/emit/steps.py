@@ -1,0 +1,80 @@
+"""The steps of a program as C: calls of kernels, and the branches and loops around them.
+
+All threads go the same way, so each waits before it reads what decides, and behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.kernels import kernel_dims
+from graphtool.emit.writer import Writer, c_comment
+from graphtool.loops.ir import Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
+
+
+class Steps:
+    """Prints steps; `held` says where each weight starts."""
+
+    def __init__(self, w: Writer, program: Program, held: Mapping[str, str],
+                 dims: Mapping[str, str]) -> None:
+        self.w, self.name, self.held, self.dims = w, program.name, held, dims
+        self.printer = ExprPrinter(dims)
+        self.buffers = {b.name: b for b in program.buffers}
+        self.kernels = {k.name: k for k in program.kernels}
+        self.total, self.at = sum(1 for _ in runs(program.steps)), 0
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Run):
+                self.run(step)
+                continue
+            self.w.line("gt_barrier(threads);")
+            self.w.line(f"/* {c_comment(step.label)} */")
+            match step:
+                case Branch():
+                    with self.w.block(f"if ({self.flag(step.pred)}) {{"):
+                        self.steps(step.then)
+                    with self.w.block("else {"):
+                        self.steps(step.orelse)
+                case Repeat():
+                    self.repeat(step)
+                case Times():
+                    i, extent = step.counter.name, self.printer.index(step.extent)
+                    with self.w.block(f"for (int64_t {i} = 0; {i} < {extent}; {i}++) {{"):
+                        self.steps(step.body)
+                        self.w.line("gt_barrier(threads);")
+            self.w.line("gt_barrier(threads);")
+
+    def repeat(self, step: Repeat) -> None:
+        with self.w.block("for (;;) {"):
+            self.steps(step.cond)
+            self.w.line("gt_barrier(threads);")
+            self.w.line(f"if (!{self.flag(step.pred)}) break;")
+            self.steps(step.body)
+            self.w.line("gt_barrier(threads);")
+
+    def flag(self, name: str) -> str:
+        b = self.buffers[name]
+        return f"*{self.pointer(name, Param(name, b.dtype, True))}"
+
+    def run(self, step: Run) -> None:
+        kernel = self.kernels[step.kernel]
+        args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
+        args += kernel_dims(kernel, self.dims)
+        at, self.at = f"{self.at}, {self.total}", self.at + 1
+        call = f"GT_STEP({at}, {self.name}_{kernel.name}({', '.join(['t', 'threads', *args])}));"
+        self.w.line(f"/* {c_comment(step.label)} */")
+        self.w.line(f"if (t == 0) {call}" if kernel.serial else call)
+        if step.barrier:
+            self.w.line("gt_barrier(threads);")
+
+    def pointer(self, name: str, p: Param) -> str:
+        if name in self.held:
+            return f"(const {p.dtype.c} *){self.held[name]}"
+        b: Buffer = self.buffers[name]
+        base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
+                "arena": "s->arena"}[b.space]
+        if b.space == "arena" and b.offset != 0:
+            base = f"({base} + {self.printer.index(b.offset, 13)})"
+        return f"({'const ' if p.const else ''}{p.dtype.c} *){base}"
