@@ -4,7 +4,8 @@
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
-   GT_LDA        row stride of A in floats; the elements of a row are adjacent
+   GT_LDA        row stride of A in floats
+   GT_LDK        stride from one element of a row to the next; left out: they are adjacent
    GT_BATCH      how many independent products (default 1)
    GT_A(b)       const float *, A of product b
    GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
@@ -46,8 +47,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     float tile[GT_MR * GT_NR] GT_ALIGNED;
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
+#ifdef GT_LDK
+    (void)ahead, (void)step;
+    gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
+                       GT_B(b) + n * (GT_K), GT_K);
+#else
     gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
                 step, GT_MR <= 4 ? 8 : 0);
+#endif
     gt_tile_store(acc, rows, GT_NV, tile);
     if ((GT_N) % GT_NR != 0 && n + GT_NR > (GT_N)) {
         GT_JOIN(GT_NAME, _tail)(tile, rows, b, m, n, (GT_N)-n GT_ARGS);
@@ -140,6 +147,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_N
 #undef GT_K
 #undef GT_LDA
+#undef GT_LDK
 #undef GT_BATCH
 #undef GT_A
 #undef GT_B

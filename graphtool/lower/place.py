@@ -280,7 +280,15 @@ def suits(reader: Node, x: Value, view: View) -> bool:
     """Whether a template can read x there: rows of adjacent elements, packed weights dense."""
     if reader.op.name != "attend" and any(w is x for w in reader.inputs[1:]):
         return view.contiguous
+    if reader.op.name == "matmul_packed" and transposed(view):
+        return True
     return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+def transposed(view: View) -> bool:
+    """A matrix whose columns are adjacent, as the product's left side may be."""
+    return len(view.shape) >= 2 and view.strides[-2] == 1 and view.shape[-2] != 1 and (
+        view.strides[-1] != 1 and view.shape[-1] != 1)
 
 
 def _unview(node: Node, view: View, x: Value) -> View | None:

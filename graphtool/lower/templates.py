@@ -19,7 +19,7 @@ from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.nest import hook_body
-from graphtool.lower.place import Placement, Storage
+from graphtool.lower.place import Placement, Storage, transposed
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import unflatten_index
@@ -138,6 +138,8 @@ def matmul(site: Site) -> Lowered:
     nr = b.shape[-1]
     assert isinstance(nr, int)
     shared = len(b.shape) == 3
+    if transposed(a):
+        return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
     step = row_stride(a) if shared else None
     if step is not None:  # all rows of A in one product
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
@@ -159,6 +161,8 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     macros: Macros = [
         ("GT_MR", str(tile_rows(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
         ("GT_N", n), ("GT_K", k), ("GT_LDA", step if m != 1 else k), ("GT_BATCH", batch)]
+    if transposed(a):
+        macros.append(("GT_LDK", a.strides[-1]))
     own = len(rows) + 1
     pointers = [("GT_A(b)", a.buffer, _batch_offset(a, which, own)),
                 ("GT_B(b)", b.buffer, _batch_offset(b, which, 3))]

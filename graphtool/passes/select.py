@@ -17,6 +17,7 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
 from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
+from graphtool.passes.weight_gradient import weight_gradient
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
@@ -150,7 +151,10 @@ def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: 
         x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
         a = _one_row(a)
-    y = _spread(goal, a, x, w, winograd, out if rank == 4 else (out[0], 1, *out[1:]))
+    shape = out if rank == 4 else (out[0], 1, *out[1:])
+    y = weight_gradient(goal, a, x, w, shape)
+    if y is None:
+        y = _spread(goal, a, x, w, winograd, shape)
     return OPS["reshape"](y, shape=out) if rank == 3 else y
 
 
