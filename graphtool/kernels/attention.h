@@ -140,8 +140,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
     for (int64_t p = 0; p < gt_ceil_div(last, GT_NR); p++) {
         gt_vf acc[GT_MR * GT_NV];
         gt_tile_zero(acc, rows, GT_NV);
-        gt_tile_fma(acc, rows, GT_NV, GT_Q(b) + s * (GT_LDQ), GT_LDQ, keys + p * (GT_D) * GT_NR, GT_D,
-                    (const char *)keys, 0, 0);
+        gt_tile_fma(acc, rows, GT_NV, GT_Q(b) + s * (GT_LDQ), GT_LDQ,
+                    keys + p * (GT_D) * GT_NR, GT_D, (const char *)keys, 0, 0);
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
@@ -156,8 +156,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
         gt_vf acc[GT_MR * GT_NV];
         float tile[GT_MR * GT_NR] GT_ALIGNED;
         gt_tile_zero(acc, rows, GT_NV);
-        gt_tile_fma(acc, rows, GT_NV, scores, wide, values + d * (GT_T), last, (const char *)values, 0,
-                    0);
+        gt_tile_fma(acc, rows, GT_NV, scores, wide, values + d * (GT_T), last,
+                    (const char *)values, 0, 0);
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[i * GT_NV + j] *= gt_splat(inverse[i]);
         gt_tile_store(acc, rows, GT_NV, tile);

@@ -66,7 +66,7 @@ GT_INLINE uint8_t gt_f32_to_f4e2m1(float x)
 }
 GT_INLINE float gt_f4e2m1_to_f32(uint8_t h) { return gt_widen(h, 1, 1, 3); }
 
-/* A power of two: the exponent of a float alone. Halfway goes up; zero and what is negative are NaN. */
+/* A power of two: the exponent of a float alone. Halfway goes up; zero and less are NaN. */
 GT_INLINE uint8_t gt_f32_to_f8e8m0(float x)
 {
     const uint32_t bits = gt_bits_of_float(x);

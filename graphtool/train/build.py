@@ -16,7 +16,6 @@ from graphtool.build import (
     compile_all,
     describe,
     parts_of,
-    replacing,
     unchanged,
     weights_of,
     write_manifest,
@@ -26,6 +25,7 @@ from graphtool.compiler import find
 from graphtool.emit.c import emit
 from graphtool.emit.training import state_layout, training_sources
 from graphtool.errors import UsageError
+from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
