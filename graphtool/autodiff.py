@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import InputError, Unsupported, UnsupportedError
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import complete_attrs
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
@@ -60,16 +60,70 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
     """Append the backward pass of `nodes` to the builder; returns the gradient of each of `wrt`."""
     active = _active(nodes, wrt)
     grads: dict[Value, Tracer] = {}
+    slices: dict[Value, list[tuple[Node, Tracer]]] = {}  # of each value, until all are there
     for v, g in seeds:
         _accumulate(builder, grads, v, g)
     for node in reversed(nodes):
+        for v in node.outputs:
+            _join_slices(builder, grads, v, slices.pop(v, []))
         if not any(v in grads for v in node.outputs) or not _differentiates(node, active):
+            continue
+        if node.op.name == "slice" and isinstance(node.inputs[0], Value):
+            slices.setdefault(node.inputs[0], []).append((node, grads[node.outputs[0]]))
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
             for x, g in zip(node.inputs, _apply_vjp(builder, node, grads), strict=True):
                 if isinstance(x, Value) and x in active and g is not None:
                     _accumulate(builder, grads, x, g)
+    for v, parts in slices.items():
+        _join_slices(builder, grads, v, parts)
     return [grads[v] if v in grads else _filled(builder, v, 0.0) for v in wrt]
+
+
+def _join_slices(builder: Builder, grads: dict[Value, Tracer], v: Value,
+                 parts: Sequence[tuple[Node, Tracer]]) -> None:
+    """The gradients of slices of one value: side by side where they divide an axis, else each
+    padded to the whole. A recurrence would else add as many whole tensors as it has steps.
+    """
+    if not parts:
+        return
+    with builder.scope(f"{parts[-1][0].outputs[0].hint}.grad", parts[-1][0].where):
+        joined = _side_by_side(builder, v, parts) if len(parts) > 1 else None
+        if joined is not None:
+            _accumulate(builder, grads, v, joined)
+            return
+        for node, _ in parts:
+            _accumulate(builder, grads, v, _apply_vjp(builder, node, grads)[0])
+
+
+def _side_by_side(builder: Builder, v: Value, parts: Sequence[tuple[Node, Tracer]]) -> Any:
+    """One concat, with zeros in the gaps; None unless the slices are disjoint along one axis."""
+    shape = v.type.shape
+    cut = {a for node, _ in parts for a, d in enumerate(shape)
+           if (node.attrs["start"][a], node.attrs["limit"][a]) != (0, d)}
+    if len(cut) != 1 or any(s != 1 for node, _ in parts for s in node.attrs["strides"] or ()):
+        return None
+    axis = cut.pop()
+    spans = [(node.attrs["start"][axis], node.attrs["limit"][axis], g) for node, g in parts]
+    if not all(isinstance(d, int) for first, last, _ in spans for d in (first, last, shape[axis])):
+        return None
+    pieces: list[Any] = []
+    at = 0
+    for first, last, g in sorted(spans, key=lambda s: s[0]):
+        if first < at:
+            return None
+        pieces += [_gap(builder, v, axis, first - at)] if first > at else []
+        pieces.append(g)
+        at = last
+    rest = shape[axis]
+    if isinstance(rest, int) and rest > at:
+        pieces.append(_gap(builder, v, axis, rest - at))
+    return o.concat(*pieces, axis=axis) if len(pieces) > 1 else pieces[0]
+
+
+def _gap(builder: Builder, v: Value, axis: int, size: int) -> Tracer:
+    shape = (*v.type.shape[:axis], size, *v.type.shape[axis + 1:])
+    return _filled(builder, Value(TensorType(v.type.dtype, shape), v.hint), 0.0)
 
 
 def expand(graph: Graph, wrt: Sequence[Value]) -> Graph:
