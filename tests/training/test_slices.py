@@ -27,7 +27,8 @@ CASES: list[tuple[list[tuple[Any, Any, Any]], bool]] = [  # (start, limit, strid
 @pytest.mark.parametrize(("cuts", "joined"), CASES, ids=range(len(CASES)))
 def test_gradients_of_slices(cuts: Any, joined: bool) -> None:
     def f(x: Any) -> Any:
-        parts = [o.slice(x * x, start=a, limit=b, strides=s) for a, b, s in cuts]
+        square = x * x
+        parts = [o.slice(square, start=a, limit=b, strides=s) for a, b, s in cuts]
         total = None
         for i, p in enumerate(parts):
             term = o.reduce_sum(o.exp(p * (i + 1.0)), axes=(0, 1))
