@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphtool.cli import options, sources, terminal
+from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
@@ -84,6 +85,10 @@ def build(source: Model,
     chosen = _target(target, march)
     if training := _training_graph(source):
         from graphtool.train.build import build_training
+        if exe or keep or passes is not None or weights != "file":
+            raise UsageError("GT3052", "--exe, --keep, --passes and --weights are for models, "
+                                       "this is a training graph",
+                             hint="its constants are always built in; optimise the model first")
         path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
                               jobs=jobs, static=static, openmp=openmp)
         terminal.lines([str(path)])

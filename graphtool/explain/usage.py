@@ -31,6 +31,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3050": ("nothing to resume from", "The checkpoint directory is named by --checkpoint."),
     "GT3051": ("the samples are missing",
                "The demo reads samples/digits.onnx and samples/digits_test.npz."),
+    "GT3052": ("options that a training graph does not take",
+               "A training graph becomes a library of four functions with its constants built in."),
     "GT3061": ("unknown device", "The ONNX backend knows the device CPU."),
     "GT3062": ("unknown mode of the ONNX backend", "eval is the evaluator, c is compiled code."),
     "GT3070": ("unknown schedule", "The help line lists the schedules."),

@@ -212,3 +212,8 @@ def test_a_checkpoint_of_another_training(digits: Path, tmp_path: Path) -> None:
     with pytest.raises(GraphtoolError) as fault:
         trained(digits / "b", run=tmp_path / "r", resume=True)
     assert fault.value.code == "GT3077"
+
+
+def test_options_of_models_are_refused(digits: Path, tmp_path: Path) -> None:
+    assert cli(["build", str(digits / "m.train.graph.json"), "-o", str(tmp_path / "b"),
+                "--exe"]) == 2
