@@ -60,37 +60,48 @@ GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t
     }
 }
 
-/* exp of an argument that is not positive, or NaN: without the upper bound of gt_exp_f32 */
-GT_INLINE float gt_exp_negative_f32(float x)
+/* The larger one; y if either is NaN: one instruction on x86, unlike gt_max_f32. */
+GT_INLINE float gt_above(float x, float y) { return x > y ? x : y; }
+
+/* 2ˣ of an argument that is not positive, or NaN: 2 ULP, and 0 below -127. The polynomial is a
+   minimax fit whose first coefficient is 1. */
+GT_INLINE float gt_exp2_negative(float x)
 {
-    const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
-    const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
-    float p = 1.380896338e-3f;
-    p = p * r + 8.368701483e-3f;
-    p = p * r + 4.166848389e-2f;
-    p = p * r + 1.666652072e-1f;
-    p = p * r + 4.99999931e-1f;
-    p = p * (r * r) + r + 1.0f;
-    const float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
-    return gt_choose_f32(x < -87.0f, 0.0f, y);
+    x = gt_above(-127.0f, x);
+    const float z = x + GT_ROUNDER, r = x - (z - GT_ROUNDER);
+    float p = 1.326472731e-3f;
+    p = p * r + 9.671512991e-3f;
+    p = p * r + 5.550733581e-2f;
+    p = p * r + 2.402224243e-1f;
+    p = p * r + 6.931470037e-1f;
+    p = p * r + 1.0f;
+    return gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
+}
+
+/* The largest of x, at least `top`; NaN are passed over. */
+GT_INLINE float gt_highest(const float *x, int64_t n, float top)
+{
+    GT_SIMD_REDUCE(max, top)
+    for (int64_t i = 0; i < n; i++) top = gt_above(x[i], top);
+    return top;
 }
 
 /* Scores times a positive scale to weights that still want dividing by their sum, which is
-   returned; 0 for a row that sees nothing. */
-GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale)
+   returned; 0 for a row that sees nothing. `top` is the largest score. */
+GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float top)
 {
-    float top = -INFINITY;
-    GT_SIMD_REDUCE(gt_max_f32, top)
-    for (int64_t i = 0; i < n; i++) top = gt_max_f32(top, x[i]);
-    if (top == -INFINITY) {
-        for (int64_t i = 0; i < n; i++) x[i] = 0.0f;
-        return 0.0f;
-    }
     float sum = 0.0f;
-    const float shift = top * scale;
+    if (top == -INFINITY) {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = x[i] == x[i] ? 0.0f : x[i];
+            sum += x[i];
+        }
+        return sum;
+    }
+    const float factor = scale * 1.44269504f, shift = top * factor;
     GT_SIMD_REDUCE(+, sum)
     for (int64_t i = 0; i < n; i++) {
-        const float e = gt_exp_negative_f32(x[i] * scale - shift);
+        const float e = gt_exp2_negative(x[i] * factor - shift);
         x[i] = e;
         sum += e;
     }
@@ -108,16 +119,20 @@ GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale)
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 
-/* The scores of one row, scaled, capped and masked, to weights; the sum of these. */
-GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s,
-                                           int64_t seen GT_PARAMS)
+/* Whether scores become weights as they are, but for a factor. */
+#define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
+
+/* The scores of one row, scaled, capped and masked, to weights; the sum of these. `top` is the
+   largest score if they are plain. */
+GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t seen,
+                                           float top GT_PARAMS)
 {
-    if (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
-        return gt_softmax_row(x, seen, GT_SCALE);
+    if (GT_PLAIN) return gt_softmax_row(x, seen, GT_SCALE, top);
 #if GT_MASKED
     const float *mask = GT_MASK(b, s);
 #endif
-    GT_SIMD
+    top = -INFINITY;
+    GT_SIMD_REDUCE(max, top)
     for (int64_t i = 0; i < seen; i++) {
         float y = x[i] * GT_SCALE;
         if ((GT_SOFTCAP) > 0.0f) y = GT_SOFTCAP * gt_tanh_f32(y / GT_SOFTCAP);
@@ -125,8 +140,9 @@ GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t
         y += mask[i * GT_MASK_STEP];
 #endif
         x[i] = y;
+        top = gt_above(y, top);
     }
-    return gt_softmax_row(x, seen, 1.0f);
+    return gt_softmax_row(x, seen, 1.0f, top);
 }
 
 /* `rows` queries from row s on, against packed keys and values. */
@@ -136,7 +152,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
 {
     const int64_t wide = gt_ceil_div(GT_T, GT_NR) * GT_NR + 16;
     const int64_t last = (GT_CAUSAL) ? gt_min(GT_T, s + rows) : (GT_T);
-    float inverse[GT_MR];
+    float inverse[GT_MR], tops[GT_MR * GT_LANES] GT_ALIGNED;
+    /* so many keys are seen by all rows: the largest of their scores are kept by the lane */
+    const int64_t common = ((GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T)) / GT_NR;
+    for (int i = 0; i < rows * GT_LANES; i++) tops[i] = -INFINITY;
     for (int64_t p = 0; p < gt_ceil_div(last, GT_NR); p++) {
         gt_vf acc[GT_MR * GT_NV];
         gt_tile_zero(acc, rows, GT_NV);
@@ -145,12 +164,25 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
+        if (GT_PLAIN && p < common)
+            for (int i = 0; i < rows; i++)
+                GT_UNROLL for (int j = 0; j < GT_NV; j++)
+                {
+                    const float *x = scores + i * wide + p * GT_NR + j * GT_LANES;
+                    float *top = tops + i * GT_LANES;
+                    for (int l = 0; l < GT_LANES; l++) top[l] = gt_above(x[l], top[l]);
+                }
     }
     for (int i = 0; i < rows; i++) {
         const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + i + 1) : (GT_T);
-        const float sum = GT_JOIN(GT_NAME, _weights)(scores + i * wide, b, s + i, seen GT_ARGS);
+        float *row = scores + i * wide, top = -INFINITY;
+        if (GT_PLAIN) {
+            top = gt_highest(tops + i * GT_LANES, GT_LANES, top);
+            top = gt_highest(row + common * GT_NR, seen - common * GT_NR, top);
+        }
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, seen, top GT_ARGS);
         inverse[i] = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
-        for (int64_t k = seen; k < last; k++) scores[i * wide + k] = 0.0f;
+        for (int64_t k = seen; k < last; k++) row[k] = 0.0f;
     }
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         gt_vf acc[GT_MR * GT_NV];
@@ -198,7 +230,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
         for (int64_t d = 0; d < (GT_D); d++) sum += q[d] * key[d];
         scores[k] = sum;
     }
-    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, seen GT_ARGS);
+    const float top = GT_PLAIN ? gt_highest(scores, seen, -INFINITY) : 0.0f;
+    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, seen, top GT_ARGS);
     const float inverse = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         const int64_t width = gt_min(GT_NR, (GT_DV) - d);
@@ -243,6 +276,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #pragma GCC diagnostic pop
+#undef GT_PLAIN
 #undef GT_NAME
 #undef GT_MR
 #undef GT_NV
