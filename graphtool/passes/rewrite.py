@@ -214,6 +214,8 @@ class _Engine:
 
     def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
         """The result with the type that the rule replaces: a smaller shape is broadcast to it."""
+        if isinstance(result, (bool, int, float)):  # 1 · x with a literal for x
+            result = emitter.constant(np.full((1,) * type.rank, result, type.dtype.numpy))
         made = result.type
         try:
             if made.dtype is type.dtype and made.shape != type.shape:

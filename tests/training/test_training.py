@@ -162,3 +162,20 @@ def test_dropout_in_compiled_steps(tmp_path: Path) -> None:
     out = compiled.predict(batch[0])[0]
     np.testing.assert_allclose(out, model.eval()(data(x, 1)[0][0]).detach().numpy(), rtol=1e-5,
                                atol=1e-6)
+
+
+def test_a_loss_whose_gradient_starts_with_a_literal(tmp_path: Path) -> None:
+    """The mean over 4 is a half twice: the seed of ones times a literal is a literal."""
+    torch.manual_seed(0)
+    model, x, y = nn.Linear(4, 2), torch.randn(2, 4), torch.randn(2, 2)
+    train = training(api.import_model(model, (x,)), Recipe("mse", optimizer="adam"))
+    build_training(train, tmp_path / "b")
+    compiled = TrainModel(tmp_path / "b", 1)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(5):
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        found = compiled.step({compiled.inputs[0]: x.numpy(), "y": y.numpy()}, 0.01)
+        assert found == pytest.approx(loss.item(), rel=1e-5)
