@@ -50,7 +50,7 @@ class Model:
 
     def __init__(self, build_dir: Path, threads: int | None) -> None:
         self.manifest = m = read_manifest(build_dir)
-        self.threads = threads or cores()
+        self._threads = threads or cores()
         self._table = {d.name: symbol(d.name, d.min, d.max) for d in m.dims}
         self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
         self.outputs = tuple(_Spec(p, self._table) for p in m.outputs)
@@ -78,6 +78,15 @@ class Model:
         self._made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
+
+    @property
+    def threads(self) -> int:
+        """How many threads a run may use."""
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._threads, self._seen = count, None  # the arguments of the last call are out of date
 
     @property
     def sizes(self) -> dict[str, int]:

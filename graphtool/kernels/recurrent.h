@@ -16,8 +16,10 @@
    GT_WORK(t)    float[4·(GATES + 3)·H] of thread t, scratch
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
-   Directions and blocks of 4 batch rows are shared out; no barrier is needed within. */
+   Directions and blocks of 4 batch rows are shared out. Where there are fewer of these than threads,
+   all of them work at each step, on some of the state each, and wait for each other once a step. */
 #include "nest.h"
+#include "runtime.h"
 #include "tile.h"
 
 #pragma GCC diagnostic push
@@ -83,20 +85,28 @@ GT_INLINE float GT_JOIN(GT_NAME, _bias)(int64_t d, int64_t j GT_PARAMS)
 #endif
 }
 
-/* One step: gates, then the new states, of `rows` rows of the batch from b on. */
+/* One step: gates, then the new states in `next` (h itself, or apart from it), of `rows` rows of the
+   batch from b on; elements first to last of each state. */
 GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t rows, float *h,
-                                       float *c, float *g, float *a GT_PARAMS)
+                                       float *next, float *c, float *g, float *a, int64_t first,
+                                       int64_t last GT_PARAMS)
 {
     const int64_t n = GT_H, wide = GT_GATES * n;
     for (int64_t i = 0; i < rows; i++) {
         const int64_t at = b + i;
-        for (int64_t j = 0; j < wide; j++) {
-            const float own = GT_JOIN(GT_NAME, _bias)(d, j GT_ARGS);
-            const int apart = GT_KIND == 2 && j >= 2 * n;
-            g[i * wide + j] = apart ? own : (GT_P(s, d, at))[j * (GT_PS)] + own;
+        for (int64_t k = 0; k < wide; k += n) {
+            const int apart = GT_KIND == 2 && k == 2 * n;
+            for (int64_t j = k + first; j < k + last; j++) {
+                const float own = GT_JOIN(GT_NAME, _bias)(d, j GT_ARGS);
+                g[i * wide + j] = apart ? own : (GT_P(s, d, at))[j * (GT_PS)] + own;
+            }
         }
     }
-    GT_JOIN(GT_NAME, _product)(rows, d, h, g, wide, 0, GT_KIND == 1 ? 2 * n : wide GT_ARGS);
+    if (last - first == n)
+        GT_JOIN(GT_NAME, _product)(rows, d, h, g, wide, 0, GT_KIND == 1 ? 2 * n : wide GT_ARGS);
+    else
+        for (int64_t k = first; k < wide; k += n)
+            GT_JOIN(GT_NAME, _product)(rows, d, h, g, wide, k, last - first GT_ARGS);
     if (GT_KIND == 1) {
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < n; j++)
@@ -104,10 +114,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t 
         GT_JOIN(GT_NAME, _product)(rows, d, a, g, wide, 2 * n, n GT_ARGS);
     }
     for (int64_t i = 0; i < rows; i++) {
-        const float *gate = g + i * wide;
-        float *hi = h + i * n, *ci = c + i * n;
+        const float *gate = g + i * wide, *old = h + i * n;
+        float *hi = next + i * n, *ci = c + i * n;
         const int64_t at = b + i;
-        GT_SIMD for (int64_t j = 0; j < n; j++)
+        (void)old, (void)ci, (void)at;
+        GT_SIMD for (int64_t j = first; j < last; j++)
         {
             if (GT_KIND == 0) {
                 const float kept = gt_sigmoid_f32(gate[2 * n + j]) * ci[j];
@@ -119,53 +130,79 @@ GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t 
                     inner = (GT_P(s, d, at))[(2 * n + j) * (GT_PS)]
                             + gt_sigmoid_f32(gate[n + j]) * inner;
                 const float z = gt_sigmoid_f32(gate[j]);
-                hi[j] = (1 - z) * gt_tanh_f32(inner) + z * hi[j];
+                hi[j] = (1 - z) * gt_tanh_f32(inner) + z * old[j];
             } else {
                 hi[j] = GT_KIND == 3 ? gt_tanh_f32(gate[j]) : gt_max_f32(gate[j], 0);
             }
         }
+#ifdef GT_Y
+        for (int64_t j = first; j < last; j++) (GT_Y(s, d, at))[j * (GT_YS)] = hi[j];
+#endif
     }
+}
+
+/* A whole sequence: elements first to last of the states of `rows` rows of the batch from b on.
+   With another `spare` than h the states go to and fro between the two, and threads wait. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int threads, int64_t d, int64_t b, float *h,
+                                             float *spare, float *c, float *g, float *a,
+                                             int64_t first, int64_t last GT_PARAMS)
+{
+    const int64_t n = GT_H, rows = gt_min(4, GT_ROWS - b);
+    const int back = d == 1 || GT_REVERSE;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = first; j < last; j++) {
+            const int64_t at = b + i;
+            (void)at;
+            h[i * n + j] = c[i * n + j] = 0;
+#ifdef GT_H0
+            h[i * n + j] = (GT_H0(d, at))[j * (GT_H0S)];
+#endif
+#ifdef GT_C0
+            c[i * n + j] = (GT_C0(d, at))[j * (GT_C0S)];
+#endif
+        }
+    gt_barrier(threads);
+    for (int64_t step = 0; step < GT_STEPS; step++) {
+        const int64_t s = back ? GT_STEPS - 1 - step : step;
+        GT_JOIN(GT_NAME, _step)(s, d, b, rows, h, spare, c, g, a, first, last GT_ARGS);
+        float *const next = spare;
+        spare = h, h = next;
+        gt_barrier(threads);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = first; j < last; j++) {
+            const int64_t at = b + i;
+            (void)at;
+#ifdef GT_HN
+            (GT_HN(d, at))[j * (GT_HNS)] = h[i * n + j];
+#endif
+#ifdef GT_CN
+            (GT_CN(d, at))[j * (GT_CNS)] = c[i * n + j];
+#endif
+        }
 }
 
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
     const int64_t blocks = gt_ceil_div(GT_ROWS, 4), units = (GT_DIRS) * blocks, n = GT_H;
     float *h = GT_WORK(t), *c = h + 4 * n, *a = c + 4 * n, *g = a + 4 * n;
-    for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++) {
-        const int64_t d = u / blocks, b = u % blocks * 4, rows = gt_min(4, GT_ROWS - b);
-        const int back = d == 1 || GT_REVERSE;
-        for (int64_t e = 0; e < 4 * n; e++) h[e] = c[e] = 0;
-        for (int64_t e = 0; e < rows * n; e++) {
-            const int64_t at = b + e / n, j = e % n;
-            (void)at, (void)j;
-#ifdef GT_H0
-            h[e] = (GT_H0(d, at))[j * (GT_H0S)];
-#endif
-#ifdef GT_C0
-            c[e] = (GT_C0(d, at))[j * (GT_C0S)];
-#endif
-        }
-        for (int64_t step = 0; step < GT_STEPS; step++) {
-            const int64_t s = back ? GT_STEPS - 1 - step : step;
-            GT_JOIN(GT_NAME, _step)(s, d, b, rows, h, c, g, a GT_ARGS);
-#ifdef GT_Y
-            for (int64_t i = 0; i < rows; i++) {
-                const int64_t at = b + i;
-                for (int64_t j = 0; j < n; j++) (GT_Y(s, d, at))[j * (GT_YS)] = h[i * n + j];
-            }
-#endif
-        }
-        for (int64_t e = 0; e < rows * n; e++) {
-            const int64_t at = b + e / n, j = e % n;
-            (void)at, (void)j;
-#ifdef GT_HN
-            (GT_HN(d, at))[j * (GT_HNS)] = h[e];
-#endif
-#ifdef GT_CN
-            (GT_CN(d, at))[j * (GT_CNS)] = c[e];
-#endif
-        }
+    /* a barrier costs as much as some 10⁴ weights of a step */
+    const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
+    const int together = GT_PANEL > 0 && GT_KIND != 1 && units < threads && n % nr == 0 && n > nr
+                         && GT_GATES * n * n >= 1 << 16;
+    if (together) {
+        const int64_t first = gt_part(n / nr, t, threads) * nr;
+        const int64_t last = gt_part(n / nr, t + 1, threads) * nr;
+        float *const shared = GT_WORK(0);
+        for (int64_t u = 0; u < units; u++)
+            GT_JOIN(GT_NAME, _sequence)
+            (threads, u / blocks, u % blocks * 4, shared, shared + 8 * n, c, g, a, first,
+             last GT_ARGS);
+        return;
     }
+    for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++)
+        GT_JOIN(GT_NAME, _sequence)
+        (1, u / blocks, u % blocks * 4, h, h, c, g, a, 0, n GT_ARGS);
 }
 
 #pragma GCC diagnostic pop

@@ -234,6 +234,22 @@ def sizes_with_bounds_of_their_own(x: Any) -> Any:
         o.top_k(y, k=2, axis=1)[0], y, axis=1)
 
 
+@pytest.mark.parametrize("batch", [1, 5])
+def test_threads_share_the_steps_of_a_wide_layer(batch: int, tmp_path: Path) -> None:
+    """All threads work on one sequence: their waiting for each other is what is tried here."""
+    def small(x: Any, *shape: int) -> Any:
+        return weights(x, *shape) * 0.1  # large ones make states that any rounding upsets
+
+    def layers(x: Any) -> Any:
+        y, _, cell = o.lstm(x, weights(x, 1, 1024, 4), small(x, 1, 1024, 256),
+                            direction="reverse")
+        z, last = o.gru(o.reshape(y, shape=(9, batch, 256)), small(x, 1, 1536, 256),
+                        small(x, 1, 1536, 512), weights(x, 1, 3072), linear_before_reset=True)
+        return y, cell, z, last
+    table = {"layers": (layers, [(9, batch, 4)])}
+    assert check(side_by_side(table), "default", tmp_path / "m", [{}]) == []
+
+
 def side_by_side(table: Graphs) -> Module:
     """One module with all graphs of the table, so that one build tests them."""
     b, ins, outs, names = Builder(), [], [], []
