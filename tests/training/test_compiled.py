@@ -33,6 +33,7 @@ def lenet() -> nn.Module:
 def resnet() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
         nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
         nn.Conv2d(16, 16, 1, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         nn.Linear(16, CLASSES))
