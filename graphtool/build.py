@@ -27,7 +27,7 @@ from graphtool.errors import InputError, UsageError
 from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.ir import Port, Program, runs
 from graphtool.lower import lower
 from graphtool.manifest import FORMAT, VERSION, Manifest
 from graphtool.symbolic import text
@@ -202,7 +202,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
-                   "barrier": s.barrier} for s in program.steps]}
+                   "barrier": s.barrier} for s in runs(program.steps)]}
 
 
 def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,

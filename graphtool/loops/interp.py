@@ -6,7 +6,7 @@ against its buffer, so that a faulty memory plan shows. Templates have their mea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Branch,
     Buffer,
     Const,
     Expr,
@@ -29,9 +30,13 @@ from graphtool.loops.ir import (
     Load,
     Name,
     Program,
+    Repeat,
+    Run,
+    Step,
     Stmt,
     Store,
     Template,
+    Times,
 )
 from graphtool.loops.meaning import MEANINGS
 from graphtool.scalars import BY_NAME
@@ -48,12 +53,30 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
     dims = bind(program, inputs)
     memory = _Memory(program, dims, inputs, store)
     kernels = {k.name: k for k in program.kernels}
+    lanes = int(program.meta.get("lanes", 1))
+
+    def take(steps: Iterable[Step]) -> None:
+        for step in steps:
+            match step:
+                case Run():
+                    kernel = kernels[step.kernel]
+                    given = {p.name: memory.arrays[a] for p, a in zip(kernel.params, step.args,
+                                                                      strict=True)}
+                    Machine(kernel, given, dims, lanes).run()
+                case Branch():
+                    take(step.then if memory.arrays[step.pred][0] else step.orelse)
+                case Repeat():
+                    take(step.cond)
+                    while memory.arrays[step.pred][0]:
+                        take(step.body)
+                        take(step.cond)
+                case Times():
+                    for turn in range(evaluate(step.extent, dims)):
+                        dims[step.counter.name] = turn
+                        take(step.body)
+
     with np.errstate(all="ignore"):
-        for step in program.steps:
-            kernel = kernels[step.kernel]
-            given = {p.name: memory.arrays[a] for p, a in zip(kernel.params, step.args,
-                                                              strict=True)}
-            Machine(kernel, given, dims, int(program.meta.get("lanes", 1))).run()
+        take(program.steps)
     return {p.name: memory.outputs[i] for i, p in enumerate(program.outputs)}
 
 

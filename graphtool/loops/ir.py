@@ -6,6 +6,7 @@ Expressions are shared by identity (a DAG); indices are Polys over the loop iter
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -183,7 +184,78 @@ class Run:
     barrier: bool = True
 
 
-Step = Run
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """Steps by the bool in the buffer `pred`. Threads wait before it and behind each side."""
+
+    pred: str
+    then: tuple[Step, ...]
+    orelse: tuple[Step, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """`cond`, and while it leaves true in the buffer `pred`, `body`. Threads wait behind both."""
+
+    pred: str
+    cond: tuple[Step, ...]
+    body: tuple[Step, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """`body` for each value of the counter in [0, extent); kernels may use it as a dim."""
+
+    counter: Symbol
+    extent: Dim
+    body: tuple[Step, ...]
+    label: str = ""
+
+
+Step = Run | Branch | Repeat | Times
+
+
+def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
+    """The counters of all loops over steps."""
+    for s in steps:
+        match s:
+            case Branch():
+                yield from counters((*s.then, *s.orelse))
+            case Repeat():
+                yield from counters((*s.cond, *s.body))
+            case Times():
+                yield s.counter
+                yield from counters(s.body)
+
+
+def flags(steps: Iterable[Step]) -> Iterator[str]:
+    """The buffers that decide which way steps go."""
+    for s in steps:
+        match s:
+            case Branch():
+                yield s.pred
+                yield from flags((*s.then, *s.orelse))
+            case Repeat():
+                yield s.pred
+                yield from flags((*s.cond, *s.body))
+            case Times():
+                yield from flags(s.body)
+
+
+def runs(steps: Iterable[Step]) -> Iterator[Run]:
+    """Every run in the order of the text, those of branches and loops included."""
+    for s in steps:
+        match s:
+            case Run():
+                yield s
+            case Branch():
+                yield from runs((*s.then, *s.orelse))
+            case Repeat():
+                yield from runs((*s.cond, *s.body))
+            case Times():
+                yield from runs(s.body)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

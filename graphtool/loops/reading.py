@@ -11,6 +11,7 @@ from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Branch,
     Buffer,
     Const,
     Expr,
@@ -25,13 +26,17 @@ from graphtool.loops.ir import (
     Param,
     Port,
     Program,
+    Repeat,
     Run,
+    Step,
     Stmt,
     Store,
     Template,
+    Times,
 )
 from graphtool.loops.rows import (
     AccumulateRow,
+    BranchRow,
     BufferRow,
     DimText,
     ForRow,
@@ -41,10 +46,14 @@ from graphtool.loops.rows import (
     MacroRow,
     PortRow,
     ProgramFile,
+    RepeatRow,
+    RunRow,
+    StepRow,
     StmtRow,
     StoreRow,
     SymbolRow,
     TemplateRow,
+    TimesRow,
     VarRow,
 )
 from graphtool.symbolic import Dim, Symbol, symbol_of
@@ -58,12 +67,12 @@ def program_of(file: ProgramFile, where: str) -> Program:
     reader = _Reader({}, where)
     dims = tuple(reader.symbol(r) for r in file.dims)
     reader.named = {s.name: s for s in dims}
+    steps = reader.steps(file.steps)
     return Program(
         file.name, dims, tuple(map(reader.port, file.inputs)),
         tuple(map(reader.port, file.outputs)), tuple(map(reader.buffer, file.buffers)),
         tuple(reader.kernel(k) for k in file.kernels),
-        tuple(Run(s.run, tuple(s.args), s.label, s.where, reader.dim(s.flops), s.barrier)
-              for s in file.steps),
+        steps,
         reader.dim(file.arena), file.threads,
         tuple((i, o.donates) for i, o in enumerate(file.outputs) if o.donates is not None),
         tuple((b.id, b.data) for b in file.buffers if b.data), file.meta)
@@ -126,6 +135,25 @@ class _Reader:
         space = self.word("space", row.space, SPACES)
         return Buffer(row.id, dtype(row.type), self.dim(row.size), space,  # type: ignore[arg-type]
                       self.dim(row.offset), row.slot, row.label)
+
+    def steps(self, rows: list[StepRow]) -> tuple[Step, ...]:
+        return tuple(map(self.step, rows))
+
+    def step(self, row: StepRow) -> Step:
+        match row:
+            case RunRow():
+                return Run(row.kernel, tuple(row.args), row.label, row.where,
+                           self.dim(row.flops), row.barrier)
+            case BranchRow():
+                return Branch(row.pred, self.steps(row.then), self.steps(row.orelse), row.label)
+            case RepeatRow():
+                return Repeat(row.pred, self.steps(row.cond), self.steps(row.body), row.label)
+            case TimesRow():
+                if row.counter.id in self.named:
+                    raise self.fault("GT0366", f"the counter {row.counter.id} is declared twice")
+                counter = self.named[row.counter.id] = self.symbol(row.counter)
+                self.parsed.clear()  # texts that name it mean it from here on
+                return Times(counter, self.dim(row.extent), self.steps(row.body), row.label)
 
     def word(self, kind: str, found: str, allowed: tuple[str, ...]) -> str:
         if found not in allowed:

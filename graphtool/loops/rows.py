@@ -131,13 +131,37 @@ class BufferRow(Row):
     data: str = ""
 
 
-class StepRow(Row):
-    run: str
+class RunRow(Row, tag_field="do", tag="run"):
+    kernel: str
     args: list[str]
     label: str = ""
     where: str = ""
     flops: DimText = 0
     barrier: bool = False
+
+
+class BranchRow(Row, tag_field="do", tag="branch"):
+    pred: str
+    then: list[StepRow]
+    orelse: list[StepRow]
+    label: str = ""
+
+
+class RepeatRow(Row, tag_field="do", tag="repeat"):
+    pred: str
+    cond: list[StepRow]
+    body: list[StepRow]
+    label: str = ""
+
+
+class TimesRow(Row, tag_field="do", tag="times"):
+    counter: SymbolRow
+    extent: DimText
+    body: list[StepRow]
+    label: str = ""
+
+
+StepRow = RunRow | BranchRow | RepeatRow | TimesRow
 
 
 class ProgramFile(Row):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Branch,
     Const,
     Expr,
     For,
@@ -16,9 +17,13 @@ from graphtool.loops.ir import (
     Load,
     Name,
     Program,
+    Repeat,
+    Run,
+    Step,
     Stmt,
     Store,
     Template,
+    Times,
 )
 from graphtool.symbolic import text
 
@@ -72,6 +77,29 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
                     yield from statement_lines(hook.body, deeper + "  ")
 
 
+def step_lines(steps: Iterable[Step], indent: str = "") -> Iterator[str]:
+    deeper = indent + "  "
+    for s in steps:
+        note = f"  # {s.label}"
+        match s:
+            case Run():
+                wait = " barrier" if s.barrier else ""
+                yield f"{indent}run {s.kernel}({', '.join(s.args)}){wait}{note}"
+            case Branch():
+                yield f"{indent}if {s.pred}{note}"
+                yield from step_lines(s.then, deeper)
+                yield f"{indent}else"
+                yield from step_lines(s.orelse, deeper)
+            case Repeat():
+                yield f"{indent}while {s.pred}, after{note}"
+                yield from step_lines(s.cond, deeper)
+                yield f"{indent}do"
+                yield from step_lines(s.body, deeper)
+            case Times():
+                yield f"{indent}for {s.counter.name} < {text(s.extent)}{note}"
+                yield from step_lines(s.body, deeper)
+
+
 def program_lines(program: Program) -> Iterable[str]:
     """The whole program: ports, buffers, kernels, steps."""
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
@@ -85,6 +113,5 @@ def program_lines(program: Program) -> Iterable[str]:
                            for p in k.params)
         yield f"kernel {k.name}({params}){' serial' if k.serial else ''}"
         yield from statement_lines(k.body, "  ")
-    for s in program.steps:
-        yield f"run {s.kernel}({', '.join(s.args)}){' barrier' if s.barrier else ''}  # {s.label}"
+    yield from step_lines(program.steps)
     yield f"arena {text(program.arena)} bytes"

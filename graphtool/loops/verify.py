@@ -10,8 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from graphtool.dtypes import bool_
 from graphtool.errors import InputError
-from graphtool.loops.ir import Buffer, Kernel, Program, Run
+from graphtool.loops.ir import (
+    Branch,
+    Buffer,
+    Kernel,
+    Program,
+    Repeat,
+    Run,
+    Step,
+    Times,
+    counters,
+)
+from graphtool.loops.lives import lifetimes
 from graphtool.loops.scope import Access, accesses, fault, identifier
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
@@ -60,12 +72,17 @@ class _Program:
                 raise fault("GT0379", f"output {out} is donated from input {donor}")
         for b in self.p.buffers:
             self.buffer(b)
+        turns = [s.name for s in counters(self.p.steps)]
+        for name in turns:
+            identifier(name, "counter")
+        inner = self.dims | set(turns)
+        if len(inner) != len(self.dims) + len(turns):
+            raise fault("GT0370", "a counter is declared twice")
         for k in self.p.kernels:
             identifier(k.name, "kernel")
-            self.accesses[k.name] = accesses(k, self.dims)
-        touches = [self.step(i, s) for i, s in enumerate(self.p.steps)]
-        self.arena(touches)
-        self.barriers(touches)
+            self.accesses[k.name] = accesses(k, inner)
+        self.sequence(self.p.steps)
+        self.arena()
 
     def only_dims(self, d: Dim, place: str) -> None:
         """d names nothing but the program's dimensions."""
@@ -91,6 +108,33 @@ class _Program:
             raise fault("GT0376", f"{b.name} starts at {b.offset}, not a multiple of {ALIGN}")
 
     # ---- steps -----------------------------------------------------------------------------
+
+    def sequence(self, steps: Sequence[Step]) -> None:
+        """Check steps in order. Threads wait around what branches or repeats."""
+        plain: list[tuple[Run, _Touch]] = []
+        for s in steps:
+            if isinstance(s, Run):
+                plain.append((s, self.step(len(plain), s)))
+                continue
+            self.barriers(plain)
+            plain = []
+            match s:
+                case Branch():
+                    self.flag(s.pred, s.label)
+                    self.sequence(s.then)
+                    self.sequence(s.orelse)
+                case Repeat():
+                    self.flag(s.pred, s.label)
+                    self.sequence(s.cond)
+                    self.sequence(s.body)
+                case Times():
+                    self.only_dims(s.extent, f"the extent of {s.counter.name}")
+                    self.sequence(s.body)
+        self.barriers(plain)
+
+    def flag(self, name: str, place: str) -> None:
+        if self.named(name, place).dtype is not bool_:
+            raise fault("GT0374", f"{name} decides, and is no bool", place)
 
     def step(self, number: int, s: Run) -> _Touch:
         place = f"step {number}: {s.label}"
@@ -133,12 +177,9 @@ class _Program:
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def arena(self, touches: Sequence[_Touch]) -> None:
+    def arena(self) -> None:
         """Buffers that are alive at the same time lie apart, and inside the arena."""
-        lives: dict[str, tuple[int, int]] = {}
-        for i, t in enumerate(touches):
-            for name in t.reads | t.writes:
-                lives[name] = (lives.get(name, (i, i))[0], i)
+        lives = lifetimes(self.p.steps)
         mine = [b for b in self.p.buffers if b.space == "arena"]
         for b in mine:
             if known(_end(b), "<=", self.p.arena) is False:
@@ -152,21 +193,21 @@ class _Program:
                     raise fault("GT0376", f"{x.name} and {y.name} overlap in the arena while both "
                                           f"are in use", f"step {lives[y.name][0]}")
 
-    def barriers(self, touches: Sequence[_Touch]) -> None:
+    def barriers(self, plain: Sequence[tuple[Run, _Touch]]) -> None:
         """Between two steps of which one writes what the other touches, the threads wait.
 
         Steps that write different elements of one buffer need no barrier among themselves.
         """
         since: list[tuple[int, _Touch]] = []
-        for i, t in enumerate(touches):
+        for i, (run, t) in enumerate(plain):
             for j, before in since:
                 if t.serial and before.serial:  # the same thread runs both
                     continue
                 if self.meet(before.writes, t.reads, True) or self.meet(
                         t.writes, before.reads, True) or self.meet(t.writes, before.writes, False):
                     raise fault("GT0377", f"no barrier between steps {j} and {i}, which share "
-                                          f"memory", f"step {i}: {self.p.steps[i].label}")
-            since = [] if self.p.steps[i].barrier else [*since, (i, t)]
+                                          f"memory", f"step {i}: {run.label}")
+            since = [] if run.barrier else [*since, (i, t)]
 
     def meet(self, a: frozenset[str], b: frozenset[str], same: bool) -> bool:
         if same and a & b:

@@ -9,6 +9,7 @@ from graphtool.files import compact, tagged_float
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Branch,
     Buffer,
     Const,
     Expr,
@@ -22,10 +23,14 @@ from graphtool.loops.ir import (
     Name,
     Port,
     Program,
+    Repeat,
     Run,
+    Step,
     Stmt,
     Store,
     Template,
+    Times,
+    counters,
 )
 from graphtool.loops.walk import children, expressions, kernel_symbols
 from graphtool.symbolic import Dim, Symbol, text
@@ -77,9 +82,22 @@ def _buffer(b: Buffer, digest: str) -> dict[str, Any]:
     return row | {k: v for k, v in more.items() if v}
 
 
-def _step(s: Run) -> dict[str, Any]:
-    row: dict[str, Any] = {"run": s.kernel, "args": list(s.args)}
-    more = {"label": s.label, "where": s.where, "flops": _dim(s.flops), "barrier": s.barrier}
+def _step(s: Step) -> dict[str, Any]:
+    row: dict[str, Any]
+    more: dict[str, Any] = {"label": s.label}
+    match s:
+        case Run():
+            row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
+            more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier}
+        case Branch():
+            row = {"do": "branch", "pred": s.pred, "then": [*map(_step, s.then)],
+                   "orelse": [*map(_step, s.orelse)]}
+        case Repeat():
+            row = {"do": "repeat", "pred": s.pred, "cond": [*map(_step, s.cond)],
+                   "body": [*map(_step, s.body)]}
+        case Times():
+            row = {"do": "times", "counter": _symbol(s.counter), "extent": _dim(s.extent),
+                   "body": [*map(_step, s.body)]}
     return row | {k: v for k, v in more.items() if v}
 
 
@@ -88,7 +106,7 @@ class _KernelWriter:
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
-        dims = {s.name for s in program.dims}
+        dims = {s.name for s in (*program.dims, *counters(program.steps))}
         self.symbols = [s for s in kernel_symbols(kernel) if s.name not in dims]
         uses: dict[int, int] = {}
         self.order = list(expressions(kernel.body))  # operands before what uses them

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from graphtool.errors import Unsupported, UnsupportedError
-from graphtool.ir.graph import Module, Node, Value
-from graphtool.loops.ir import Buffer, Kernel, Port, Program, Run
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.loops.ir import Buffer, Port, Program, Run, Step, flags, runs
+from graphtool.loops.lives import lifetimes
+from graphtool.lower.control import CONTROL, Around, control_steps
 from graphtool.lower.dims import own_names
-from graphtool.lower.donate import donation
-from graphtool.lower.kernel import KernelTable, copy_kernel, fill_kernel, touched, unit_kernel
-from graphtool.lower.place import VIEWS, WINDOWS, Copy, Placement, Placer, windowable
-from graphtool.lower.plan import barriers, lifetimes, plan_arena
+from graphtool.lower.donate import Donation, donation
+from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
+from graphtool.lower.place import (
+    VIEWS,
+    WINDOWS,
+    Copy,
+    Edge,
+    Placement,
+    Placer,
+    Storage,
+    windowable,
+)
+from graphtool.lower.plan import plan_arena
 from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
-from graphtool.symbolic import Dim, Symbol
+from graphtool.lower.waiting import Waiting
+from graphtool.symbolic import Symbol
 from graphtool.target import Target
 from graphtool.weights import layout
 
@@ -29,51 +41,70 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     _refuse_unsupported(module)
     module = own_names(module)
     graph = module.graph
+    lowering = _Lowering(target, frozenset(module.symbols))
+    all_units = units_of(graph)
+    given = donation(module, all_units)
+    steps = lowering.graph(graph, all_units, given)
+    return _program(module, name, target, lowering, steps, given.donors)
+
+
+def units_of(graph: Graph) -> list[Unit]:
+    """What costs a kernel, or a branch or loop."""
     free = frozenset(n for n in graph.nodes if n.op.name in VIEWS | {"constant"}
                      or (n.op.name in WINDOWS and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
-    all_units = units(graph, free - grouped)
-    given = donation(module, all_units)
-    placement = Placer(graph, all_units, given.donors, given.in_place).run()
-    table = KernelTable()
-    steps: list[_Step] = []
-    for item in schedule(graph, all_units, given.after):
-        if isinstance(item, Unit):
-            steps += [_Step(*s, item) for s in unit_kernel(item, placement, target, table)]
-        else:
-            steps += _copies(item, placement, table)
-    steps += _copies(None, placement, table)
-    return _program(module, name, target, placement, table, steps, given.donors)
+    return units(graph, free - grouped)
 
 
-class _Step:
-    """A run before the plan is made: which kernel on which buffers."""
+class _Lowering:
+    """The steps of a graph and its regions; they share kernels and buffers."""
 
-    def __init__(self, kernel: Kernel, args: tuple[str, ...], writes: frozenset[str], flops: Dim,
-                 origin: Unit | Copy) -> None:
-        self.kernel, self.args, self.flops = kernel, args, flops
-        self.writes = writes
-        _, read, _ = touched(kernel.body)  # a window may be read of the buffer that is written
-        self.reads = frozenset(a for a, p in zip(args, kernel.params, strict=True)
-                               if p.name in read)
-        self.label = origin.label
-        self.where = origin.where if isinstance(origin, Unit) else ""
+    def __init__(self, target: Target, dims: frozenset[str]) -> None:
+        self.target, self.table = target, KernelTable()
+        self.around = Around(self.region, self.copy, dims)
+        self.buffers: dict[str, Storage] = {}
+
+    def region(self, graph: Graph, edge: Edge) -> tuple[Step, ...]:
+        return self.graph(graph, units_of(graph), Donation(), edge)
+
+    def graph(self, graph: Graph, all_units: list[Unit], given: Donation,
+              edge: Edge | None = None) -> tuple[Step, ...]:
+        placement = Placer(graph, all_units, given.donors, given.in_place, edge).run()
+        self.buffers = placement.buffers
+        steps: list[Step] = []
+        for item in schedule(graph, all_units, given.after):
+            if not isinstance(item, Unit):
+                steps += self.copies(item, placement)
+            elif item.nodes[0].op.name in CONTROL:
+                steps += control_steps(item.nodes[0], placement, self.around)
+            else:
+                steps += [_run(made, item.label, item.where) for made in unit_kernel(
+                    item, placement, self.target, self.table)]
+        return (*steps, *self.copies(None, placement))
+
+    def copies(self, node: Node | None, placement: Placement) -> list[Step]:
+        copies = placement.copies.get(node, [])
+        edges = [c for c in copies if isinstance(c.source, float)]
+        moves = [c for c in copies if not isinstance(c.source, float)]
+        steps: list[Step] = [_run(fill_kernel(edges, placement, self.table), edges[0].label)] \
+            if edges else []
+        return steps + [self.copy(c, placement) for c in moves]
+
+    def copy(self, c: Copy, placement: Placement) -> Step:
+        return _run(copy_kernel(c, placement, self.table), c.label)
 
 
-def _copies(node: Node | None, placement: Placement, table: KernelTable) -> list[_Step]:
-    copies = placement.copies.get(node, [])
-    edges = [c for c in copies if isinstance(c.source, float)]
-    moves = [c for c in copies if not isinstance(c.source, float)]
-    steps = [_Step(*fill_kernel(edges, placement, table), edges[0])] if edges else []
-    return steps + [_Step(*copy_kernel(c, placement, table), c) for c in moves]
+def _run(made: Made, label: str, where: str = "") -> Run:
+    kernel, args, _, flops = made
+    return Run(kernel.name, args, label, where, flops, False)
 
 
-_OTHERS = VIEWS | WINDOWS | {"constant", *STATEMENTS}  # lowered without a pull
+_OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered without a pull
 
 
 def _refuse_unsupported(module: Module) -> None:
     missing: dict[str, list[str]] = {}
-    for node in module.graph.nodes:
+    for node in all_nodes(module.graph):
         if node.op.lower is None and (
                 "template" not in node.op.traits and node.op.name not in _OTHERS):
             missing.setdefault(node.op.name, []).append(node.outputs[0].hint)
@@ -84,28 +115,34 @@ def _refuse_unsupported(module: Module) -> None:
                                hint="`graphtool opt` with its default passes decomposes composites")
 
 
-def _program(module: Module, name: str, target: Target, placement: Placement, table: KernelTable,
-             steps: list[_Step], donors: Mapping[int, int]) -> Program:
-    lives = lifetimes([s.reads | s.writes for s in steps])
-    offsets, arena = plan_arena(placement.buffers, lives)
-    used = {a for s in steps for a in s.args}
-    held = {n: b for n, b in placement.buffers.items() if b.weight is not None and n in used}
+def _program(module: Module, name: str, target: Target, lowering: _Lowering,
+             steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
+    offsets, arena = plan_arena(lowering.buffers, lifetimes(steps))
+    used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
+    held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
     at, _ = layout([b.weight for b in held.values() if b.weight is not None])
     buffers = {}
-    for n, b in placement.buffers.items():
+    for n, b in lowering.buffers.items():
         if n in used or b.space in ("input", "output"):
             offset = at[b.weight.digest] if b.weight is not None else offsets.get(n, 0)
             buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, b.label)
-    wait = barriers([s.reads for s in steps], [s.writes for s in steps], buffers)
-    runs = tuple(Run(s.kernel.name, s.args, s.label, s.where, s.flops, b)
-                 for s, b in zip(steps, wait, strict=True))
+    steps = Waiting(lowering.table.kernels, buffers).steps(steps)
     return Program(
         name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
-        tuple(buffers.values()), tuple(table.kernels), runs, arena, target.threads,
+        tuple(buffers.values()), tuple(lowering.table.kernels), steps, arena, target.threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes)})
+
+
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of its regions."""
+    for node in graph.nodes:
+        yield node
+        for a in node.attrs.values():
+            if isinstance(a, Graph):
+                yield from all_nodes(a)
 
 
 def _port(v: Value, name: str) -> Port:

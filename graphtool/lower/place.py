@@ -58,18 +58,28 @@ class Placement:
     copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
 
 
+@dataclass
+class Edge:
+    """Where the inputs of a region lie and its outputs are to lie, in the buffers around it."""
+
+    inputs: tuple[View, ...]
+    outputs: tuple[View | None, ...]
+    buffers: dict[str, Storage]
+
+
 class Placer:
     """Backwards: concat, pad and the outputs ask for windows. Forwards: all values get views."""
 
     def __init__(self, graph: Graph, units: list[Unit], donors: Mapping[int, int],
-                 in_place: Container[int]) -> None:
+                 in_place: Container[int], edge: Edge | None = None) -> None:
         self.graph, self.donors, self.in_place = graph, donors, in_place
         self.lent: dict[Value, View] = {}  # donated inputs lie in their output's buffer
         self.late: list[tuple[Value, View]] = []
         self.unit_of = {node: unit for unit in units for node in unit.nodes}
         self.stored = {v for unit in units for v in unit.outputs}
         self.wanted: dict[Value, View] = {}
-        self.out = Placement()
+        self.edge = edge
+        self.out = Placement() if edge is None else Placement(buffers=edge.buffers)
         self.readers: dict[Value, list[Node]] = {}
         for node in graph.nodes:
             for x in node.inputs:
@@ -107,6 +117,9 @@ class Placer:
     def outputs(self) -> None:
         for i, v in enumerate(self.graph.outputs):
             t = v.type
+            if self.edge is not None:
+                self.deliver(v, self.edge.outputs[i])
+                continue
             view = dense(self.buffer("out", t.dtype, product(t.shape), "output", slot=i,
                                      label=v.hint), t.dtype, t.shape)
             donor = self.graph.inputs[self.donors[i]] if i in self.donors else None
@@ -120,6 +133,15 @@ class Placer:
                 self.copy(None, v, view)
             else:
                 self.wanted[v] = view
+
+    def deliver(self, v: Value, view: View | None) -> None:
+        """Put an output where the caller of a region wants it, if it does."""
+        if view is None:
+            return
+        if v in self.wanted or not self.made_here(v) or not self.readable(v, view):
+            self.copy(None, v, view)
+        else:
+            self.wanted[v] = view
 
     def made_here(self, v: Value) -> bool:
         """Whether a kernel, concat, pad or a view of such defines v, so that it can be placed."""
@@ -216,6 +238,9 @@ class Placer:
         views = self.out.views
         for i, v in enumerate(self.graph.inputs):
             t = v.type
+            if self.edge is not None:
+                views[v] = self.edge.inputs[i]
+                continue
             if v in self.lent:
                 views[v] = self.lent[v]
                 continue

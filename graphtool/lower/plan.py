@@ -1,25 +1,15 @@
-"""The memory plan: an offset in one arena for each buffer, and where threads must wait."""
+"""The memory plan: an offset in one arena for each buffer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
-from graphtool.loops.ir import Buffer
+from graphtool.loops.lives import Life
 from graphtool.lower.place import Storage
-from graphtool.symbolic import Dim, bounds, exact_quotient, text
+from graphtool.symbolic import Dim, exact_quotient, text
 
 ALIGN = 64
-Life = tuple[int, int]  # first and last step that touches a buffer
-
-
-def lifetimes(touched: Sequence[frozenset[str]]) -> dict[str, Life]:
-    """From the buffers each step reads or writes, when each is alive."""
-    out: dict[str, Life] = {}
-    for step, names in enumerate(touched):
-        for name in names:
-            out[name] = (out.get(name, (step, step))[0], step)
-    return out
 
 
 def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tuple[
@@ -77,49 +67,3 @@ def _lowest(size: int, life: Life, placed: Sequence[tuple[int, int, str]],
             return at
         at = max(at, end)
     return at
-
-
-def barriers(reads: Sequence[frozenset[str]], writes: Sequence[frozenset[str]],
-             buffers: Mapping[str, Buffer]) -> list[bool]:
-    """Whether threads must wait behind each step.
-
-    Two steps conflict when one writes memory that the other touches. Writes to one buffer by
-    several steps never meet: every element of it is written once.
-    """
-    out = [False] * len(reads)
-    since_reads: set[str] = set()
-    since_writes: set[str] = set()
-    for i, (r, w) in enumerate(zip(reads, writes, strict=True)):
-        conflict = (_meet(r, since_writes, buffers, True) or _meet(w, since_reads, buffers, True)
-                    or _meet(w, since_writes, buffers, False))
-        if conflict and i:
-            out[i - 1] = True
-            since_reads, since_writes = set(), set()
-        since_reads |= r
-        since_writes |= w
-    return out
-
-
-def _meet(a: frozenset[str], b: set[str], buffers: Mapping[str, Buffer], same: bool) -> bool:
-    """Whether a buffer of a overlaps one of b in memory; `same` counts a buffer with itself."""
-    if same and a & b:
-        return True
-    for x in a:
-        for y in b:
-            if x != y and _overlap(buffers[x], buffers[y]):
-                return True
-    return False
-
-
-def _overlap(x: Buffer, y: Buffer) -> bool:
-    if x.space != "arena" or y.space != "arena":
-        return False  # the caller's buffers and the weights are apart
-    size_x, size_y = x.size * x.dtype.bytes, y.size * y.dtype.bytes
-    apart = _certainly(x.offset + size_x, y.offset) or _certainly(y.offset + size_y, x.offset)
-    return not apart
-
-
-def _certainly(a: Dim, b: Dim) -> bool:
-    """a <= b for all sizes."""
-    hi = bounds(a - b)[1]
-    return hi is not None and hi <= 0

@@ -11,6 +11,7 @@ from graphtool.ir.op import ops
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
     composite,
+    control,
     elementwise,
     index,
     linalg,

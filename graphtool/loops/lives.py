@@ -1,0 +1,55 @@
+"""When each buffer is in use, counted in runs along the text: for the plan and its verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphtool.loops.ir import Branch, Repeat, Run, Step, Times
+
+Life = tuple[int, int]  # the first and the last position that touches a buffer
+
+
+def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
+    """A buffer that is touched inside a loop and outside of it lives for the whole loop."""
+    walk = _Walk()
+    walk.steps(steps)
+    lives = walk.lives
+    for first, last in walk.loops:  # inner loops come before those around them
+        for name, (a, b) in lives.items():
+            if a <= last and b >= first and (a < first or b > last):
+                lives[name] = (min(a, first), max(b, last))
+    return lives
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.at = 0
+        self.lives: dict[str, Life] = {}
+        self.loops: list[Life] = []
+
+    def touch(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.lives[name] = (self.lives.get(name, (self.at, 0))[0], self.at)
+        self.at += 1
+
+    def steps(self, steps: Iterable[Step]) -> None:
+        for s in steps:
+            match s:
+                case Run():
+                    self.touch(s.args)
+                case Branch():
+                    self.touch([s.pred])
+                    self.steps(s.then)
+                    self.steps(s.orelse)
+                case Repeat():
+                    first = self.at
+                    self.touch([s.pred])
+                    self.steps(s.cond)
+                    self.touch([s.pred])
+                    self.steps(s.body)
+                    self.touch([s.pred])  # read again at the top
+                    self.loops.append((first, self.at - 1))
+                case Times():
+                    first = self.at
+                    self.steps(s.body)
+                    self.loops.append((first, self.at - 1))

@@ -1,0 +1,180 @@
+"""cond, while and scan → branches and loops over steps.
+
+A region is lowered like a graph, its inputs and outputs being views of buffers around it. Carried
+values have a buffer each; a body's results are copied there once it is done. A row of a scanned
+operand is a view that the loop's counter moves, and so is the place of a stacked result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.loops.ir import Branch, Repeat, Step, Times
+from graphtool.loops.pull import iterator
+from graphtool.lower.place import Copy, Edge, Placement, Storage
+from graphtool.lower.views import View, dense, slice_view
+from graphtool.symbolic import Dim, product, symbol_of
+
+CONTROL = frozenset({"cond", "while", "scan"})
+
+
+@dataclass
+class Around:
+    """What lowering a region needs: the graph's lowering, and that of a copy; counters so far."""
+
+    graph: Callable[[Graph, Edge], tuple[Step, ...]]
+    copy: Callable[[Copy, Placement], Step]
+    taken: frozenset[str]  # names of dims
+    counters: list[str] = field(default_factory=list)
+
+    def counter(self) -> str:
+        n = len(self.counters)
+        name = next(c for c in (f"turn{i}" for i in range(n, n + len(self.taken) + 1))
+                    if c not in self.taken and c not in self.counters)
+        self.counters.append(name)
+        return name
+
+
+def control_steps(node: Node, placement: Placement, around: Around) -> list[Step]:
+    """The steps of a control node; its results lie where the placement says."""
+    lowering = _Control(node, placement, around)
+    match node.op.name:
+        case "cond":
+            lowering.cond()
+        case "while":
+            lowering.while_()
+        case _:
+            lowering.scan()
+    return lowering.steps
+
+
+class _Control:
+    def __init__(self, node: Node, placement: Placement, around: Around) -> None:
+        self.node, self.placement, self.around = node, placement, around
+        self.label = node.outputs[0].hint
+        self.steps: list[Step] = []
+
+    # ---- places ----------------------------------------------------------------------------
+
+    def fresh(self, v: Value) -> View:
+        name = f"b{len(self.placement.buffers)}"
+        t = v.type
+        self.placement.buffers[name] = Storage(name, t.dtype, product(t.shape), "arena",
+                                               label=f"{v.hint} of {self.label}")
+        return dense(name, t.dtype, t.shape)
+
+    def fill(self, source: Value | View, target: View) -> list[Step]:
+        """The copy of a value, or of what lies at a view."""
+        if any(d == 0 for d in target.shape):
+            return []
+        if isinstance(source, View):
+            self.placement.views[place := _value(source, self.label)] = source
+            source = place
+        return [self.around.copy(Copy(source, target, source.hint), self.placement)]
+
+    def operands(self, xs: Sequence[object]) -> list[View]:
+        """The operands where a region can read them: elements side by side."""
+        views = []
+        for x in xs:
+            assert isinstance(x, Value)
+            view = self.placement.views[x]
+            if not view.contiguous:
+                own = self.fresh(x)
+                self.steps += self.fill(x, own)
+                view = own
+            views.append(view)
+        return views
+
+    def result(self, n: int) -> View | None:
+        """Where output n is wanted; None where nobody reads it."""
+        return self.placement.views.get(self.node.outputs[n])
+
+    def region(self, graph: Graph, inputs: Sequence[View], outputs: Sequence[View | None]) -> tuple[
+            Step, ...]:
+        return self.around.graph(graph, Edge(tuple(inputs), tuple(outputs),
+                                             self.placement.buffers))
+
+    # ---- ops -------------------------------------------------------------------------------
+
+    def cond(self) -> None:
+        pred, *operands = self.operands(self.node.inputs)
+        a = self.node.attrs
+        outputs = [self.result(n) for n in range(len(self.node.outputs))]
+        sides = [self.region(a[k], operands, outputs) for k in ("then", "orelse")]
+        self.steps.append(Branch(self.flag(pred), sides[0], sides[1], self.label))
+
+    def flag(self, pred: View) -> str:
+        """The buffer whose first element the predicate is."""
+        if pred.offset == 0:
+            return pred.buffer
+        own = self.fresh(_value(pred, "flag"))
+        self.steps += self.fill(pred, own)
+        return own.buffer
+
+    def carry(self, count: int) -> tuple[list[View], list[tuple[View, View]]]:
+        """A buffer for each carried value, filled; and those to be copied out at the end."""
+        held, late = [], []
+        for n, x in enumerate(self.node.inputs[:count]):
+            assert isinstance(x, Value)
+            wanted = self.result(n)
+            own = wanted if wanted is not None and wanted.contiguous else self.fresh(x)
+            if wanted is not None and wanted is not own:
+                late.append((own, wanted))
+            self.steps += self.fill(x, own)
+            held.append(own)
+        return held, late
+
+    def turn(self, body: Graph, held: Sequence[View], inputs: Sequence[View],
+             rows: Sequence[View | None]) -> tuple[Step, ...]:
+        """One run of a body, and what it carries on put in its place."""
+        new = [None if v is x else self.fresh(v)
+               for v, x in zip(body.outputs[:len(held)], body.inputs, strict=False)]
+        steps = list(self.region(body, inputs, [*new, *rows]))
+        for source, target in zip(new, held, strict=True):
+            if source is not None:
+                steps += self.fill(source, target)
+        return tuple(steps)
+
+    def while_(self) -> None:
+        a = self.node.attrs
+        count = a["carries"]
+        fixed = self.operands(self.node.inputs[count:])
+        held, late = self.carry(count)
+        flag = self.fresh(a["cond"].outputs[0])
+        inputs = [*held, *fixed]
+        self.steps.append(Repeat(flag.buffer, self.region(a["cond"], inputs, [flag]),
+                                 self.turn(a["body"], held, inputs, []), self.label))
+        self.finish(late)
+
+    def scan(self) -> None:
+        a = self.node.attrs
+        count, cut, length = a["carries"], a["carries"] + a["xs"], a["length"]
+        xs = self.operands(self.node.inputs[count:])
+        held, late = self.carry(count)
+        counter = iterator(self.around.counter(), length)
+        at: Dim = symbol_of(counter)
+        at = length - 1 - at if a["reverse"] else at
+        rows = [_row(x, at) for x in xs[:cut - count]]
+        stacked = [self.result(n) for n in range(count, len(self.node.outputs))]
+        targets = [None if y is None else _row(y, at) for y in stacked]
+        body = self.turn(a["body"], held, [*held, *rows, *xs[cut - count:]], targets)
+        self.steps.append(Times(counter, length, body, self.label))
+        self.finish(late)
+
+    def finish(self, late: Sequence[tuple[View, View]]) -> None:
+        for source, target in late:
+            self.steps += self.fill(source, target)
+
+
+def _row(x: View, at: Dim) -> View:
+    """x[at]."""
+    rank = len(x.shape)
+    one = slice_view(x, (at, *(0,) * (rank - 1)), (1, *x.shape[1:]), (1,) * rank)
+    return View(one.buffer, one.dtype, one.shape[1:], one.strides[1:], one.offset)
+
+
+def _value(view: View, hint: str) -> Value:
+    """A stand-in for what lies at a view."""
+    return Value(TensorType(view.dtype, view.shape), hint)

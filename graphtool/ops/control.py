@@ -1,0 +1,117 @@
+"""Control flow: `cond`, `while_`, `scan`. Their bodies are closed graphs in attributes.
+
+What a body reads from outside is an operand of its own, behind the others; `eval` gets a body as a
+function of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.op import Op, register
+from graphtool.ops.common import Array, need
+from graphtool.symbolic import Dim
+
+Body = Callable[..., list[Array]]
+FLAG = TensorType(dtypes.bool_, ())
+
+
+def _takes(what: str, graph: Graph, given: Sequence[TensorType]) -> None:
+    need(all(isinstance(t, TensorType) for t in given), "an operand is a tensor, not a literal")
+    wanted = [v.type for v in graph.inputs]
+    need(wanted == list(given), f"the {what} takes {_listing(wanted)}, got {_listing(given)}")
+
+
+def _listing(types: Sequence[TensorType]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _gives(graph: Graph) -> tuple[TensorType, ...]:
+    return tuple(v.type for v in graph.outputs)
+
+
+# ---- cond --------------------------------------------------------------------------------------
+
+def _cond_infer(pred: TensorType, *operands: TensorType, then: Graph, orelse: Graph) -> tuple[
+        TensorType, ...]:
+    need(pred == FLAG, f"the predicate must be {FLAG}, got {pred}")
+    for what, graph in (("then branch", then), ("else branch", orelse)):
+        _takes(what, graph, operands)
+    need(_gives(then) == _gives(orelse), f"the branches give {_listing(_gives(then))} and "
+                                         f"{_listing(_gives(orelse))}")
+    return _gives(then)
+
+
+def _cond_eval(pred: Array, *operands: Array, then: Body, orelse: Body) -> tuple[Array, ...]:
+    return tuple((then if pred else orelse)(*operands))
+
+
+register(Op("cond", _cond_infer, _cond_eval, category="control",
+            doc="what `then` gives where the predicate holds, else what `orelse` gives"))
+
+
+# ---- while -------------------------------------------------------------------------------------
+
+def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int) -> tuple[
+        TensorType, ...]:
+    need(0 < carries <= len(operands), f"{carries} of {len(operands)} operands are carried")
+    _takes("condition", cond, operands)
+    _takes("body", body, operands)
+    need(_gives(cond) == (FLAG,), f"the condition gives {_listing(_gives(cond))}, not one {FLAG}")
+    need(_gives(body) == operands[:carries], f"the body gives {_listing(_gives(body))}, carried "
+                                             f"are {_listing(operands[:carries])}")
+    return operands[:carries]
+
+
+def _while_eval(*operands: Array, cond: Body, body: Body, carries: int) -> tuple[Array, ...]:
+    held, fixed = list(operands[:carries]), operands[carries:]
+    while bool(cond(*held, *fixed)[0]):
+        held = body(*held, *fixed)
+    return tuple(held)
+
+
+register(Op("while", _while_infer, _while_eval, category="control",
+            doc="the first `carries` operands, by `body` until `cond` fails; others stay"))
+
+
+# ---- scan --------------------------------------------------------------------------------------
+
+def _scan_infer(*operands: TensorType, body: Graph, carries: int, xs: int, length: Dim,
+                reverse: bool = False) -> tuple[TensorType, ...]:
+    cut = carries + xs
+    need(0 <= carries <= cut <= len(operands), f"{len(operands)} operands are fewer than {cut}")
+    held, rows = operands[:carries], operands[carries:cut]
+    for t in rows:
+        need(t.rank > 0 and t.shape[0] == length, f"{t} is scanned, its first axis must be "
+                                                  f"{length}")
+    _takes("body", body, (*held, *(TensorType(t.dtype, t.shape[1:]) for t in rows),
+                          *operands[cut:]))
+    given = _gives(body)
+    need(given[:carries] == held, f"the body gives {_listing(given)}, carried are "
+                                  f"{_listing(held)}")
+    return (*held, *(TensorType(t.dtype, (length, *t.shape)) for t in given[carries:]))
+
+
+def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
+               reverse: bool) -> tuple[Array, ...]:
+    held, fixed = list(operands[:carries]), operands[carries + xs:]
+    rows: list[list[Array]] = []
+    for t in reversed(range(length)) if reverse else range(length):
+        out = body(*held, *(x[t] for x in operands[carries:carries + xs]), *fixed)
+        held, made = out[:carries], out[carries:]
+        rows.append(made)
+    if not rows:  # the body's types are known to `infer` only; run it on zeros to learn them
+        blank = [np.zeros(x.shape[1:], x.dtype) for x in operands[carries:carries + xs]]
+        made = body(*held, *blank, *fixed)[carries:]
+        return (*held, *(np.zeros((0, *y.shape), y.dtype) for y in made))
+    ordered = rows[::-1] if reverse else rows
+    return (*held, *(np.stack(column) for column in zip(*ordered, strict=True)))
+
+
+register(Op("scan", _scan_infer, _scan_eval, category="control",
+            doc="`body` along the first axis: carries, then a row of each of the `xs` operands "
+                "behind them, then the rest; gives the last carries and the stacked other results"))
