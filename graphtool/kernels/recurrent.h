@@ -16,8 +16,8 @@
    GT_WORK(t)    float[4·(GATES + 3)·H] of thread t, scratch
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
-   Directions and blocks of 4 batch rows are shared out. Where there are fewer of these than threads,
-   all of them work at each step, on some of the state each, and wait for each other once a step. */
+   Directions and blocks of 4 batch rows are shared out. Where these are fewer than threads, all of
+   them work at each step, on some of the state each, and wait for each other once a step. */
 #include "nest.h"
 #include "runtime.h"
 #include "tile.h"
