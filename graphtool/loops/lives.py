@@ -41,6 +41,7 @@ class _Walk:
                     self.touch([s.pred])
                     self.steps(s.then)
                     self.steps(s.orelse)
+                    self.touch([s.pred])  # a thread may read it while others are inside
                 case Repeat():
                     first = self.at
                     self.touch([s.pred])
