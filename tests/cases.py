@@ -18,6 +18,7 @@ from graphtool import ops  # noqa: F401  (fills the registry)
 from graphtool.dtypes import BY_NAME, DType, bool_, float32, float64, of_numpy
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op
+from graphtool.ir.trace import trace
 
 Array = np.ndarray[Any, Any]
 INF, NAN = float("inf"), float("nan")
@@ -566,3 +567,19 @@ case("normal", [_STATE], shape=(4, 3), mean=1.0, std=0.5)
 case("dropout", [(4, 5), _STATE], p=0.3)
 case("dropout", [(4, 5), _STATE], p=1.0)
 case("bernoulli", [t((4, 5), kind="unit"), _STATE])
+
+# ---- control flow ------------------------------------------------------------------------------
+
+_ROW, _COUNT = TensorType(float32, (4,)), TensorType(BY_NAME["i64"], ())
+_DOUBLE = trace(lambda x, y: (OPS["mul"](x, 2.0), y), [_ROW, _ROW])
+_SUM = trace(lambda x, y: (OPS["add"](x, y), x), [_ROW, _ROW])
+_MORE = trace(lambda k, x, s: OPS["gt"](k, 0), [_COUNT, _ROW, _ROW])
+_LESS = trace(lambda k, x, s: (OPS["sub"](k, 1), OPS["mul"](x, s)), [_COUNT, _ROW, _ROW])
+_CELL = trace(lambda h, x, s: (OPS["add"](h, x), OPS["mul"](h, s)), [_ROW, _ROW, _ROW])
+for _yes in (True, False):
+    case("cond", [np.asarray(_yes), (4,), (4,)], then=_DOUBLE, orelse=_SUM)
+for _turns in (0, 3):
+    case("while", [np.asarray(_turns), (4,), (4,)], cond=_MORE, body=_LESS, carries=2)
+case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5)
+case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5, reverse=True)
+case("scan", [(4,), (0, 4), (4,)], body=_CELL, carries=1, xs=1, length=0)

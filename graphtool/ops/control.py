@@ -7,12 +7,14 @@ function of arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.ir.op import Op, register
+from graphtool.ir.trace import evaluate, replay
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim
 
@@ -34,6 +36,17 @@ def _gives(graph: Graph) -> tuple[TensorType, ...]:
     return tuple(v.type for v in graph.outputs)
 
 
+def _callable(body: Body | Graph) -> Body:
+    """A body as a function; a graph as it stands where no size in it is open."""
+    if not isinstance(body, Graph):
+        return body
+
+    def apply(node: Node, *xs: Any) -> Sequence[Array]:
+        out = evaluate(node.op, xs, node.attrs)
+        return out if isinstance(out, tuple) else (out,)
+    return lambda *xs: replay(body, xs, apply)
+
+
 # ---- cond --------------------------------------------------------------------------------------
 
 def _cond_infer(pred: TensorType, *operands: TensorType, then: Graph, orelse: Graph) -> tuple[
@@ -47,7 +60,7 @@ def _cond_infer(pred: TensorType, *operands: TensorType, then: Graph, orelse: Gr
 
 
 def _cond_eval(pred: Array, *operands: Array, then: Body, orelse: Body) -> tuple[Array, ...]:
-    return tuple((then if pred else orelse)(*operands))
+    return tuple(_callable(then if pred else orelse)(*operands))
 
 
 register(Op("cond", _cond_infer, _cond_eval, category="control",
@@ -69,6 +82,7 @@ def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int) 
 
 def _while_eval(*operands: Array, cond: Body, body: Body, carries: int) -> tuple[Array, ...]:
     held, fixed = list(operands[:carries]), operands[carries:]
+    cond, body = _callable(cond), _callable(body)
     while bool(cond(*held, *fixed)[0]):
         held = body(*held, *fixed)
     return tuple(held)
@@ -99,6 +113,7 @@ def _scan_infer(*operands: TensorType, body: Graph, carries: int, xs: int, lengt
 def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
                reverse: bool) -> tuple[Array, ...]:
     held, fixed = list(operands[:carries]), operands[carries + xs:]
+    body = _callable(body)
     rows: list[list[Array]] = []
     for t in reversed(range(length)) if reverse else range(length):
         out = body(*held, *(x[t] for x in operands[carries:carries + xs]), *fixed)

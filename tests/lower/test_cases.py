@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphtool import interp
+from graphtool.lower.control import CONTROL
 from graphtool.lower.place import VIEWS, WINDOWS
 from graphtool.lower.statements import STATEMENTS
 from graphtool.target import named
@@ -14,7 +15,8 @@ from tests.cases import CASES, Case
 from tests.lower.compiling import compiled, faults, merged, optimised
 
 CHUNK = 120  # cases in one library: few compiler runs, and still a failure is soon found
-PLAIN = [c for c in CASES if c.op.lower or c.op.name in VIEWS | WINDOWS | STATEMENTS.keys()]
+PLAIN = [c for c in CASES if c.op.lower
+         or c.op.name in VIEWS | WINDOWS | CONTROL | STATEMENTS.keys()]
 
 
 def chunks(cases: list[Case]) -> list[object]:
