@@ -41,6 +41,12 @@ def test_the_stages_by_hand_work(checkout: Path) -> None:
     assert np.load(checkout / "out.npz")["logits"].shape == (1, 10)
 
 
+def test_training_as_told_works(checkout: Path) -> None:
+    for line in block("graphtool import samples/digits.py").splitlines():
+        run(line.replace("--epochs 20", "--epochs 1"))
+    assert (checkout / "trained.graph.json").is_file()
+
+
 def test_the_listing_is_the_real_one(checkout: Path) -> None:
     run("graphtool import samples/digits.onnx -o d.graph.json --no-check")
     printed = run("graphtool show d.graph.json").splitlines()
