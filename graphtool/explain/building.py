@@ -60,6 +60,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Inputs are numpy arrays, or anything that DLPack can hand over from the CPU."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
+    "GT2219": ("a build that cannot be profiled",
+               "Its driver was emitted by an older version, or is that of a training graph; build "
+               "the model again."),
     "GT2220": ("not a training build",
                "`train` takes what `build` makes of a graph of `grad --optimizer`."),
 }

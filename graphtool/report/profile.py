@@ -21,6 +21,7 @@ import numpy as np
 
 from graphtool.compiler import find
 from graphtool.dim_parser import parse
+from graphtool.errors import InputError
 from graphtool.manifest import StepRow, read_manifest
 from graphtool.runtime import Array, Model, load
 from graphtool.symbolic import substitute, symbol
@@ -57,7 +58,14 @@ class Profile(msgspec.Struct):
 
 def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
             runs: int = 30) -> tuple[Profile, Array]:
-    """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns."""
+    """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns.
+
+    Raises InputError GT2219 for a build of an older version, or of training.
+    """
+    driver = build_dir / f"{read_manifest(build_dir).name}.c"
+    if not driver.is_file() or "GT_PROFILED(" not in driver.read_text():
+        raise InputError("GT2219", "this build has no places for clocks", where=str(build_dir),
+                         hint="build it again with this version")
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         work = Path(folder) / "profiled"
         shutil.copytree(build_dir, work)
