@@ -1,19 +1,23 @@
-"""If, Loop and Scan. Known branches are taken and known trip counts unrolled; an If on a computed
-condition computes both branches and selects; a Loop may stop early by masking its carried values.
+"""If, Loop and Scan. Known branches are taken and small known trip counts unrolled; what is left
+becomes `cond` and `while` with regions. Where both branches are small, both are computed.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from graphtool.importers.onnx.regions import region, union
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import Known, array_of, axis_of, reshape, take, type_of
+from graphtool.ir.graph import Value
 from graphtool.ir.op import ops as o
-from graphtool.ir.trace import Tracer
+from graphtool.ir.trace import Tracer, trace
 
 UNROLL = 4096  # steps at most
+SELECTED = 4  # nodes of both branches that are computed either way
 
 
 def known_bool(x: Any) -> bool | None:
@@ -26,9 +30,26 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     choice = known_bool(cond)
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
+    if len(then_branch.node) + len(else_branch.node) > SELECTED:
+        return _branch(reshape(cond, ()), then_branch, else_branch, ctx)
     yes = ctx.subgraph(then_branch, (), f"{ctx.node.output[0]}.then")
     no = ctx.subgraph(else_branch, (), f"{ctx.node.output[0]}.else")
     return [_selected(reshape(cond, ()), a, b) for a, b in zip(yes, no, strict=True)]
+
+
+def _branch(cond: Any, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
+    name = ctx.node.output[0]
+    yes = region(ctx, then_branch, (), f"{name}.then")
+    no = region(ctx, else_branch, (), f"{name}.else")
+    for a, b in zip(yes.results, no.results, strict=True):
+        if a.type != b.type:
+            raise Refused(f"branches of types {a.type} and {b.type} on a computed condition")
+    outer = union(yes, no)
+    return list(o.cond(cond, *_tracers(outer, ctx), then=yes.graph(outer), orelse=no.graph(outer)))
+
+
+def _tracers(values: Any, ctx: Any) -> list[Tracer]:
+    return [Tracer(v, ctx.builder) for v in values]
 
 
 def _selected(cond: Any, a: Any, b: Any) -> Any:
@@ -43,8 +64,11 @@ def _selected(cond: Any, a: Any, b: Any) -> Any:
 
 @onnx_op("Loop", fold=False, sequences=True)
 def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
-    most = _trips(trips)
     going: Any = True if cond is None else known_bool(cond)
+    count = None if trips is None else array_of(trips)
+    if going is not False and (going is None or (trips is not None and count is None)):
+        return _repeat(trips, cond, carried, body, ctx)
+    most = _trips(trips)
     alive = None if going is not None else reshape(cond, ())
     if alive is not None and most is None:
         raise Refused("a loop whose number of steps is not known")
@@ -72,6 +96,32 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
                 raise Refused("a loop whose number of steps is computed")
             alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
     return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
+
+
+def _repeat(trips: Any, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
+    """A loop whose number of steps only the run tells; it carries the step and the condition."""
+    if len(body.output) > 1 + len(carried):
+        raise Refused("a loop with scan outputs whose number of steps is computed")
+    if not all(isinstance(x, Tracer) for x in carried):
+        raise Refused("a loop over sequences whose number of steps is computed")
+    step, flag = _scalar(ctx, 0), reshape(_scalar(ctx, True) if cond is None else cond, ())
+    types = [step.type, flag.type, *(x.type for x in carried)]
+    inner = region(ctx, body, types, _label(ctx, 0))
+    again, *new = inner.results
+    for x, y in zip(carried, new, strict=True):
+        if x.type != y.type:
+            raise Refused(f"a loop that carries {x.type} and makes {y.type} of it")
+    inner.results = [o.add(inner.inputs[0], 1), reshape(again, ()), *new]
+    outer = union(inner)
+    limit = [] if trips is None else [reshape(trips, ())]
+    given = [step, flag, *carried, *_tracers(outer, ctx), *limit]
+    grown = inner.graph(outer)
+    grown = replace(grown, inputs=(*grown.inputs, *(Value(x.type, "trips") for x in limit)))
+
+    def goes_on(*xs: Any) -> Any:
+        return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
+    check = trace(goes_on, [x.type for x in given])
+    return list(o.while_(*given, cond=check, body=grown, carries=len(types)))[2:]
 
 
 def _label(ctx: Any, step: int) -> str:

@@ -1,0 +1,57 @@
+"""If and Loop on computed conditions become regions; the results are onnxruntime's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from graphtool import interp
+from graphtool.importers.onnx import import_model
+from graphtool.ir.verify import verify_module
+from tests.lower.compiling import compiled, faults, optimised
+
+IF = """<ir_version: 9, opset_import: ["" : 18]>
+g (bool p, float[3,4] x) => (float[3,4] y) {
+  w = Constant<value = float[4] {1.0, -2.0, 0.5, 3.0}>()
+  z = Mul(x, w)
+  y = If(p) <then_branch = a () => (float[3,4] t) {
+               s = Mul(z, w) u = Exp(x) v = Add(s, u) t = Tanh(v) },
+             else_branch = b () => (float[3,4] e) { f = Neg(z) e = Sqrt(f) }>
+}"""
+LOOP = """<ir_version: 9, opset_import: ["" : 18]>
+g (int64 trips, float[4] x, float limit) => (float[4] y, int64 n) {
+  yes = Constant<value = bool {1}>()
+  zero = Constant<value = int64 {0}>()
+  two = Constant<value = float {1.5}>()
+  y, n = Loop(trips, yes, x, zero) <body = b (int64 i, bool c, float[4] h, int64 k)
+      => (bool again, float[4] out, int64 more) {
+    out = Mul(h, two)
+    total = ReduceSum<keepdims = 0>(out)
+    again = Less(total, limit)
+    more = Add(k, i) }>
+}"""
+CASES = [
+    (IF, [{"p": np.asarray(p), "x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)}
+          for p in (True, False)], "cond"),
+    (LOOP, [{"trips": np.asarray(k), "x": np.ones(4, np.float32),
+             "limit": np.asarray(m, np.float32)}
+            for k, m in ((0, 9.0), (5, 1e9), (100, 200.0))], "while")]
+
+
+@pytest.mark.parametrize("text, inputs, op", CASES, ids=["if", "loop"])
+def test_regions_equal_onnxruntime(text: str, inputs: list[dict[str, np.ndarray]], op: str,
+                                   tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(text)
+    module = import_model(model)
+    verify_module(module)
+    assert op in {n.op.name for n in module.graph.nodes}
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    library = compiled(optimised(module), tmp_path)
+    for given in inputs:
+        want = dict(zip(module.output_names, session.run(None, given), strict=True))
+        assert faults(interp.run(module, given), want) == []
+        assert faults(library.run(given), want) == []
