@@ -178,7 +178,7 @@ def _pointwise(site: Site, x: View, w: View) -> Lowered:
     nv = panel_vectors(site.target, nr)
     out = site.out.type.shape
     ones: Macros = [(f"GT_{m}", 1) for m in ("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW")]
-    mr, rows = tall(site.target, nv, out[1], out[2])
+    mr, rows = tall(site.target, nv, out, x.strides[2])
     macros: Macros = [
         ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
         ("GT_C", c), ("GT_O", out[3]), *ones]
@@ -213,7 +213,7 @@ def conv(site: Site) -> Lowered:
     assert isinstance(depth, int) and isinstance(nr, int) and isinstance(groups, int)
     nv = panel_vectors(site.target, nr)
     out = site.out.type.shape
-    mr, rows = tall(site.target, nv, out[1], out[2])
+    mr, rows = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
     macros: Macros = [
         ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
         ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
@@ -224,10 +224,15 @@ def conv(site: Site) -> Lowered:
     return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
 
 
-def tall(target: Target, nv: int, height: Dim, width: Dim) -> tuple[str, str]:
-    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow."""
+def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str, str]:
+    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow.
+
+    Not where its pixels are a multiple of 4 KB apart: so many would meet in one set of the cache.
+    """
+    _, height, width, _ = out
     most = tile_rows(target, nv, height * width)
-    if not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
+    alike = isinstance(step, int) and step % 1024 == 0
+    if alike or not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
         return str(tile_rows(target, nv, width)), "1"
     bands = -(-height // (most // width))
     rows = -(-height // bands)
