@@ -85,8 +85,8 @@ GT_INLINE float GT_JOIN(GT_NAME, _bias)(int64_t d, int64_t j GT_PARAMS)
 #endif
 }
 
-/* One step: gates, then the new states in `next` (h itself, or apart from it), of `rows` rows of the
-   batch from b on; elements first to last of each state. */
+/* One step: gates, then the new states in `next` (h itself, or apart from it), of `rows` rows of
+   the batch from b on; elements first to last of each state. */
 GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t rows, float *h,
                                        float *next, float *c, float *g, float *a, int64_t first,
                                        int64_t last GT_PARAMS)
