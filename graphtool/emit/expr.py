@@ -126,6 +126,8 @@ class ExprPrinter:
             return f"({to.c}){self.stored(x, x.dtype)}", UNARY
         if is_narrow(to):
             return f"gt_{to.short}_to_f32(({to.c}){self.expr(x, UNARY)})", PRIMARY
+        if dtypes.bool_ in (x.dtype, to):  # a byte that is 0 or 1
+            return f"({to.c}){self.expr(x, UNARY)}", UNARY
         return f"gt_bitcast_{x.dtype.short}_{to.short}({self.expr(x)})", PRIMARY
 
     def stored(self, e: Expr, to: DType) -> str:
