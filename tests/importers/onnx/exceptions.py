@@ -25,5 +25,11 @@ EXCEPTIONS: dict[str, str] = {
     "test_attention_4d_causal_padded_kv_bf16*": "differs in the last bit of bfloat16",
     "test_attention_3d_causal_bf16*": "differs in the last bit of bfloat16",
 }
+# What compiled code misses besides: halves are widened inside a kernel and rounded where they are
+# stored, so that the results are nearer to the true ones than the expectation.
+EXCEPTIONS_C: dict[str, str] = EXCEPTIONS | {
+    "test_attention_4d_causal_fp16*": "differs in the last bit of float16",
+    "test_attention_4d_attn_mask_causal_bf16*": "differs in the last bit of bfloat16",
+}
 # These pass, but only once the inputs that say sizes are pinned to the case's own.
 PINNED = 313
