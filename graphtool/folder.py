@@ -23,7 +23,7 @@ class replacing:
     def __enter__(self) -> Path:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.exists() and not _ours(self.path):
+            if _foreign(self.path):
                 raise InputError("GT2112", "the output directory exists and is not a build",
                                  where=str(self.path), hint="name another, or remove it")
             self.work = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
@@ -63,5 +63,20 @@ class replacing:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def _ours(path: Path) -> bool:
-    return path.is_dir() and ((path / "build.json").exists() or not any(path.iterdir()))
+def _foreign(path: Path) -> bool:
+    """Whether something stands there that no build made.
+
+    Another build may put its directory in place while we look: what is listed counts only if it is
+    the same directory before and after.
+    """
+    for _ in range(TRIES):
+        try:
+            before = path.stat()
+            names = os.listdir(path)
+            if path.stat().st_ino == before.st_ino:
+                return bool(names) and "build.json" not in names
+        except FileNotFoundError:
+            continue
+        except NotADirectoryError:
+            return True
+    return False
