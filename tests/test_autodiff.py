@@ -36,6 +36,8 @@ def graph_of(case: Case) -> tuple[Graph, list[Any]]:
 
 
 def differentiable(case: Case) -> bool:
+    if any(isinstance(a, Graph) for a in case.attrs.values()):
+        return False  # regions are typed for the case's own operands, and have no rule
     ts = types(case, wide=True)
     has = case.op.name != "bitcast" and any(
         isinstance(t, TensorType) and t.dtype is F64 for t in ts)
