@@ -35,8 +35,9 @@ def loads(data: bytes | str, where: str = "-") -> Program:
 
 
 def side_file(path: Path) -> Path:
-    """Where the weights of the program at `path` lie."""
-    return path.with_name(path.name.removesuffix(".json").removesuffix(".program") + ".safetensors")
+    """Where the weights of the program at `path` lie: not in NAME.safetensors, the graph's own."""
+    stem = path.name.removesuffix(".json").removesuffix(".program")
+    return path.with_name(stem + ".program.safetensors")
 
 
 def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:

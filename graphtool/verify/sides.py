@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp, runtime
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, UsageError
