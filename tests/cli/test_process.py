@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import DIGITS
+
 COMMAND = [sys.executable, "-m", "graphtool"]
 
 
@@ -23,6 +25,15 @@ def test_graphs_go_through_pipes(folder: Path) -> None:
     second = run("opt", "-", "--passes", "dce", input=first.stdout)
     assert (first.returncode, second.returncode, second.stderr) == (0, 0, "")
     assert run("show", "-", input=second.stdout).stdout.endswith("return logits\n")
+
+
+def test_stages_side_by_side_in_processes_of_their_own(folder: Path, tmp_path: Path) -> None:
+    """Each verb fills its own tables, and no stage writes over another's weights."""
+    g, program, b = (str(tmp_path / n) for n in ("m.graph.json", "m.program.json", "b"))
+    done = [run(*line) for line in (
+        ("opt", DIGITS, "-o", g), ("lower", g, "-o", program),
+        ("build", program, "-o", b), ("check", g, b), ("check", program, g), ("diff", g, g))]
+    assert [(d.returncode, d.stderr) for d in done if d.returncode] == []
 
 
 def test_a_reader_that_leaves_is_no_fault(folder: Path) -> None:

@@ -39,7 +39,7 @@ def test_save_and_load_with_weights(name: str, tmp_path: Path) -> None:
     loaded, weights = serial.load(tmp_path / "m.program.json")
     assert serial.dumps(loaded) == serial.dumps(p)
     assert {d for _, d in p.weights} <= set(weights)
-    assert (tmp_path / "m.safetensors").exists() == bool(p.weights)
+    assert (tmp_path / "m.program.safetensors").exists() == bool(p.weights)
 
 
 def test_shared_expressions_stay_shared() -> None:
