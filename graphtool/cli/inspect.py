@@ -64,7 +64,8 @@ def draw(graph: options.Graph, out: options.Out = None,
     """Draw a graph as Graphviz dot, mermaid or SVG."""
     from graphtool.exporters import FORMATS, picture
     suffixes = {".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid", ".svg": "svg"}
-    chosen = format or suffixes.get(out.suffix if out else "", "dot")
+    suffix = out.suffix if out and str(out) != "-" else ""
+    chosen = format or suffixes.get(suffix, suffix.removeprefix(".") or "dot")
     if chosen not in FORMATS:
         raise UsageError("GT3017", f"unknown format {chosen!r}",
                          hint=f"one of {', '.join(FORMATS)}")

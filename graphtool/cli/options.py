@@ -25,7 +25,8 @@ Shapes = Annotated[list[str] | None, typer.Option(
 Capture = Annotated[str, typer.Option(
     "--capture", help="How torch is captured: export or fx.")]
 Dynamic = Annotated[list[str] | None, typer.Option(
-    "--dynamic", metavar="NAME=LO..HI", help="Leave a dim open: batch=1..64; repeatable.")]
+    "--dynamic", metavar="NAME=LO..HI", help="Leave a torch dim open: batch=1..64 is dim 0 of "
+    "every input, seq@ids.1,mask.1=1..128 the dims named; repeatable.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads.")]
 Atol = Annotated[float | None, typer.Option(

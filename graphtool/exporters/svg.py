@@ -6,7 +6,7 @@ from graphtool.exporters.colours import FILL, STROKE
 from graphtool.exporters.layout import Point, layout
 from graphtool.exporters.picture import Box, Picture
 
-_CHAR, _LINE, _MARGIN = 6.3, 14.0, 16.0  # of an 11 px monospaced font
+_CHAR, _LINE, _MARGIN = 6.7, 14.0, 16.0  # of an 11 px monospaced font
 _STYLE = ("text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
           "text-anchor:middle}.t{font-weight:bold}")
 

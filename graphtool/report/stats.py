@@ -133,8 +133,8 @@ def stats_lines(s: Stats) -> list[str]:
            f"dims         {dims or 'all static'}",
            f"residuals    {len(s.residuals)}"]
     out += [f"  {r.add} joins {r.skip} over {r.length} nodes" for r in s.residuals]
-    out.append(f"{'fused' if s.fused else 'could be fused'}: "
-               f"{sum(f.count for f in s.fusions)} groups")
+    groups = sum(f.count for f in s.fusions)
+    out.append(f"{'fused' if s.fused else 'could be fused'}: {groups} group{'s' * (groups != 1)}")
     out += [f"  {f.count} × {f.pattern}" for f in s.fusions]
     return out
 

@@ -97,7 +97,7 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
     uses = use_counts(graph)
     out = []
     for node in graph.nodes:
-        if not node.op.traits & _ANCHORS or len(node.outputs) != 1:
+        if len(node.outputs) != 1 or not _anchors(node):
             continue
         chain = [node]
         while True:
@@ -109,6 +109,22 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
         if len(chain) > 1:
             out.append(tuple(chain))
     return out
+
+
+def _anchors(node: Node) -> bool:
+    """Whether a kernel can start here; a composite that is elementwise by itself only follows."""
+    return bool(node.op.traits & _ANCHORS) or (
+        "composite" in node.op.traits and _reduces(node.op, *signature(node)))
+
+
+@lru_cache(maxsize=1024)
+def _reduces(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether a composite decomposes into something with a contraction, reduction or window."""
+    try:
+        inner = decomposed(op, types, attrs)
+    except GraphtoolError:
+        return False
+    return any(_anchors(n) for n in inner.nodes)
 
 
 def _follows(node: Node, v: Value) -> bool:

@@ -30,6 +30,7 @@ CASES = [  # exit code, error code, command line
     (3, "GT0301", f"eval {G} --random --dtype f99"),
     (2, "GT3016", f"show {G} --category cheap"),
     (2, "GT3017", f"draw {G} --format png"),
+    (2, "GT3017", f"draw {G} -o {{T}}/picture.png"),
     (2, "GT3017", f"diff {G} {G} --format pdf"),
     (2, "GT3018", "support {}/in.npz"),
     (2, "GT3019", "explain GT9999"),

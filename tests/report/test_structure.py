@@ -38,6 +38,14 @@ def test_chains_behind_contractions() -> None:
     assert (row.pattern, row.count) == ("matmul → add → relu → add", 5)
 
 
+def test_chains_behind_composites() -> None:
+    def body(x: Any) -> Any:
+        return ops.softmax(ops.gelu(ops.linear(x, x)), axis=1)
+    report = stats(module(trace(body, [T])))
+    assert [f.pattern for f in report.fusions] == ["linear → gelu"]
+    assert "could be fused: 1 group" in stats_lines(report)
+
+
 def test_stats_count_parameters_and_categories() -> None:
     def body(x: Any) -> Any:
         w = x.builder.constant(np.ones((4, 4), np.float32), "w", param=True)

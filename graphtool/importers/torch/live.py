@@ -58,6 +58,15 @@ def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
     return np.asarray(t.numpy())
 
 
+def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A copy of the array in torch, to the bit in every type that both know."""
+    data = np.array(x)
+    if data.dtype.isbuiltin == 1:
+        return torch.from_numpy(data)
+    bits = torch.from_numpy(data.view(f"u{data.itemsize}"))
+    return bits.view(next(kind for kind, row in DTYPES.items() if row.numpy == data.dtype))
+
+
 def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
          renamed: Mapping[str, str], meta: Mapping[str, Any],
          places: Mapping[str, Place]) -> Program:

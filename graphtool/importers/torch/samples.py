@@ -29,7 +29,8 @@ def read_spec(text: str) -> Spec:
     dims = [d.strip() for d in found["dims"].split(",")] if found else []
     if found is None or (dims != [""] and "" in dims):
         raise UsageError("GT1115", f"cannot read the input {text!r}",
-                         hint="NAME:TYPE[DIMS], such as x:f32[1,3,224,224]; a scalar is f32[]")
+                         hint="NAME:TYPE[SIZES], such as x:f32[1,3,224,224]; a scalar is f32[]; "
+                              "what stays open is said by --dynamic")
     shape = tuple(int(d) for d in dims if d)
     if np.prod([float(d) for d in shape]) > _ELEMENTS:
         raise UsageError("GT1115", f"the input {text!r} is too large")

@@ -20,6 +20,7 @@ from torch import nn
 
 from graphtool.errors import GraphtoolError, InputError
 from graphtool.importers.torch.lines import root_of, user_line
+from graphtool.importers.torch.live import tensor
 from graphtool.importers.torch.samples import Spec, read_spec, sample
 
 _TORCH = root_of(torch.__file__)
@@ -47,7 +48,7 @@ def load(source: str, specs: Sequence[str] = ()) -> tuple[nn.Module, tuple[Any, 
                                    "function that returns one is expected")
     wanted = [read_spec(s) for s in specs]
     if wanted:
-        return model, tuple(torch.from_numpy(x) for x in sample(wanted)), _names(wanted)
+        return model, tuple(tensor(x) for x in sample(wanted)), _names(wanted)
     return model, _inputs(module, place), []
 
 

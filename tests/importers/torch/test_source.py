@@ -56,6 +56,12 @@ def test_input_specs_replace_the_samples(good):
     assert [f"{v.hint}: {v.type}" for v in module.graph.inputs] == ["data: f32[b,4]"]
 
 
+def test_a_spec_of_a_type_that_numpy_lacks(tmp_path):
+    path = written(tmp_path, GOOD + "    low = M().bfloat16()\n")
+    module = import_source(f"{path}:low", inputs=["x:bf16[2,4]"])
+    assert [str(v.type) for v in module.graph.inputs] == ["bf16[2,4]"]
+
+
 def test_samples_of_the_repository():
     for name in ("mlp", "transformer"):
         module = import_source(f"samples/{name}.py:model")
