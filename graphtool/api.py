@@ -13,8 +13,11 @@ import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import importers, interp, runtime
 from graphtool.build import build as build_module
 from graphtool.dtypes import dtype as named_dtype
+from graphtool.fat import build_fat, targets
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.ir.serial import collect_all
+from graphtool.lower import lower
 from graphtool.passes import run as run_passes
 from graphtool.target import Target, detect, named
 
@@ -69,16 +72,31 @@ def build(source_or_module: Any, out_dir: Pathlike, *, target: str = "cpu", name
     """Compile a model into a directory and return its path.
 
     A source is imported first; a module without fusion groups goes through the passes. `options`
-    are those of `graphtool.build.build`: cc, jobs, exe, static, openmp. Raises CompilerError.
+    are those of `graphtool.build.build`: cc, jobs, exe, static, openmp. The target `fat` is one
+    library for every level of x86-64. Raises CompilerError.
     """
     module = source_or_module
     if not isinstance(module, Module):
         path = str(source_or_module) if isinstance(module, PathLike) else source_or_module
         graph = isinstance(path, str) and path.endswith(".json")
         module = read(path) if graph else import_model(path)
+    if target == "fat":
+        return _fat(module, Path(out_dir), name, passes, **options)
     if passes is not None or not module.graph.groups:
         module = optimize(module, passes, target=target)
     return build_module(module, Path(out_dir), name=name, target=_target(target), **options)
+
+
+def _fat(module: Module, out_dir: Path, name: str, passes: str | Sequence[str] | None,
+         **options: Any) -> Path:
+    programs, store = {}, {}
+    for level, goal in targets().items():
+        ready = module
+        if passes is not None or not module.graph.groups:
+            ready = run_passes(module, passes, supply={"target": goal})
+        programs[level] = lower(ready, goal, name=name)
+        store |= {w.digest: w for w in collect_all(ready.graph)}
+    return build_fat(programs, out_dir, name=name, store=store, **options)
 
 
 def load(build_dir: Pathlike, threads: int | None = None) -> runtime.Model:

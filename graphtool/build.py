@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     mode, GT2114 for a program made for another vector width, CompilerError GT212x when the
     compiler is missing or fails, InputError GT0330 when the directory cannot be written.
     """
-    if not name.isidentifier() or not name.isascii():
-        raise UsageError("GT2110", f"{name!r} cannot name a C function",
-                         hint="use letters, digits and underscores")
-    if weights not in MODES:
-        raise UsageError("GT2113", f"weights cannot be {weights!r}", hint=", ".join(MODES))
+    check_name(name, weights)
     if isinstance(module, Program):
         program, held = replace(module, name=name), dict(store or {})
         target = _made_for(program, target or named(march))
@@ -69,24 +65,54 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         target = target or named(march)
         program = lower(module, target, name=name)
         held = {w.digest: w for w in collect_all(module.graph)}
-    compiler, options = find(cc, target, openmp=openmp), Options(exe, static, weights)
     needed = weights_of(program, held)
-    parts = parts_of(program, needed, weights)
-    sources = emit(program, parts)
-    if exe:
-        beside = f"{name}.safetensors" if weights == "file" and needed else ""
-        sources[f"{name}_main.c"] = main_program(program, beside, layout(needed)[1])
+    parts = parts_of(name, needed, weights)
+    return make(Job(program, emit(program, parts), needed, parts, find(cc, target, openmp=openmp),
+                    Options(exe, static, weights)), out_dir, jobs)
+
+
+def check_name(name: str, weights: str) -> None:
+    """Raises UsageError GT2110 for what C cannot be called, GT2113 for an unknown mode."""
+    if not name.isidentifier() or not name.isascii():
+        raise UsageError("GT2110", f"{name!r} cannot name a C function",
+                         hint="use letters, digits and underscores")
+    if weights not in MODES:
+        raise UsageError("GT2113", f"weights cannot be {weights!r}", hint=", ".join(MODES))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a build directory is made from; `program` is the one that its manifest describes.
+
+    Files whose names start with a key of `own` are compiled by that compiler.
+    """
+
+    program: Program
+    sources: Mapping[str, str]
+    held: list[Weight]
+    parts: tuple[Part, ...]
+    compiler: Compiler
+    options: Options
+    own: Mapping[str, Compiler] = field(default_factory=dict)
+
+
+def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
+    """Write and compile a model's directory; `rows` are further ones of its manifest."""
+    name, options, sources = job.program.name, job.options, dict(job.sources)
+    if options.exe:
+        beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
+        sources[f"{name}_main.c"] = main_program(job.program, beside, layout(job.held)[1])
         sources |= used_headers(sources.values())
-    key = build_key(sources, [w.digest for w in needed], compiler, options)
+    key = build_key(sources, [w.digest for w in job.held], job.compiler, options, job.own)
     if unchanged(out_dir, key):
         return out_dir
     with replacing(out_dir) as work:
         for file, source in sources.items():
             (work / file).write_text(source)
-        offset = write_weights(work, name, needed, parts, weights)
-        manifest = compile_all(work, name, (name,), compiler, jobs, options)
-        manifest |= describe(program, needed, key)
-        manifest |= {"weights_offset": offset, "weights_mode": weights}
+        offset = write_weights(work, name, job.held, job.parts, options.weights)
+        manifest = compile_all(work, name, (name,), job.compiler, jobs, options, job.own)
+        manifest |= describe(job.program, job.held, key)
+        manifest |= {"weights_offset": offset, "weights_mode": options.weights, **rows}
         write_manifest(work, manifest)
     return out_dir
 
@@ -118,25 +144,26 @@ def _made_for(program: Program, target: Target) -> Target:
     return replace(target, threads=program.threads)
 
 
-def parts_of(program: Program, held: list[Weight], mode: str) -> tuple[Part, ...]:
+def parts_of(name: str, held: list[Weight], mode: str) -> tuple[Part, ...]:
     """What is built into the library."""
     at, total = layout(held)
     if mode == "embed":
-        return whole(total)
-    return divided((at[w.digest], at[w.digest] + w.nbytes) for w in held) if mode == "c" else ()
+        return whole(name, total)
+    spans = ((at[w.digest], at[w.digest] + w.nbytes) for w in held)
+    return divided(name, spans) if mode == "c" else ()
 
 
 def _write_parts(work: Path, name: str, parts: tuple[Part, ...], mode: str, offset: int) -> None:
     """NAME_weights*.c: the data of the weights file once more, as something to compile."""
     side = work / f"{name}.safetensors"
     for part in parts:
-        path = work / f"{part.symbol(name)}.c"
+        path = work / f"{part.symbol}.c"
         if mode == "embed":
-            path.write_text(incbin(part, name, side.name, offset, _digest(side)))
+            path.write_text(incbin(part, side.name, offset, _digest(side)))
             continue
         with side.open("rb") as file:
             file.seek(offset + part.start)
-            path.write_text(array(part, name, file.read(part.end - part.start)))
+            path.write_text(array(part, file.read(part.end - part.start)))
 
 
 def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
@@ -155,15 +182,18 @@ def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
 
 
 def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compiler,
-                jobs: int | None, options: Options) -> dict[str, Any]:
-    """Compile every C file (in parallel, through the cache) and link."""
+                jobs: int | None, options: Options,
+                own: Mapping[str, Compiler] | None = None) -> dict[str, Any]:
+    """Compile every C file (in parallel, through the cache) and link; `own` as in Job."""
     data = tuple(f"{p}_weights" for p in programs)
     units = sorted(p for p in work.glob("*.c") if p.name != f"{name}_main.c")
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
 
     def compiled(p: Path) -> Path:
-        return compiler.compile_data(p) if p.name.startswith(data) else (
-            compiler.compile(p, headers))
+        if p.name.startswith(data):
+            return compiler.compile_data(p)
+        with_ = next((c for start, c in (own or {}).items() if p.name.startswith(start)), compiler)
+        return with_.compile(p, headers)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         objects = list(pool.map(compiled, units))
     cache.prune_daily()
@@ -206,11 +236,12 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
 
 
 def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,
-              options: Options) -> str:
+              options: Options, own: Mapping[str, Compiler] | None = None) -> str:
     """Equal for builds that give the same directory."""
     h = hashlib.sha256()
+    others = (x for c in (own or {}).values() for x in c.identity)
     for part in (*(x for kv in sorted(sources.items()) for x in kv), *sorted(digests),
-                 *compiler.identity, repr(options)):
+                 *compiler.identity, *others, repr(options)):
         h.update(part.encode() + b"\0")
     return h.hexdigest()
 

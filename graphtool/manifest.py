@@ -93,6 +93,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[StepRow]
     files: dict[str, str]
     executable: str = ""
+    levels: list[int] = []  # of x86-64: the versions in the library, best first
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
 

@@ -15,7 +15,7 @@ LAYERS = (  # a name may import its own layer and those before it
     ("ir", "loops"), ("ops",),
     ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target",
      "training"),
-    ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "runtime"),
+    ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "fat", "runtime"),
     ("train",),
     ("report",), ("verify",), ("api", "onnx_backend"), ("cli",), ("__init__", "__main__"),
 )

@@ -82,7 +82,7 @@ def test_modes_are_different_builds(tmp_path: Path) -> None:
 
 def test_parts_cut_no_weight() -> None:
     spans = [(0, 100), (128, 700), (704, 3000), (3008, 3010), (3072, 3500)]
-    parts = divided(spans, 1000)
+    parts = divided(NAME, spans, 1000)
     assert [(p.start, p.end) for p in parts] == [(0, 700), (704, 3000), (3008, 3500)]
     assert all(part_of(parts, a).start <= a and b <= part_of(parts, a).end for a, b in spans)
-    assert whole(0) == () and part_of(whole(10), 0).end == 10
+    assert whole(NAME, 0) == () and part_of(whole(NAME, 10), 0).end == 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Model = Annotated[str, typer.Argument(
     metavar="IN", help="A graph, a program, or a model; models are imported and optimised.")]
 March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
+Fat = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …, or "
+                                  "fat: all of x86-64, chosen at load.")]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
 
 def build(source: Model,
           out: Annotated[Path, typer.Option("-o", "--out", help="The build directory.")],
-          name: options.Name = None, target: options.Target = "cpu", march: March = "native",
+          name: options.Name = None, target: options.Target = "cpu", march: Fat = "native",
           cc: Annotated[str | None, typer.Option("--cc", help="The C compiler.")] = None,
           jobs: Annotated[int | None, typer.Option(
               "-j", "--jobs", min=1, help="C files compiled at a time.")] = None,
@@ -82,6 +84,11 @@ def build(source: Model,
 
     It holds the C, the library, its header, the weights file and build.json."""
     from graphtool.build import build as compile_program
+    if march == "fat":
+        path = _fat(source, out, name, passes, keep, cc=cc, jobs=jobs, exe=exe, static=static,
+                    openmp=openmp, weights=weights)
+        terminal.lines([str(path)])
+        return
     chosen = _target(target, march)
     if training := _training_graph(source):
         from graphtool.train.build import build_training
@@ -101,6 +108,20 @@ def build(source: Model,
         _keep(lowered, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
     terminal.lines([str(path)])
+
+
+def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool,
+         **how: Any) -> Path:
+    """One library with a version for each level of x86-64."""
+    from graphtool.fat import build_fat, targets
+    if keep or source.endswith(".program.json") or _training_graph(source):
+        raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
+                                   "or graph of inference, without --keep",
+                         hint="name one level for the others, like --march x86-64-v3")
+    levels = {n: _lowered(source, name, t, passes) for n, t in targets().items()}
+    store = {d: w for one in levels.values() for d, w in one.store.items()}
+    return build_fat({n: one.program for n, one in levels.items()}, out,
+                     name=name or c_name(source), store=store, **how)
 
 
 def _training_graph(source: str) -> Module | None:

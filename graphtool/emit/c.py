@@ -28,7 +28,7 @@ def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
     printer = Kernels(program, dims)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
-    files = {f"{name}.h": header(program, dims), f"{name}.c": driver(program, dims, parts),
+    files = {f"{name}.h": header(program), f"{name}.c": driver(program, dims, parts),
              f"{name}_kernels.h": printer.declarations()}
     for i, chunk in enumerate(chunks):
         files[f"{name}_kernels{i}.c"] = printer.file(chunk)

@@ -13,8 +13,11 @@ from graphtool.loops.ir import Buffer, Program, runs
 from graphtool.symbolic import Dim, known
 
 
-def header(program: Program, dims: Mapping[str, str]) -> str:
-    """The public interface: sizes, ports, and one function that runs the model."""
+def header(program: Program, *, levels: bool = False) -> str:
+    """The public interface: sizes, ports, and one function that runs the model.
+
+    `levels`: the library holds several versions of it, and says which one it chose.
+    """
     name, w = program.name, Writer()
     w.line(f"/* {name}: the interface of a compiled model. Generated; do not edit. */")
     w.line(f"#ifndef {name.upper()}_H")
@@ -46,6 +49,11 @@ def header(program: Program, dims: Mapping[str, str]) -> str:
     w.line("   arenas may go on at the same time. */")
     w.line(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,")
     w.line("        const void *const *inputs, void *const *outputs, int threads);")
+    if levels:
+        w.line()
+        w.line("/* The level of x86-64, 1 to 4, whose version runs: the processor's, or the lower one")
+        w.line("   that the environment variable GRAPHTOOL_LEVEL names when the library is loaded. */")
+        w.line(f"int {name}_level(void);")
     w.line("#pragma GCC visibility pop")
     w.line("#endif")
     return w.text()
@@ -66,14 +74,14 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line("void *const *outputs;")
     w.line()
     for part in parts:
-        w.line(f"extern const uint32_t {part.symbol(name)}[];")
+        w.line(f"extern const uint32_t {part.symbol}[];")
     if parts:
         w.line("/* a weight in the caller's copy, else in the one that is built in */")
         w.line("#define WEIGHT(at, part, inner) \\")
         w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
         w.line()
     printer = ExprPrinter(dims)
-    held = {b.name: weight_text(b, name, parts) for b in program.buffers if b.space == "weight"}
+    held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
     with w.block("static void run_thread(const run_state *s, int t, int threads)\n{"):
         for i in range(len(program.dims)):
             w.line(f"const int64_t d{i} = s->dims[{i}];")
@@ -90,13 +98,13 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     return text
 
 
-def weight_text(b: Buffer, name: str, parts: Sequence[Part]) -> str:
+def weight_text(b: Buffer, parts: Sequence[Part]) -> str:
     """Where a weight starts: in the caller's copy, or in the part that holds it."""
     at = b.offset
     if not parts or not isinstance(at, int):
         return f"(s->weights + {at})" if at else "s->weights"
     part = part_of(parts, at)
-    return f"WEIGHT({at}, {part.symbol(name)}, {at - part.start})"
+    return f"WEIGHT({at}, {part.symbol}, {at - part.start})"
 
 
 def parallel_work(program: Program) -> tuple[Dim, int]:

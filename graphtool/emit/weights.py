@@ -15,22 +15,24 @@ ALIGN = 64
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes [start, end) of the weights, counted as a buffer's offset is."""
+    """Bytes [start, end) of the weights of `name`, counted as a buffer's offset is."""
 
+    name: str
     index: int
     start: int
     end: int
 
-    def symbol(self, name: str) -> str:
-        return f"{name}_weights{self.index}"
+    @property
+    def symbol(self) -> str:
+        return f"{self.name}_weights{self.index}"
 
 
-def whole(size: int) -> tuple[Part, ...]:
+def whole(name: str, size: int) -> tuple[Part, ...]:
     """All weights as one part."""
-    return (Part(0, 0, size),) if size else ()
+    return (Part(name, 0, 0, size),) if size else ()
 
 
-def divided(spans: Iterable[tuple[int, int]], limit: int = PART) -> tuple[Part, ...]:
+def divided(name: str, spans: Iterable[tuple[int, int]], limit: int = PART) -> tuple[Part, ...]:
     """Parts of at most `limit` bytes, none of which cuts a (start, end) in two."""
     parts: list[tuple[int, int]] = []
     for start, end in sorted(spans):
@@ -38,14 +40,14 @@ def divided(spans: Iterable[tuple[int, int]], limit: int = PART) -> tuple[Part, 
             parts[-1] = (parts[-1][0], max(parts[-1][1], end))
         else:
             parts.append((start, end))
-    return tuple(Part(i, start, end) for i, (start, end) in enumerate(parts))
+    return tuple(Part(name, i, start, end) for i, (start, end) in enumerate(parts))
 
 
 def part_of(parts: Sequence[Part], offset: int) -> Part:
     return next(p for p in reversed(parts) if p.start <= offset)
 
 
-def incbin(part: Part, name: str, file: str, offset: int, digest: str) -> str:
+def incbin(part: Part, file: str, offset: int, digest: str) -> str:
     """C that takes the part from the file, `offset` bytes in, when it is assembled.
 
     The digest of the file stands in the text: other weights are another text.
@@ -54,11 +56,11 @@ def incbin(part: Part, name: str, file: str, offset: int, digest: str) -> str:
     return f"""/* {digest} */
 #ifdef __APPLE__
 #define GT_SECTION ".const_data"
-#define GT_SYMBOL "_{part.symbol(name)}"
+#define GT_SYMBOL "_{part.symbol}"
 #define GT_HIDDEN ".private_extern "
 #else
 #define GT_SECTION ".section .rodata"
-#define GT_SYMBOL "{part.symbol(name)}"
+#define GT_SYMBOL "{part.symbol}"
 #define GT_HIDDEN ".hidden "
 #endif
 __asm__(GT_SECTION "\\n"
@@ -71,13 +73,13 @@ __asm__(GT_SECTION "\\n"
 """
 
 
-def array(part: Part, name: str, data: bytes) -> str:
+def array(part: Part, data: bytes) -> str:
     """C that spells the part out, eight words a line."""
     padded = data + b"\0" * (-len(data) % 4)
     words = [f"0x{int.from_bytes(padded[i:i + 4], 'little'):08x}"
              for i in range(0, len(padded), 4)]
     rows = [", ".join(words[i:i + 8]) for i in range(0, len(words), 8)]
-    head = f"#include <stdint.h>\nextern const uint32_t {part.symbol(name)}[];\n"
+    head = f"#include <stdint.h>\nextern const uint32_t {part.symbol}[];\n"
     body = ",\n    ".join(rows)
     return (f"{head}__attribute__((aligned({ALIGN})))\n"
-            f"const uint32_t {part.symbol(name)}[] = {{\n    {body}}};\n")
+            f"const uint32_t {part.symbol}[] = {{\n    {body}}};\n")

@@ -63,6 +63,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2219": ("a build that cannot be profiled",
                "Its driver was emitted by an older version, or is that of a training graph; build "
                "the model again."),
+    "GT2226": ("a profile of several versions",
+               "A library for every level of x86-64 has other kernels on each; build with one "
+               "--march and profile that."),
     "GT2220": ("not a training build",
                "`train` takes what `build` makes of a graph of `grad --optimizer`."),
 }

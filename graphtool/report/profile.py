@@ -60,9 +60,13 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
             runs: int = 30) -> tuple[Profile, Array]:
     """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns.
 
-    Raises InputError GT2219 for a build of an older version, or of training.
+    Raises InputError GT2219 for a build of an older version or of training, GT2226 for a fat one.
     """
-    driver = build_dir / f"{read_manifest(build_dir).name}.c"
+    manifest = read_manifest(build_dir)
+    driver = build_dir / f"{manifest.name}.c"
+    if manifest.levels:
+        raise InputError("GT2226", "this build holds several versions of the model",
+                         where=str(build_dir), hint="build it with one of them: --march x86-64-v3")
     if not driver.is_file() or "GT_PROFILED(" not in driver.read_text():
         raise InputError("GT2219", "this build has no places for clocks", where=str(build_dir),
                          hint="build it again with this version")

@@ -58,7 +58,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     only = {part: p for part, (p, _) in lowered.items()}
     sources = training_sources(name, only)
     for program, held in lowered.values():
-        sources |= emit(program, parts_of(program, held, "embed"))
+        sources |= emit(program, parts_of(program.name, held, "embed"))
     key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,
                     options)
     if unchanged(out_dir, key):
@@ -67,7 +67,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         for file, source in sources.items():
             (work / file).write_text(source)
         offsets = {part: write_weights(work, program.name, held,
-                                       parts_of(program, held, "embed"), "embed")
+                                       parts_of(program.name, held, "embed"), "embed")
                    for part, (program, held) in lowered.items()}
         step, held = lowered["step"]
         manifest = describe(step, held, key) | compile_all(

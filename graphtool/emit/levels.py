@@ -1,0 +1,49 @@
+"""The driver of a library that holds a model several times, one for each level of x86-64.
+
+Which one runs is decided once, when the library is loaded; calls cost one jump more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphtool.emit.writer import Writer
+from graphtool.loops.ir import Program
+
+RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \
+      "        const void *const *inputs, void *const *outputs, int threads)"
+
+
+def dispatcher(name: str, levels: Mapping[int, Program]) -> str:
+    """C that defines NAME_run, NAME_arena_bytes and NAME_level over the levels' own programs."""
+    w = Writer()
+    w.line(f'#include "{name}.h"')
+    w.line('#include "levels.h"')
+    for p in levels.values():
+        w.line(f'#include "{p.name}.h"')
+    w.line()
+    with w.block("typedef struct {", "} variant;"):
+        w.line("int level;")
+        w.line("size_t (*arena_bytes)(const int64_t *dims);")
+        w.line("int (*run)(const void *weights, void *arena, const int64_t *dims,")
+        w.line("           const void *const *inputs, void *const *outputs, int threads);")
+    w.line()
+    with w.block("static const variant variants[] = {", "};"):
+        for level in sorted(levels, reverse=True):
+            own = levels[level].name
+            w.line(f"{{{level}, {own}_arena_bytes, {own}_run}},")
+    w.line("static const variant *chosen;")
+    w.line()
+    w.line("/* When the library is loaded: the first that the processor can run. */")
+    with w.block("__attribute__((constructor)) static void choose(void)\n{"):
+        w.line("const int level = gt_x86_level();")
+        w.line("for (chosen = variants; chosen->level > level; chosen++) {")
+        w.line("}")
+    w.line()
+    w.line(f"int {name}_level(void) {{ return chosen->level; }}")
+    w.line()
+    w.line(f"size_t {name}_arena_bytes(const int64_t *dims) {{ return chosen->arena_bytes(dims); }}")
+    w.line()
+    with w.block(f"int {name}_run{RUN}\n{{"):
+        w.line("return chosen->run(weights, arena, dims, inputs, outputs, threads);")
+    return w.text()
