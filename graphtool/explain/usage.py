@@ -34,8 +34,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3052": ("options that a training graph does not take",
                "A training graph becomes a library of four functions with its constants built in."),
     "GT3054": ("several levels of a thing that has one",
-               "--march fat lowers a model once for each level of x86-64, so it starts from a model "
-               "or a graph. A program is lowered already; training takes one level."),
+               "--march fat lowers a model once for each level of x86-64, so it starts from a "
+               "model or a graph. A program is lowered already; training takes one level."),
     "GT3061": ("unknown device", "The ONNX backend knows the device CPU."),
     "GT3062": ("unknown mode of the ONNX backend", "eval is the evaluator, c is compiled code."),
     "GT3070": ("unknown schedule", "The help line lists the schedules."),

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 
 /* The vector registers that the operating system saves: bits of XCR0. */
-static uint32_t gt_saved_registers(void)
+static inline uint32_t gt_saved_registers(void)
 {
     uint32_t low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low;
 }
 
-static int gt_all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
+static inline int gt_all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
-static int gt_cpu_level(void)
+static inline int gt_cpu_level(void)
 {
     const uint32_t sse42 = bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | 1u << 13;
     const uint32_t avx = bit_AVX | bit_F16C | bit_FMA | bit_MOVBE | bit_OSXSAVE;
@@ -33,7 +33,7 @@ static int gt_cpu_level(void)
 }
 
 /* The level to use: the processor's, or a lower one that GRAPHTOOL_LEVEL=1 … 4 asks for. */
-static int gt_x86_level(void)
+static inline int gt_x86_level(void)
 {
     const int level = gt_cpu_level();
     const char *most = getenv("GRAPHTOOL_LEVEL");
