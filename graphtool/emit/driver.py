@@ -51,8 +51,8 @@ def header(program: Program, *, levels: bool = False) -> str:
     w.line("        const void *const *inputs, void *const *outputs, int threads);")
     if levels:
         w.line()
-        w.line("/* The level of x86-64, 1 to 4, whose version runs: the processor's, or the lower one")
-        w.line("   that the environment variable GRAPHTOOL_LEVEL names when the library is loaded. */")
+        w.line("/* The level of x86-64, 1 to 4, whose version runs: the processor's, or the lower")
+        w.line("   one that the environment names when the library is loaded: GRAPHTOOL_LEVEL. */")
         w.line(f"int {name}_level(void);")
     w.line("#pragma GCC visibility pop")
     w.line("#endif")

@@ -42,7 +42,8 @@ def dispatcher(name: str, levels: Mapping[int, Program]) -> str:
     w.line()
     w.line(f"int {name}_level(void) {{ return chosen->level; }}")
     w.line()
-    w.line(f"size_t {name}_arena_bytes(const int64_t *dims) {{ return chosen->arena_bytes(dims); }}")
+    with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
+        w.line("return chosen->arena_bytes(dims);")
     w.line()
     with w.block(f"int {name}_run{RUN}\n{{"):
         w.line("return chosen->run(weights, arena, dims, inputs, outputs, threads);")
