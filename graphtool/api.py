@@ -17,9 +17,11 @@ from graphtool.fat import build_fat, targets
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
+from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.passes import run as run_passes
 from graphtool.target import Target, detect, named
+from graphtool.weights import Weight
 
 Array = np.ndarray[Any, Any]
 Pathlike = str | PathLike[str]
@@ -89,7 +91,8 @@ def build(source_or_module: Any, out_dir: Pathlike, *, target: str = "cpu", name
 
 def _fat(module: Module, out_dir: Path, name: str, passes: str | Sequence[str] | None,
          **options: Any) -> Path:
-    programs, store = {}, {}
+    programs: dict[int, Program] = {}
+    store: dict[str, Weight] = {}
     for level, goal in targets().items():
         ready = module
         if passes is not None or not module.graph.groups:

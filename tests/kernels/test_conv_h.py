@@ -124,7 +124,8 @@ def sizes(case: Case) -> list[int]:
 def direct(name: str, mr: int, nv: int, case: Case | None = None, tall: int = 1) -> str:
     """An instance with run-time sizes, or with those of one case as literals."""
     names = [f"d_{s}" for s in SIZES] if case is None else sizes(case)
-    return INSTANCE.format(name=name, mr=mr, nv=nv, tall=tall, **dict(zip(SIZES, names, strict=True)))
+    given = dict(zip(SIZES, names, strict=True))
+    return INSTANCE.format(name=name, mr=mr, nv=nv, tall=tall, **given)
 
 
 def check_direct(library, name, nr, case, threads):
