@@ -15,6 +15,8 @@ COMMANDS = {
     "prepare": "export the zoo to ONNX, with inputs and expected outputs",
     "conformance": "import, evaluate and compile each model, from ONNX and from torch",
     "zoo": "time the zoo beside other runtimes",
+    "kernels": "time single kernels of the zoo beside other runtimes",
+    "scaling": "time models as batch, sequence, width and depth grow",
     "compiler": "time the compiler itself",
 }
 

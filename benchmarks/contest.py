@@ -114,11 +114,11 @@ def _round(c: Contestant, seconds: float) -> None:
     assert c.process.stdin
     try:
         os.killpg(c.process.pid, signal.SIGCONT)
-        _hurry(c.process.pid, True)
+        hurry(c.process.pid, True)
         c.process.stdin.write(f"{seconds} {MOST_CALLS}\n")
         c.process.stdin.flush()
         heard = c.hear(ROUND_TIMEOUT)
-        _hurry(c.process.pid, False)
+        hurry(c.process.pid, False)
         os.killpg(c.process.pid, signal.SIGSTOP)
     except OSError as error:
         heard = {"error": jobs.short(error)}
@@ -129,7 +129,7 @@ def _round(c: Contestant, seconds: float) -> None:
         c.rounds.append(heard)
 
 
-def _hurry(pid: int, on: bool) -> None:
+def hurry(pid: int, on: bool) -> None:
     """Real-time priority for all threads of a process, or an ordinary one; without the right to
     do so, or on another system than Linux, nothing happens."""
     if not sys.platform.startswith("linux"):

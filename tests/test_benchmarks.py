@@ -9,9 +9,21 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from benchmarks import compiler, conformance, plot, stats, tables, work, zoo
+from benchmarks import (
+    compiler,
+    conformance,
+    jobs,
+    plot,
+    scaling,
+    single,
+    stats,
+    tables,
+    work,
+    zoo,
+)
 from benchmarks.__main__ import parser
 from benchmarks.work import Journal, Row
+from graphtool.report.costs import flops, total
 
 
 def test_summary_of_rounds() -> None:
@@ -104,7 +116,7 @@ def test_failures_of_a_contestant_are_told() -> None:
 def test_every_command_parses() -> None:
     options = parser().parse_args(["zoo", "-m", "lenet,lstm", "-t", "1", "-c", "graphtool"])
     assert (options.models, options.threads) == (["lenet", "lstm"], [1])
-    for command in ("prepare", "conformance", "compiler"):
+    for command in ("prepare", "conformance", "kernels", "scaling", "compiler"):
         assert len(parser().parse_args([command]).models) > 20
 
 
@@ -151,6 +163,29 @@ def test_conformance_says_why_not(tiny: str) -> None:
     work.prepared(tiny).onnx.write_bytes(b"\x00 no model")
     row = conformance.one(tiny, "onnx")
     assert conformance.cells(row)[2] == "FAILED" and "GT10" in conformance.line(row)
+
+
+def test_a_kernel_is_cut_out_once(tiny: str) -> None:
+    (one,) = single.collect([tiny, tiny], ["MatMul"])
+    assert (one.operands, one.flops, one.uses) == ("f32[2,8] @f32[8,4]", 128, {tiny: 2})
+    cut = work.prepared(one.name)
+    assert work.error_of(cut.arrays("out"), cut.arrays("out64")) < 1e-6
+    assert single.collect([tiny], ["Conv"]) == []
+
+
+@pytest.mark.parametrize("family", scaling.FAMILIES)
+def test_a_family_grows(family: str) -> None:
+    small, large = (scaling.model(family, n) for n in scaling.FAMILIES[family].sizes[:2])
+    assert total(flops, small.graph) < total(flops, large.graph)
+
+
+def test_growth_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
+    options = parser().parse_args(["scaling", "-f", "mlp-depth", "-t", "1"])
+    options.command_line = "c"
+    rows = [{"family": "mlp-depth", "size": n, **jobs.run("scaling", "measure", "mlp-depth", n, [1], 0.01)}
+            for n in (1, 2)]
+    assert "Exponent: " in scaling.report(rows, options)
 
 
 def test_compiler_times_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
