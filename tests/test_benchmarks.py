@@ -183,8 +183,8 @@ def test_growth_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("BENCH_DIR", str(tmp_path))
     options = parser().parse_args(["scaling", "-f", "mlp-depth", "-t", "1"])
     options.command_line = "c"
-    rows = [{"family": "mlp-depth", "size": n, **jobs.run("scaling", "measure", "mlp-depth", n, [1], 0.01)}
-            for n in (1, 2)]
+    rows = [{"family": "mlp-depth", "size": n,
+             **jobs.run("scaling", "measure", "mlp-depth", n, [1], 0.01)} for n in (1, 2)]
     assert "Exponent: " in scaling.report(rows, options)
 
 
