@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import work
+from benchmarks import peers, work
 from benchmarks.jobs import quiet_stdout, short
+from benchmarks.peers import Loaded
 
 WARM_UP = 2
 
@@ -24,15 +25,15 @@ def main() -> None:
     out = quiet_stdout()
     pin(threads)
     try:
-        run, row = prepare(model, peer, threads)
+        loaded, row = prepare(model, peer, threads)
     except Exception as error:
-        run, row = None, {"error": short(error)}
+        loaded, row = None, {"error": short(error)}
     out.write(json.dumps(row) + "\n")
-    if run is None:
+    if loaded is None:
         return
     for line in sys.stdin:
         seconds, most = line.split()
-        out.write(json.dumps(rounds(run, float(seconds), int(most))) + "\n")
+        out.write(json.dumps(rounds(loaded.run, float(seconds), int(most))) + "\n")
     os._exit(0)  # some runtimes crash while they take themselves down
 
 
@@ -43,10 +44,9 @@ def pin(threads: int) -> None:
         os.sched_setaffinity(0, set(free[-threads:]))
 
 
-def prepare(model: str, peer: str, threads: int) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """A function that does one inference, and: seconds to load, first and second run, error against
-    float64, peak memory until there (before the expected outputs are read)."""
-    from benchmarks import peers
+def prepare(model: str, peer: str, threads: int) -> tuple[Loaded, dict[str, Any]]:
+    """The model, which holds the memory that it computes in, and: seconds to load, first and second
+    run, error against float64, peak memory until there (before the expected outputs are read)."""
     case = peers.case(model, peer, threads)
     start = time.perf_counter()
     loaded = peers.PEERS[peer].load(case)
@@ -56,7 +56,7 @@ def prepare(model: str, peer: str, threads: int) -> tuple[Callable[[], Any], dic
         times.append(time.perf_counter())
     memory = work.peak_mb()
     got = loaded.outputs(result)
-    return loaded.run, {
+    return loaded, {
         "load_s": times[0] - start, "first_s": times[1] - times[0], "call_s": times[2] - times[1],
         "peak_mb": memory, "error64": work.error_of(got, case.model.arrays("out64"))}
 
