@@ -1,4 +1,4 @@
-"""Trains `digits.py` on scikit-learn's handwritten digits; writes `digits.onnx` and its test set.
+"""Trains `digits.py` on scikit-learn's handwritten digits; writes `digits.onnx` and both parts of the data.
 
 Run from anywhere: `python samples/train_digits.py`. Every random number comes from one seed and
 torch computes on one thread, so a second run on the same machine writes the same bytes.
@@ -118,6 +118,7 @@ def main() -> None:
 
     data = export(model).SerializeToString(deterministic=True)
     (SAMPLES / "digits.onnx").write_bytes(data)
+    np.savez_compressed(SAMPLES / "digits_train.npz", image=image.numpy(), y=y.numpy())
     np.savez_compressed(SAMPLES / "digits_test.npz", image=test.numpy(), y=test_y.numpy())
 
     with torch.no_grad():
