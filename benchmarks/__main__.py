@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.models import ZOO
+from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
     "prepare": "export the zoo to ONNX, with inputs and expected outputs",
@@ -18,7 +19,10 @@ COMMANDS = {
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
     "compiler": "time the compiler itself",
+    "training": "time training steps beside torch and JAX",
+    "parity": "loss curves of compiled training beside torch's",
 }
+OF_TASKS = ("training", "parity")  # the others are about the zoo
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,12 +31,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
-    unknown = [m for m in options.models if m not in ZOO]
+    known = models(options.command)
+    unknown = [m for m in options.models if m not in known]
     if unknown:
-        raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(ZOO)}")
+        raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
     options.command_line = shlex.join(["python", "-m", "benchmarks", *given])
     failed = importlib.import_module(f"benchmarks.{options.command}").main(options)
     return 1 if failed else 0
+
+
+def models(command: str) -> list[str]:
+    return list(TASKS if command in OF_TASKS else ZOO)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     for name, text in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=text)
-        one.add_argument("-m", "--models", default=list(ZOO), metavar="NAMES",
+        one.add_argument("-m", "--models", default=models(name), metavar="NAMES",
                          type=lambda text: text.split(","), help="separated by commas")
         one.add_argument("--work", type=Path, metavar="DIR",
                          help="the work folder (default: $BENCH_DIR, or bench-work)")

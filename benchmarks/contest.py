@@ -7,6 +7,7 @@ the one that is timed gets real-time priority, which keeps other load of the mac
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import jobs, peers, stats, work
+from benchmarks import jobs, stats, work
 from benchmarks.work import Row
 
 MOST_CALLS, START_TIMEOUT, ROUND_TIMEOUT = 2000, 600.0, 120.0
@@ -56,12 +57,17 @@ class Contestant:
                     pipe.close()
 
 
-def contest(model: str, names: list[str], threads: int, rounds: int, seconds: float) -> Row:
-    """Build, load and time them all; a row with what each one gave."""
+def contest(model: str, names: list[str], threads: int, rounds: int, seconds: float,
+            league: str = "peers") -> Row:
+    """Build, load and time them all; a row with what each one gave.
+
+    `league` is the module that says who they are: PEERS, `case`, `build` and `facts`.
+    """
     rows: dict[str, Row] = {}
     for name in names:
-        rows[name] = _build(model, name, threads)
-    with _started(model, [n for n in names if "error" not in rows[n]], threads) as live:
+        rows[name] = _build(league, model, name, threads)
+    ready = [n for n in names if "error" not in rows[n]]
+    with _started(league, model, ready, threads) as live:
         for k in range(rounds):
             for c in live if k % 2 == 0 else live[::-1]:
                 if c.alive:
@@ -73,21 +79,30 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
             **work.stamp(), "contestants": rows}
 
 
-def _build(model: str, name: str, threads: int) -> Row:
-    peer = peers.PEERS[name]
-    if not peer.build:
+def _build(league: str, model: str, name: str, threads: int) -> Row:
+    if not _module(league).PEERS[name].build:
         return {}
-    return jobs.run("peers", "build", model, name, threads,
-                    env=dict(peer.env(peers.case(model, name, threads))))
+    return jobs.run(league, "build", model, name, threads,
+                    env=_environment(league, model, name, threads))
+
+
+def _module(league: str) -> Any:
+    return importlib.import_module(f"benchmarks.{league}")
+
+
+def _environment(league: str, model: str, name: str, threads: int) -> dict[str, str]:
+    module = _module(league)
+    return dict(module.PEERS[name].env(module.case(model, name, threads)))
 
 
 @contextlib.contextmanager
-def _started(model: str, names: list[str], threads: int) -> Iterator[list[Contestant]]:
+def _started(league: str, model: str, names: list[str],
+             threads: int) -> Iterator[list[Contestant]]:
     """The workers, loaded one after another and stopped until their turn; ended at the end."""
     live: list[Contestant] = []
     try:
         for name in names:
-            live.append(_start(model, name, threads))
+            live.append(_start(league, model, name, threads))
             live[-1].row = live[-1].hear(START_TIMEOUT)
             if live[-1].alive:
                 os.killpg(live[-1].process.pid, signal.SIGSTOP)
@@ -97,14 +112,14 @@ def _started(model: str, names: list[str], threads: int) -> Iterator[list[Contes
             c.stop()
 
 
-def _start(model: str, name: str, threads: int) -> Contestant:
+def _start(league: str, model: str, name: str, threads: int) -> Contestant:
     log = work.root() / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    env = peers.PEERS[name].env(peers.case(model, name, threads))
+    env = _environment(league, model, name, threads)
     with log.open("a") as stderr:
         return Contestant(name, subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", model, name, str(threads)],
+            [sys.executable, "-m", "benchmarks.worker", league, model, name, str(threads)],
             env=jobs.environment({**counts, **env}), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=stderr, text=True, start_new_session=True))
 

@@ -25,7 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     ready = [m for m in options.models if prepare.ensure(m)]
     chosen = single.collect(ready, options.ops)[:options.most]
-    names = zoo.chosen(options.contestants or [n for n in RUNTIMES if zoo.PEERS[n].installed])
+    names = zoo.chosen(options.contestants or [n for n in RUNTIMES if zoo.PEERS[n].installed],
+                       zoo.PEERS)
     journal = Journal(work.results("kernels.jsonl"), lambda row: (row["model"], row["threads"]))
     for one in () if options.report_only else chosen:
         for threads in options.threads:

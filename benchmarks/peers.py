@@ -226,6 +226,12 @@ def case(model: str, peer: str, threads: int) -> Case:
     return Case(work.prepared(model), threads, work.cache(peer, model))
 
 
+def facts(case: Case, loaded: Loaded, result: Any) -> dict[str, Any]:
+    """The error against float64."""
+    got = loaded.outputs(result)
+    return {"error64": work.error_of(got, case.model.arrays("out64"))}
+
+
 def build(model: str, peer: str, threads: int) -> dict[str, Any]:
     """The contestant's build step, as a job; empty where all went well."""
     step = PEERS[peer].build

@@ -1,11 +1,12 @@
 """The process of one contestant: loads the model, says what it is like, then is timed on demand.
 
-`python -m benchmarks.worker MODEL PEER THREADS`. It answers in lines of JSON: once when it is
-ready, then once for each line `SECONDS MOST` that it reads.
+`python -m benchmarks.worker LEAGUE MODEL PEER THREADS`. It answers in lines of JSON: once when it
+is ready, then once for each line `SECONDS MOST` that it reads.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import peers, work
+from benchmarks import work
 from benchmarks.jobs import quiet_stdout, short
 from benchmarks.peers import Loaded
 
@@ -21,11 +22,11 @@ WARM_UP = 2
 
 
 def main() -> None:
-    model, peer, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    league, model, peer, threads = *sys.argv[1:4], int(sys.argv[4])
     out = quiet_stdout()
     pin(threads)
     try:
-        loaded, row = prepare(model, peer, threads)
+        loaded, row = prepare(league, model, peer, threads)
     except Exception as error:
         loaded, row = None, {"error": short(error)}
     out.write(json.dumps(row) + "\n")
@@ -44,21 +45,22 @@ def pin(threads: int) -> None:
         os.sched_setaffinity(0, set(free[-threads:]))
 
 
-def prepare(model: str, peer: str, threads: int) -> tuple[Loaded, dict[str, Any]]:
+def prepare(league: str, model: str, peer: str,
+            threads: int) -> tuple[Loaded, dict[str, Any]]:
     """The model, which holds the memory that it computes in, and: seconds to load, first and second
-    run, error against float64, peak memory until there (before the expected outputs are read)."""
-    case = peers.case(model, peer, threads)
+    run, peak memory until there, and what the league says of the results."""
+    members = importlib.import_module(f"benchmarks.{league}")
+    case = members.case(model, peer, threads)
     start = time.perf_counter()
-    loaded = peers.PEERS[peer].load(case)
+    loaded = members.PEERS[peer].load(case)
     times = [time.perf_counter()]
     for _ in range(2):
         result = loaded.run()
         times.append(time.perf_counter())
     memory = work.peak_mb()
-    got = loaded.outputs(result)
     return loaded, {
         "load_s": times[0] - start, "first_s": times[1] - times[0], "call_s": times[2] - times[1],
-        "peak_mb": memory, "error64": work.error_of(got, case.model.arrays("out64"))}
+        "peak_mb": memory, **members.facts(case, loaded, result)}
 
 
 def rounds(run: Callable[[], Any], seconds: float, most: int) -> list[float]:

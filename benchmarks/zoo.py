@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks import plot, prepare, stats, tables, work
 from benchmarks.contest import contest
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, Peer
 from benchmarks.stats import OURS
 from benchmarks.work import Journal, Row
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: argparse.ArgumentParser, peers: Mapping[str, Peer] = PEERS) -> None:
     parser.add_argument("-c", "--contestants", type=lambda text: text.split(","),
-                        help=f"of {','.join(PEERS)}; unless given, those that are installed")
+                        help=f"of {','.join(peers)}; unless given, those that are installed")
     parser.add_argument("-t", "--threads", default=[1, 2],
                         type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    names = chosen(options.contestants)
+    names = chosen(options.contestants, PEERS)
     journal = Journal(work.results("zoo.jsonl"), lambda row: (row["model"], row["threads"]))
     for model in () if options.report_only else options.models:
         missing = [t for t in options.threads if options.redo
@@ -46,14 +46,14 @@ def main(options: argparse.Namespace) -> int:
     return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
 
 
-def chosen(names: list[str] | None) -> list[str]:
+def chosen(names: list[str] | None, peers: Mapping[str, Peer]) -> list[str]:
     """The contestants. Raises SystemExit for unknown or missing ones."""
     for name in names or ():
-        if name not in PEERS:
-            raise SystemExit(f"there is no contestant {name!r}, but {', '.join(PEERS)}")
-        if not PEERS[name].installed:
-            raise SystemExit(f"{name} needs {', '.join(PEERS[name].needs)}, which is missing")
-    return names or [n for n, p in PEERS.items() if p.installed]
+        if name not in peers:
+            raise SystemExit(f"there is no contestant {name!r}, but {', '.join(peers)}")
+        if not peers[name].installed:
+            raise SystemExit(f"{name} needs {', '.join(peers[name].needs)}, which is missing")
+    return names or [n for n, p in peers.items() if p.installed]
 
 
 def covered(row: Row | None, names: Iterable[str]) -> bool:
@@ -85,18 +85,28 @@ def report(rows: list[Row], command: str = "") -> str:
            f"turns, {first['rounds']} rounds of {first['seconds']} s, medians of all calls; "
            "the ratio is the best peer's time over graphtool's, the spread how far apart the "
            "medians of the rounds lie at most."
-           + (f" Command: `{command}`." if command else ""), ""]
+           + (f" Command: `{command}`." if command else ""), "", *standing(rows, names)]
+    out += ["## Largest error against float64, over the largest output", "",
+            facts(rows, names, "error64", tables.error),
+            "## Peak resident memory of the process, MB", "",
+            facts(rows, names, "peak_mb", lambda x: tables.number(x, 4)), *failures(rows)]
+    return "\n".join(out)
+
+
+def standing(rows: list[Row], names: list[str]) -> list[str]:
+    """Times and ratios for each number of threads."""
+    out = []
     for threads in sorted({row["threads"] for row in rows}):
         here = [row for row in rows if row["threads"] == threads]
         out += [f"## {threads} thread{'s' if threads > 1 else ''}, milliseconds", "",
                 _times(here, names), _mean(here), ""]
-    out += ["## Largest error against float64, over the largest output", "",
-            _facts(rows, names, "error64", tables.error),
-            "## Peak resident memory of the process, MB", "",
-            _facts(rows, names, "peak_mb", lambda x: tables.number(x, 4))]
+    return out
+
+
+def failures(rows: list[Row]) -> list[str]:
     failed = [f"* {row['model']} at {row['threads']}: {name}: {c['error']}" for row in rows
               for name, c in row["contestants"].items() if "error" in c]
-    return "\n".join(out + (["## Failures", "", *failed, ""] if failed else []))
+    return ["## Failures", "", *failed, ""] if failed else []
 
 
 def _times(rows: list[Row], names: list[str]) -> str:
@@ -119,7 +129,7 @@ def _mean(rows: list[Row]) -> str:
             f"{stats.geometric_mean(ratios):.2f}; least {min(ratios):.2f}.")
 
 
-def _facts(rows: list[Row], names: list[str], key: str, show: Any) -> str:
+def facts(rows: list[Row], names: list[str], key: str, show: Any) -> str:
     """A table of one fact, the largest over the numbers of threads."""
     models = list(dict.fromkeys(row["model"] for row in rows))
 

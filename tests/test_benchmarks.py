@@ -113,6 +113,13 @@ def test_failures_of_a_contestant_are_told() -> None:
     assert "jax FAILED (no)" in zoo.line(row)
 
 
+def test_distance_and_verdict_of_curves() -> None:
+    assert parity.distance(np.array([1.0, 2.2]), np.array([1.0, 2.0])) == pytest.approx(0.1)
+    assert parity.verdict(1e-5, 1.0, 1.0) == "yes"
+    assert "0.50 times as far" in parity.verdict(1e-3, 2e-3, 1e-3)
+    assert parity.verdict(1e-3, 1e-6, 1e-3) == "no"
+
+
 def test_every_command_parses() -> None:
     options = parser().parse_args(["zoo", "-m", "lenet,lstm", "-t", "1", "-c", "graphtool"])
     assert (options.models, options.threads) == (["lenet", "lstm"], [1])
@@ -194,3 +201,16 @@ def test_compiler_times_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert 60 <= row["nodes"] < 75 and set(row["passes"]) >= {"fold", "fuse"}
     assert "Synthetic graphs" in compiler.report(
         {**work.stamp(), "command": "c", "graphs": [{"size": 60, **row}]})
+
+
+def test_a_training_step_beside_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from benchmarks import trainers, training
+    from benchmarks.contest import contest
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
+    assert trainers.ensure("linear_b1")
+    row = contest("linear_b1", ["graphtool", "eager"], 1, 1, 0.01, "trainers")
+    for name, c in row["contestants"].items():
+        assert "error" not in c, (name, c)
+        assert c["loss_error"] < 1e-5 and c["peak_mb"] > 1
+    assert "| linear_b1 |" in training.report([row], "command")
