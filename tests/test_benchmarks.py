@@ -13,6 +13,7 @@ from benchmarks import (
     compiler,
     conformance,
     jobs,
+    parity,
     plot,
     scaling,
     single,
