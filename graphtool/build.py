@@ -201,12 +201,12 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
     if options.static:
         compiler.archive(objects, work / library)
     else:
-        compiler.link(objects, work / library, shared=True)
+        compiler.link(objects, work / library)
     out: dict[str, Any] = {"library": library, "compiler": compiler.version,
                            "flags": list(compiler.flags)}
     if options.exe:
         main = compiler.compile(work / f"{name}_main.c", headers)
-        compiler.link([*objects, main], work / name, shared=False)
+        compiler.link_program([*objects, main], work / name, static=options.static)
         out["executable"] = name
     for o in objects:
         o.unlink()

@@ -22,6 +22,7 @@ from graphtool.target import Target, cpu_flags
 TIMEOUT = 600  # seconds for one file
 BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibility=hidden",
         "-Wall", "-Wextra", "-Wno-psabi")
+GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,27 @@ class Compiler:
         self.check(target)
         return target
 
-    def link(self, objects: list[Path], target: Path, *, shared: bool) -> None:
+    def link(self, objects: list[Path], target: Path) -> None:
+        """A shared library."""
         openmp = ("-fopenmp",) if self.openmp else ()
-        self.run(*(("-shared",) if shared else ()), *(o.name for o in objects), *openmp, "-lm",
-                 "-o", target.name, cwd=target.parent)
+        self.run("-shared", *(o.name for o in objects), *openmp, "-lm", "-o", target.name,
+                 cwd=target.parent)
+        self.check(target)
+
+    def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
+        """An executable that asks for libc alone where it can be had so; `static`: for nothing.
+
+        Raises CompilerError GT2125 where there are no static libraries.
+        """
+        openmp: tuple[str, ...] = ("-fopenmp",) if self.openmp else ()
+        if static:
+            if not supports(self.command, "-static", *openmp):
+                raise CompilerError("GT2125", f"{self.command[0]} cannot link statically here",
+                                    hint="install the static C library, or build without --static")
+            openmp = ("-static", *openmp)
+        elif openmp and supports(self.command, "-fopenmp", libraries=GOMP):
+            openmp = GOMP
+        self.run(*(o.name for o in objects), *openmp, "-lm", "-o", target.name, cwd=target.parent)
         self.check(target)
 
     def check(self, made: Path) -> None:
@@ -178,12 +196,20 @@ int main(void) { return 0; }
 
 
 @lru_cache(maxsize=64)
-def supports(command: tuple[str, ...], *flags: str) -> bool:
-    """Whether a trivial program compiles and links with the flags, OpenMP's header included."""
+def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
+    """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
+
+    With `libraries` it is linked with these alone, not with what the flags would bring.
+    """
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        made = f"{folder}/probe"
         try:
-            done = subprocess.run([*command, *flags, "-x", "c", "-", "-o", f"{folder}/probe"],
-                                  input=_PROBE, capture_output=True, text=True, timeout=120)
+            done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
+                                   "-", "-o", made], input=_PROBE, capture_output=True, text=True,
+                                  timeout=120)
+            if libraries and done.returncode == 0:
+                done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
+                                      capture_output=True, timeout=120, text=True)
         except (OSError, subprocess.TimeoutExpired):
             return False
         return done.returncode == 0

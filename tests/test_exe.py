@@ -93,10 +93,16 @@ def test_arrays_that_do_not_fit(built: Path, array: Any, complaint: str, tmp_pat
     assert done.returncode == 3 and complaint in done.stderr
 
 
-def test_a_compressed_file_is_refused(built: Path, tmp_path: Path) -> None:
-    np.savez_compressed(tmp_path / "x.npz", x=ones(2, 4, 6, 6))
-    done = model(built, tmp_path / "x.npz")
-    assert done.returncode == 3 and "savez" in done.stderr
+@pytest.mark.parametrize("fill", [lambda r, n: r.standard_normal(n), lambda r, n: np.zeros(n),
+                                  lambda r, n: np.arange(n) % 7])
+def test_a_compressed_file(built: Path, fill: Any, tmp_path: Path) -> None:
+    x = fill(np.random.default_rng(0), 8 * 4 * 36).reshape(8, 4, 6, 6).astype(np.float32)
+    np.savez_compressed(tmp_path / "x.npz", **{key(): x})
+    np.save(tmp_path / "x.npy", x)
+    for file in ("x.npz", "x.npy"):
+        done = model(built, tmp_path / file, "-o", tmp_path / f"{file}.out.npy")
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "x.npz.out.npy").read_bytes() == (tmp_path / "x.npy.out.npy").read_bytes()
 
 
 @pytest.mark.parametrize(("args", "code"), [
@@ -110,8 +116,10 @@ def test_usage(built: Path, args: list[str], code: int) -> None:
 def test_damaged_files_never_crash(built: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     npz.save({key(): ones(2, 4, 6, 6)}, tmp_path / "good.npz")
-    good = (tmp_path / "good.npz").read_bytes()
+    np.savez_compressed(tmp_path / "packed.npz", **{key(): rng.random((2, 4, 6, 6), np.float32)})
+    files = [(tmp_path / f).read_bytes() for f in ("good.npz", "packed.npz")]
     for trial in range(150):
+        good = files[trial % 2]
         data = bytearray(good)
         if trial % 3 == 0:
             del data[rng.integers(len(data)):]

@@ -10,7 +10,8 @@ import pytest
 from graphtool.explain import CODES
 
 ROOT = Path(__file__).parents[1] / "graphtool"
-USED = sorted({code for path in ROOT.rglob("*.py") if path.parent.name != "explain"
+USED = sorted({code for path in ROOT.rglob("*.[ph]*")
+               if path.suffix in (".py", ".h") and path.parent.name != "explain"
                for code in re.findall(r"\bGT\d{4}\b", path.read_text())})
 
 

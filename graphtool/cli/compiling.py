@@ -70,9 +70,11 @@ def build(source: Model,
               "-j", "--jobs", min=1, help="C files compiled at a time.")] = None,
           passes: options.Passes = None,
           exe: Annotated[bool, typer.Option(
-              "--exe", help="Also a program that reads and writes .npz files.")] = False,
+              "--exe", help="Also a program that reads and writes .npz files; of a training graph "
+                             "one that trains.")] = False,
           static: Annotated[bool, typer.Option(
-              "--static", help="A static library (.a) in place of a shared one.")] = False,
+              "--static", help="A static library (.a) in place of a shared one; an --exe that "
+                                "needs no libraries at all.")] = False,
           openmp: Annotated[bool, typer.Option(
               "--openmp/--no-openmp", help="Threads by OpenMP.")] = True,
           weights: Annotated[str, typer.Option(
@@ -92,12 +94,12 @@ def build(source: Model,
     chosen = _target(target, march)
     if training := _training_graph(source):
         from graphtool.train.build import build_training
-        if exe or keep or passes is not None or weights != "file":
-            raise UsageError("GT3052", "--exe, --keep, --passes and --weights are for models, "
-                                       "this is a training graph",
+        if keep or passes is not None or weights != "file":
+            raise UsageError("GT3052", "--keep, --passes and --weights are for models, this is a "
+                                       "training graph",
                              hint="its constants are always built in; optimise the model first")
         path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
-                              jobs=jobs, static=static, openmp=openmp)
+                              jobs=jobs, exe=exe, static=static, openmp=openmp)
         terminal.lines([str(path)])
         return
     lowered = _lowered(source, name, chosen, passes)

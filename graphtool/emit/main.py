@@ -15,14 +15,14 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
     w.line(f'#include "{name}.h"')
     w.line('#include "main.h"')
     w.line()
-    _shapes(w, program)
+    shape_function(w, program, "shapes")
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         with w.block(f"static main_port {kind}[{len(ports) + 1}] = {{", "};"):
             for p in ports:
-                w.line(_port(p) + ",")
+                w.line(port_row(p) + ",")
             w.line("{0},")
     with w.block(f"static const main_dim dims[{len(program.dims) + 1}] = {{", "};"):
-        for row in _dims(program):
+        for row in dim_rows(program):
             w.line(f"{row},")
         w.line("{0},")
     w.line()
@@ -33,10 +33,10 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
     return w.text()
 
 
-def _shapes(w: Writer, program: Program) -> None:
+def shape_function(w: Writer, program: Program, name: str) -> None:
     """The function that computes every size from the dims."""
     printer = ExprPrinter({s.name: f"d{i}" for i, s in enumerate(program.dims)})
-    with w.block("static void shapes(const int64_t *dims, main_port *in, main_port *out)\n{"):
+    with w.block(f"static void {name}(const int64_t *dims, main_port *in, main_port *out)\n{{"):
         w.line("(void)dims, (void)in, (void)out;")
         for i in range(len(program.dims)):
             w.line(f"const int64_t d{i} = dims[{i}];")
@@ -48,13 +48,14 @@ def _shapes(w: Writer, program: Program) -> None:
     w.line()
 
 
-def _port(p: Port) -> str:
+def port_row(p: Port) -> str:
+    """A port as a row of C; its sizes are filled in when the dims are known."""
     shown = f"{p.dtype.short}[{','.join(map(text, p.shape))}]"
     return (f"{{{c_string(p.name)}, {c_string(numpy_type(p.dtype))}, {c_string(shown)}, "
             f"{len(p.shape)}, {{0}}}}")
 
 
-def _dims(program: Program) -> list[str]:
+def dim_rows(program: Program) -> list[str]:
     """Each dim with the input and axis that its value is read from."""
     rows = []
     for s in program.dims:

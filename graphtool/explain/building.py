@@ -35,6 +35,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2124": ("a machine that the compiler does not know",
                "A cross compiler cannot compile for `native`; name a target with --march, "
                "`generic` suits every machine."),
+    "GT2125": ("no static linking",
+               "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
     "GT2201": ("not a build directory",
                "The directory has no build.json, or one of another kind; `graphtool build` makes "
                "them."),

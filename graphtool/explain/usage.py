@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3051": ("the samples are missing",
                "The demo reads samples/digits.onnx and samples/digits_test.npz."),
     "GT3052": ("options that a training graph does not take",
-               "A training graph becomes a library of four functions with its constants built in."),
+               "A training graph becomes four functions with its constants built in."),
     "GT3054": ("several levels of a thing that has one",
                "--march fat lowers a model once for each level of x86-64, so it starts from a "
                "model or a graph. A program is lowered already; training takes one level."),
@@ -54,4 +54,6 @@ TABLE: dict[str, tuple[str, str]] = {
                "Leave the batch dim open at import, or give this --batch."),
     "GT3079": ("a run with another order of examples",
                "Seed, batch size and data decide the order; a resumed run keeps them."),
+    "GT3080": ("a batch that does not divide among the processes",
+               "Each process takes an equal share: choose --batch a multiple of their number."),
 }

@@ -3,37 +3,8 @@
 #ifndef GT_MAIN_H
 #define GT_MAIN_H
 
-#include "npy.h"
-
-#include <inttypes.h>
-#include <time.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-#if defined __unix__ || defined __APPLE__
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#define MAIN_MAPS 1
-#else
-#define MAIN_MAPS 0
-#endif
-
-enum { MAIN_FINE = 0, MAIN_USAGE = 2, MAIN_BAD_INPUT = 3, MAIN_INTERNAL = 70 };
-
-/* An input or output; its sizes for the dims at hand are computed into `shape`. */
-typedef struct {
-    const char *name, *type, *text; /* text: "f32[B,784]" */
-    int rank;
-    int64_t shape[NPY_RANK];
-} main_port;
-
-typedef struct {
-    const char *name;
-    int64_t least, most; /* most: -1 where there is no bound */
-    int input, axis;     /* where its value is read from; -1: it stays at the least */
-} main_dim;
+#include "elements.h"
+#include "program.h"
 
 typedef struct {
     const char *name, *weights; /* weights: the file beside the executable; "" where built in */
@@ -61,27 +32,6 @@ static void main_usage(FILE *to)
         fprintf(to, "output  %s: %s\n", model.out[i].name, model.out[i].text);
 }
 
-static int main_fail(int code, const char *format, ...)
-{
-    char text[10000];
-    va_list rest;
-    va_start(rest, format);
-    vsnprintf(text, sizeof text, format, rest);
-    va_end(rest);
-    for (char *c = text; *c; c++) /* a name in a file must not move the terminal's cursor */
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    fprintf(stderr, "%s: error: %s\n", model.name, text);
-    if (code == MAIN_USAGE) fprintf(stderr, "%s --help says more\n", model.name);
-    return code;
-}
-
-/* `bytes` bytes that start at a multiple of 64; never freed: the program ends soon */
-static void *main_aligned(size_t bytes)
-{
-    char *p = calloc(1, bytes + 128);
-    return p ? p + (64 - (uintptr_t)p % 64) : NULL;
-}
-
 /* ---- weights ---- */
 
 /* The file of that name beside the executable. */
@@ -97,38 +47,17 @@ static void main_beside(const char *program, const char *file, char *path, size_
     snprintf(path, room, "%.*s%s", slash ? (int)(slash + 1 - self) : 0, self, file);
 }
 
-static const unsigned char *main_file(const char *path, int64_t *size)
-{
-#if MAIN_MAPS
-    struct stat about;
-    const int fd = open(path, O_RDONLY);
-    if (fd < 0 || fstat(fd, &about) || about.st_size < 8) return NULL;
-    *size = about.st_size;
-    void *p = mmap(NULL, (size_t)*size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    return p == MAP_FAILED ? NULL : p;
-#else
-    FILE *in = fopen(path, "rb");
-    if (!in || fseek(in, 0, SEEK_END)) return NULL;
-    *size = ftell(in);
-    rewind(in);
-    unsigned char *p = *size < 8 ? NULL : main_aligned((size_t)*size);
-    if (p && fread(p, 1, (size_t)*size, in) != (size_t)*size) p = NULL;
-    fclose(in);
-    return p;
-#endif
-}
-
 /* The data of a weights file: behind 8 bytes that give the header's length, and the header. */
 static const void *main_weights(const char *path, int *code)
 {
     int64_t size = 0;
     const unsigned char *p = main_file(path, &size);
     *code = MAIN_BAD_INPUT;
-    if (!p) return main_fail(*code, "cannot read the weights file %s", path), NULL;
+    if (!p) return main_fail(*code, "GT2204", "cannot read the weights file %s", path), NULL;
     const uint64_t header = npy_u64(p);
     if (header > (uint64_t)size - 8 || (int64_t)header + 8 + model.weights_bytes > size)
-        return main_fail(*code, "%s is not the weights file, or is cut short", path), NULL;
+        return main_fail(*code, "GT2204", "%s is not the weights file, or is cut short", path),
+               NULL;
     *code = MAIN_FINE;
     return p + 8 + header;
 }
@@ -138,7 +67,7 @@ static const void *main_weights(const char *path, int *code)
 static int main_take(const npy_array *found, int which, const npy_array **given)
 {
     if (given[which])
-        return main_fail(MAIN_USAGE, "the input %s is given twice", model.in[which].name);
+        return main_fail(MAIN_USAGE, "GT3014", "the input %s is given twice", model.in[which].name);
     given[which] = found;
     return MAIN_FINE;
 }
@@ -160,30 +89,23 @@ static int main_input(const char *argument, const npy_array **given)
         path = equals + 1;
     }
     npy_file *f = malloc(sizeof *f);
-    if (!f) return main_fail(MAIN_INTERNAL, "out of memory");
-    if (npy_read(f, path)) return main_fail(MAIN_BAD_INPUT, "%s: %s", path, f->fault);
+    if (!f) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    if (npy_read(f, path)) return main_fail(MAIN_BAD_INPUT, "GT0335", "%s: %s", path, f->fault);
     for (int i = 0; i < f->count; i++) {
         const char *own = f->arrays[i].name;
         int which = name[0] ? main_named(name) : own[0] ? main_named(own) : -1;
         if (which < 0 && (name[0] || own[0]))
-            return main_fail(MAIN_BAD_INPUT, "%s: the model has no input %s", path,
+            return main_fail(MAIN_BAD_INPUT, "GT2211", "%s: the model has no input %s", path,
                              name[0] ? name : own);
         for (int k = 0; which < 0 && k < model.inputs; k++)
             if (!given[k]) which = k;
         if (which < 0)
-            return main_fail(MAIN_USAGE, "%s: the model has %d inputs", path, model.inputs);
+            return main_fail(MAIN_USAGE, "GT2211", "%s: the model has %d inputs", path,
+                             model.inputs);
         const int code = main_take(&f->arrays[i], which, given);
         if (code) return code;
     }
     return MAIN_FINE;
-}
-
-static void main_shape(char *out, size_t room, int rank, const int64_t *shape)
-{
-    size_t n = (size_t)snprintf(out, room, "[");
-    for (int i = 0; i < rank && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%" PRId64, i ? "," : "", shape[i]);
-    if (n < room) snprintf(out + n, room - n, "]");
 }
 
 /* Checks types and ranks, reads the dims off the shapes, checks the shapes. */
@@ -191,23 +113,27 @@ static int main_bind(const npy_array **given, int64_t *dims)
 {
     for (int i = 0; i < model.inputs; i++) {
         const main_port *p = &model.in[i];
-        if (!given[i]) return main_fail(MAIN_BAD_INPUT, "the input %s is missing", p->name);
+        if (!given[i])
+            return main_fail(MAIN_BAD_INPUT, "GT2210", "the input %s is missing", p->name);
         if (strcmp(given[i]->type, p->type) != 0 || given[i]->rank != p->rank) {
             char shape[400];
             main_shape(shape, sizeof shape, given[i]->rank, given[i]->shape);
-            return main_fail(MAIN_BAD_INPUT, "the input %s is %s%s in the file, %s expected",
-                             p->name, given[i]->type, shape, p->text);
+            return main_fail(MAIN_BAD_INPUT, "GT2212",
+                             "the input %s is %s%s in the file, %s expected", p->name,
+                             given[i]->type, shape, p->text);
         }
     }
     for (int i = 0; i < model.dims; i++) {
         const main_dim *d = &model.dim[i];
         dims[i] = d->input < 0 ? d->least : given[d->input]->shape[d->axis];
         if (dims[i] < d->least)
-            return main_fail(MAIN_BAD_INPUT, "%s is %" PRId64 ", at least %" PRId64 " expected",
-                             d->name, dims[i], d->least);
+            return main_fail(MAIN_BAD_INPUT, "GT2215",
+                             "%s is %" PRId64 ", at least %" PRId64 " expected", d->name,
+                             dims[i], d->least);
         if (d->most >= 0 && dims[i] > d->most)
-            return main_fail(MAIN_BAD_INPUT, "%s is %" PRId64 ", at most %" PRId64 " expected",
-                             d->name, dims[i], d->most);
+            return main_fail(MAIN_BAD_INPUT, "GT2215",
+                             "%s is %" PRId64 ", at most %" PRId64 " expected", d->name,
+                             dims[i], d->most);
     }
     model.shapes(dims, model.in, model.out);
     for (int i = 0; i < model.inputs; i++) {
@@ -216,29 +142,14 @@ static int main_bind(const npy_array **given, int64_t *dims)
         char want[400], found[400];
         main_shape(want, sizeof want, p->rank, p->shape);
         main_shape(found, sizeof found, p->rank, given[i]->shape);
-        return main_fail(MAIN_BAD_INPUT, "the input %s has the shape %s, %s expected (%s)", p->name,
-                         found, want, p->text);
+        return main_fail(MAIN_BAD_INPUT, "GT2213",
+                         "the input %s has the shape %s, %s expected (%s)", p->name, found, want,
+                         p->text);
     }
     return MAIN_FINE;
 }
 
 /* ---- outputs and time ---- */
-
-static double main_number(const char *type, const unsigned char *p, int64_t i)
-{
-    switch (type[0] << 8 | type[1]) {
-    case 'f' << 8 | '4': return ((const float *)(const void *)p)[i];
-    case 'f' << 8 | '8': return ((const double *)(const void *)p)[i];
-    case 'i' << 8 | '8': return (double)((const int64_t *)(const void *)p)[i];
-    case 'i' << 8 | '4': return ((const int32_t *)(const void *)p)[i];
-    case 'i' << 8 | '2': return ((const int16_t *)(const void *)p)[i];
-    case 'i' << 8 | '1': return ((const int8_t *)(const void *)p)[i];
-    case 'u' << 8 | '8': return (double)((const uint64_t *)(const void *)p)[i];
-    case 'u' << 8 | '4': return ((const uint32_t *)(const void *)p)[i];
-    case 'u' << 8 | '2': return ((const uint16_t *)(const void *)p)[i];
-    default: return p[i];
-    }
-}
 
 /* Name, type, shape, and the first few numbers. */
 static void main_summary(const npy_array *a)
@@ -248,17 +159,10 @@ static void main_summary(const npy_array *a)
     main_shape(shape, sizeof shape, a->rank, a->shape);
     for (int i = 0; i < a->rank; i++) count *= a->shape[i];
     printf("%s: %s%s", a->name, a->type, shape);
-    const int known = a->type[0] != 'V' && strcmp(a->type, "f2") != 0;
+    const int known = a->type[0] != 'V' || strcmp(a->type, "V2") == 0;
     for (int64_t i = 0; known && i < count && i < 8; i++)
         printf(" %.7g", main_number(a->type, a->data, i));
     printf(known && count > 8 ? " ...\n" : "\n");
-}
-
-static double main_seconds(void)
-{
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static int main_order(const void *a, const void *b)
@@ -293,7 +197,7 @@ static int main_parse(int argc, char **argv, main_options *o, const npy_array **
             if (code) return code;
             continue;
         }
-        if (i + 1 == argc) return main_fail(MAIN_USAGE, "%s wants a value", word);
+        if (i + 1 == argc) return main_fail(MAIN_USAGE, "GT3001", "%s wants a value", word);
         const char *value = argv[++i];
         if (strcmp(word, "-o") == 0 || strcmp(word, "--out") == 0)
             o->out = value;
@@ -304,9 +208,9 @@ static int main_parse(int argc, char **argv, main_options *o, const npy_array **
         else if (strcmp(word, "--repeat") == 0)
             o->repeat = main_count(value, 0);
         else
-            return main_fail(MAIN_USAGE, "unknown option %s", word);
+            return main_fail(MAIN_USAGE, "GT3001", "unknown option %s", word);
         if (o->threads < 0 || o->repeat < 0)
-            return main_fail(MAIN_USAGE, "%s wants a number, got %s", word, value);
+            return main_fail(MAIN_USAGE, "GT3001", "%s wants a number, got %s", word, value);
     }
     return MAIN_FINE;
 }
@@ -320,10 +224,10 @@ static int main_output(const char *path, const npy_array *outputs)
     const size_t n = strlen(path);
     const int single = n > 4 && strcmp(path + n - 4, ".npy") == 0;
     if (single && model.outputs != 1)
-        return main_fail(MAIN_USAGE, "an .npy file holds one array, the model gives %d",
+        return main_fail(MAIN_USAGE, "GT0336", "an .npy file holds one array, the model gives %d",
                          model.outputs);
     if (npy_write(path, outputs, model.outputs, !single))
-        return main_fail(MAIN_BAD_INPUT, "cannot write %s", path);
+        return main_fail(MAIN_BAD_INPUT, "GT0330", "cannot write %s", path);
     return MAIN_FINE;
 }
 
@@ -335,13 +239,14 @@ int main(int argc, char **argv)
 #else
     o.threads = 1;
 #endif
+    main_name = model.name;
     const npy_array **given = calloc((size_t)model.inputs + 1, sizeof *given);
     npy_array *outputs = calloc((size_t)model.outputs + 1, sizeof *outputs);
     const void **in = calloc((size_t)model.inputs + 1, sizeof *in);
     void **out = calloc((size_t)model.outputs + 1, sizeof *out);
     int64_t *dims = calloc((size_t)model.dims + 1, sizeof *dims);
     if (!given || !outputs || !in || !out || !dims)
-        return main_fail(MAIN_INTERNAL, "out of memory");
+        return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     if (argc == 1 && model.inputs) {
         main_usage(stderr);
         return MAIN_USAGE;
@@ -359,7 +264,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < model.inputs; i++) {
         void *copy = main_aligned((size_t)given[i]->bytes);
-        if (!copy) return main_fail(MAIN_INTERNAL, "out of memory");
+        if (!copy) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
         in[i] = memcpy(copy, given[i]->data, (size_t)given[i]->bytes);
     }
     for (int i = 0; i < model.outputs; i++) {
@@ -371,15 +276,15 @@ int main(int argc, char **argv)
         a->bytes = atoi(p->type + 1);
         for (int k = 0; k < p->rank; k++) a->bytes *= a->shape[k] = p->shape[k];
         a->data = out[i] = main_aligned((size_t)a->bytes);
-        if (!a->data) return main_fail(MAIN_INTERNAL, "out of memory");
+        if (!a->data) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     }
     void *arena = main_aligned(model.arena(dims));
     double *times = calloc((size_t)o.repeat + 1, sizeof *times);
-    if (!arena || !times) return main_fail(MAIN_INTERNAL, "out of memory");
+    if (!arena || !times) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     for (int i = 0; i <= o.repeat; i++) {
         const double start = main_seconds();
         if (model.run(weights, arena, dims, in, out, o.threads))
-            return main_fail(MAIN_INTERNAL, "the model refuses its sizes");
+            return main_fail(MAIN_INTERNAL, "GT2215", "the model refuses its sizes");
         times[i] = main_seconds() - start;
     }
     if (o.repeat) { /* the first run, which touches all memory for the first time, is not counted */

@@ -1,8 +1,10 @@
-/* Arrays in and out of numpy's .npy and .npz files: little-endian, C order, zip members stored. The
-   first fault is kept as a text in the file that has it; nothing is printed here. Needs libc only;
-   included by the main program of a model, never by the model itself. */
+/* Arrays in and out of numpy's .npy and .npz files: little-endian, C order; zip members are read
+   stored or deflated, written stored. The first fault is kept as a text in the file that has it;
+   nothing is printed here. Needs libc only; included by main programs, never by a model itself. */
 #ifndef GT_NPY_H
 #define GT_NPY_H
+
+#include "inflate.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -152,6 +154,16 @@ static inline void npy_zip64(const unsigned char *extra, int64_t length, uint64_
     }
 }
 
+/* A deflated member, unpacked; NULL where it is damaged. It stays: the arrays lie in it. */
+static inline const unsigned char *npy_unpack(const unsigned char *p, int64_t packed, int64_t size)
+{
+    if (size / 1040 > packed) return NULL; /* deflate does not pack tighter than that */
+    unsigned char *out = malloc((size_t)size + 64);
+    if (out && inflate(p, packed, out, size) == 0) return out;
+    free(out);
+    return NULL;
+}
+
 /* The member of the zip file whose directory entry is at p, `left` bytes before the end. */
 static inline int npy_member(npy_file *f, const unsigned char *p, int64_t left, npy_array *a)
 {
@@ -164,20 +176,23 @@ static inline int npy_member(npy_file *f, const unsigned char *p, int64_t left, 
     a->name[named] = 0;
     if (named > 4 && strcmp(a->name + named - 4, ".npy") == 0) a->name[named - 4] = 0;
     if (npy_u16(p + 8) & 1) return npy_fault(f, "%s is encrypted", a->name);
-    if (npy_u16(p + 10) != 0)
-        return npy_fault(f, "%s is compressed; write it with numpy.savez, not savez_compressed",
-                         a->name);
+    const int deflated = npy_u16(p + 10) == 8;
+    if (npy_u16(p + 10) != 0 && !deflated)
+        return npy_fault(f, "%s is packed in a way that numpy does not use", a->name);
     uint64_t packed = npy_u32(p + 20), size = npy_u32(p + 24), at = npy_u32(p + 42);
     npy_zip64(p + 46 + named, extra, &size, &packed, &at);
     const uint64_t total = (uint64_t)f->size;
-    if (size != packed || at > total || total - at < 30
+    if ((size != packed && !deflated) || size > INT64_MAX / 2 || at > total || total - at < 30
         || npy_u32(f->memory + at) != 0x04034b50)
         return npy_fault(f, "%s is damaged", a->name);
     at += 30 + npy_u16(f->memory + at + 26) + npy_u16(f->memory + at + 28);
-    if (at > total || total - at < size) return npy_fault(f, "%s is cut short", a->name);
-    if (npy_crc(0, f->memory + at, (int64_t)size) != npy_u32(p + 16))
+    if (at > total || total - at < packed) return npy_fault(f, "%s is cut short", a->name);
+    const unsigned char *data = f->memory + at;
+    if (deflated) data = npy_unpack(data, (int64_t)packed, (int64_t)size);
+    if (!data) return npy_fault(f, "%s is damaged: it cannot be unpacked", a->name);
+    if (npy_crc(0, data, (int64_t)size) != npy_u32(p + 16))
         return npy_fault(f, "%s is damaged: its checksum differs", a->name);
-    return npy_parse(f, f->memory + at, (int64_t)size, a);
+    return npy_parse(f, data, (int64_t)size, a);
 }
 
 static inline int npy_zip(npy_file *f)

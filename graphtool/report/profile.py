@@ -105,7 +105,7 @@ def _compile(work: Path) -> None:
         elif unit.name != f"{m.name}_main.c":
             own = clocks if unit.name == f"{m.name}.c" else compiler
             objects.append(own.compile(unit, headers))
-    compiler.link(objects, work / m.library, shared=True)
+    compiler.link(objects, work / m.library)
 
 
 def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:

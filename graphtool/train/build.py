@@ -22,7 +22,8 @@ from graphtool.build import (
     write_weights,
 )
 from graphtool.compiler import find
-from graphtool.emit.c import emit
+from graphtool.emit.c import emit, used_headers
+from graphtool.emit.trainer import Judge, trainer_program
 from graphtool.emit.training import state_layout, training_sources
 from graphtool.errors import UsageError
 from graphtool.folder import replacing
@@ -32,6 +33,7 @@ from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.target import Target, named
 from graphtool.training import programs
+from graphtool.training.recipe import loss_call
 from graphtool.weights import Weight
 
 
@@ -42,8 +44,11 @@ def is_training(module: Module) -> bool:
 
 def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
-                   static: bool = False, openmp: bool = True) -> Path:
-    """Compile a training graph into `out_dir`. Raises as `build` does, and InputError GT0617."""
+                   exe: bool = False, static: bool = False, openmp: bool = True) -> Path:
+    """Compile a training graph into `out_dir`; `exe`: with a program that trains.
+
+    Raises as `build` does, and InputError GT0617.
+    """
     if not name.isidentifier() or not name.isascii():
         raise UsageError("GT2110", f"{name!r} cannot name a C function",
                          hint="use letters, digits and underscores")
@@ -54,11 +59,14 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
                                                       for w in collect_all(ready.graph)})
-    compiler, options = find(cc, target, openmp=openmp), Options(static=static, weights="embed")
+    compiler, options = find(cc, target, openmp=openmp), Options(exe, static, "embed")
     only = {part: p for part, (p, _) in lowered.items()}
     sources = training_sources(name, only)
     for program, held in lowered.values():
         sources |= emit(program, parts_of(program.name, held, "embed"))
+    if exe:
+        sources[f"{name}_main.c"] = trainer_program(name, only, _judge(module))
+        sources |= used_headers(sources.values())
     key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,
                     options)
     if unchanged(out_dir, key):
@@ -76,6 +84,26 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
                      "weights_mode": "embed", "training": _training(name, module, only)}
         write_manifest(work, manifest)
     return out_dir
+
+
+def _judge(module: Module) -> Judge:
+    """How the results of inference are judged, and what else a trainer starts from."""
+    roles = module.meta["training"]
+    measure, arguments = "none", dict[str, Any]()
+    if roles["target"]:
+        call = loss_call(roles["loss"], {})
+        arguments = dict(call.arguments)
+        logits = call.name == "bce" and arguments.get("from_logits")
+        measure = "logit" if logits else MEASURES[call.name]
+    rank = module.graph.outputs[module.output_names.index(
+        f"predict.{roles['predict'][0]}")].type.rank
+    return Judge(measure, roles["target"], arguments.get("axis", 1) % max(rank, 1),
+                 arguments.get("ignore_index", -100), roles["lr"], roles["accumulate"],
+                 roles["model"])
+
+
+MEASURES = {"cross_entropy": "classes", "bce": "probability", "mse": "distance",
+            "huber": "distance"}
 
 
 def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[str, Any]:

@@ -50,8 +50,28 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
     held = round(n * val)
     if n - held < 1:
         raise InputError("GT3073", f"{n} examples, {held} of them to validate", where=where)
-    order = np.random.default_rng([seed, 0]).permutation(n) if shuffle else np.arange(n)
+    order = shuffled(seed, 0, n) if shuffle else np.arange(n)
     return Data(arrays, order[:n - held], order[n - held:])
+
+
+def shuffled(seed: int, turn: int, n: int) -> Array:
+    """0 … n − 1 sorted by keys that follow from seed, turn and number alone.
+
+    A hash of our own and not numpy's generator: a resumed run may have another numpy, and the
+    stand-alone program none (kernels/examples.h has the same one).
+    """
+    start = np.array([seed], np.uint64)
+    numbers = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
+    keys = _mixed(_mixed(_mixed(start) + np.uint64(turn)) + numbers)
+    return np.argsort(keys, kind="stable")
+
+
+def _mixed(z: Array) -> Array:
+    """The finalizer of splitmix64 (Steele, Lea and Flood 2014)."""
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xbf58476d1ce4e5b9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94d049bb133111eb)
+    mixed: Array = z ^ z >> np.uint64(31)
+    return mixed
 
 
 def _typed(name: str, a: Array, kind: str, where: str) -> Array:
@@ -65,7 +85,7 @@ def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:
     """The training examples in the order of an epoch; a function of seed and epoch alone."""
     if not shuffle:
         return data.train
-    return data.train[np.random.default_rng([seed, epoch + 1]).permutation(len(data.train))]
+    return data.train[shuffled(seed, epoch + 1, len(data.train))]
 
 
 def cuts(count: int, batch: int, fixed: bool) -> list[tuple[int, int]]:

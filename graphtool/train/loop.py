@@ -137,7 +137,7 @@ class Trainer:
         if len(self.data.val):
             row |= self.validate()
         row |= {"seconds": round(seconds, 3), "examples_per_second": round(rate, 1)}
-        judged: float = row.get("val_loss") or row["train_loss"]
+        judged: float = row["val_loss" if "val_loss" in row else "train_loss"]
         p.waited = 0 if judged < p.best else p.waited + 1
         p.best = min(p.best, judged)
         p.finished = 0 < self.plan.patience <= p.waited
@@ -199,4 +199,5 @@ def metric(loss: str, arguments: Row, out: Any, y: Any, n: int) -> tuple[float, 
     if loss == "bce":
         limit = 0.0 if arguments.get("from_logits") else 0.5
         return float(((out > limit) == (y > 0.5)).sum()), y.size
-    return float(np.abs(out - y).sum()), y.size
+    # one by one, as the stand-alone program adds
+    return float(np.cumsum(np.abs(out - y), dtype=np.float64)[-1]), y.size

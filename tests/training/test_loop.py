@@ -216,4 +216,4 @@ def test_a_checkpoint_of_another_training(digits: Path, tmp_path: Path) -> None:
 
 def test_options_of_models_are_refused(digits: Path, tmp_path: Path) -> None:
     assert cli(["build", str(digits / "m.train.graph.json"), "-o", str(tmp_path / "b"),
-                "--exe"]) == 2
+                "--weights", "c"]) == 2

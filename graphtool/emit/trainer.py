@@ -1,0 +1,131 @@
+"""The main program of a training build: tables of its state and parts; the rest is kernels/train.h.
+
+Knows programs and offsets, no graph; what the loss is comes as a `Judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphtool.dtypes import DType
+from graphtool.emit.main import dim_rows, port_row, shape_function
+from graphtool.emit.training import Cell, state_layout
+from graphtool.emit.writer import Writer, c_string
+from graphtool.loops.ir import Port, Program
+from graphtool.symbolic import product
+
+PARTS = ("step", "loss", "predict", "init")
+RATE = "lr"
+# as safetensors orders what it writes: the last of these first, then by name
+_FILE_TYPES = ("bool", "u8", "i8", "i16", "u16", "f16", "bf16", "i32", "u32", "f32", "f64", "i64",
+               "u64")
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """How results are judged: none, classes, probability, logit or distance; and the defaults."""
+
+    measure: str
+    target: str
+    axis: int
+    ignored: int
+    lr: float
+    accumulate: int
+    model: Sequence[str]  # the arrays of the state that make up the model
+
+
+def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) -> str:
+    """C with a `main` that trains."""
+    cells, size = state_layout(programs["step"])
+    at = {c.name: c.offset for c in cells}
+    w = Writer()
+    w.line(f'#include "{name}.h"')
+    w.line('#include "train.h"')
+    w.line()
+    for part in PARTS:
+        _part(w, part, programs[part], at)
+    rows = {"cells": [_cell(c) for c in sorted(cells, key=_file_order)],
+            "kept": [_cell(c) for c in sorted(_kept(cells, judge), key=_file_order)]}
+    for table, lines in rows.items():
+        with w.block(f"static const learner_cell {table}[{len(lines) + 1}] = {{", "};"):
+            for line in lines:
+                w.line(f"{line},")
+            w.line("{0},")
+    w.line()
+    with w.block("static const learner_model model = {", "};"):
+        w.line(f"{c_string(name)}, {c_string(judge.target)}, {size}, {len(cells)}, "
+               f"{len(rows['kept'])}, cells, kept,")
+        w.line(f"{at['step']}, {at.get('micro', -1)}, {judge.accumulate}, "
+               f"MEASURE_{judge.measure.upper()}, {judge.axis}, {judge.ignored}, "
+               f"{_batch(programs['step'], at)}, {judge.lr!r},")
+        for part in PARTS:
+            w.line(f"{_row(name, part, programs[part])},")
+    return w.text()
+
+
+def _part(w: Writer, part: str, program: Program, at: Mapping[str, int]) -> None:
+    """The ports of a part, where each lies, and what computes their sizes."""
+    shape_function(w, program, f"{part}_shapes")
+    for kind, ports in (("in", program.inputs), ("out", program.outputs)):
+        with w.block(f"static main_port {part}_{kind}[{len(ports) + 1}] = {{", "};"):
+            for p in ports:
+                w.line(port_row(p) + ",")
+            w.line("{0},")
+        with w.block(f"static const int64_t {part}_{kind}_at[{len(ports) + 1}] = {{", "};"):
+            for p in ports:
+                w.line(f"{_place(p, at)},")
+            w.line("0,")
+    with w.block(f"static const main_dim {part}_dims[{len(program.dims) + 1}] = {{", "};"):
+        for row in dim_rows(program):
+            w.line(f"{row},")
+        w.line("{0},")
+    w.line()
+
+
+def _place(p: Port, at: Mapping[str, int]) -> str:
+    if p.name in at:
+        return str(at[p.name])
+    return "LEARNER_RATE" if p.name == RATE else "LEARNER_GIVEN"
+
+
+def _row(name: str, part: str, program: Program) -> str:
+    return (f"{{{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)}, {part}_in, "
+            f"{part}_out, {part}_in_at, {part}_out_at, {part}_dims,\n     {part}_shapes, "
+            f"{name}_{part}_arena_bytes, {name}_{part}_run}}")
+
+
+def _batch(step: Program, at: Mapping[str, int]) -> int:
+    """How many examples a step is compiled for; -1 where that is open."""
+    first = next(p for p in step.inputs if p.name not in at and p.name != RATE)
+    size = first.shape[0] if first.shape else 1
+    return size if isinstance(size, int) else -1
+
+
+# ---- checkpoints -------------------------------------------------------------------------------
+
+def _kept(cells: Sequence[Cell], judge: Judge) -> list[Cell]:
+    """The model's arrays under torch's names, with the steps that its batch norms count."""
+    names = set(judge.model)
+    own = [c for c in cells if c.name in names]
+    step = next(c for c in cells if c.name == "step")
+    means = [c.name.removesuffix("running_mean") for c in own
+             if c.name.endswith(".running_mean")]
+    return own + [Cell(f"{n}num_batches_tracked", step.dtype, (), -1) for n in means
+                  if f"{n}num_batches_tracked" not in names]
+
+
+def _file_order(c: Cell) -> tuple[int, str]:
+    return -_FILE_TYPES.index(c.dtype.short), c.name
+
+
+def _cell(c: Cell) -> str:
+    size = product(c.shape) * c.dtype.bytes
+    shape = ", ".join(map(str, c.shape)) or "0"
+    at = "LEARNER_GIVEN" if c.offset < 0 else c.offset
+    return (f"{{{c_string(c.name)}, {c_string(_file_type(c.dtype))}, {len(c.shape)}, {{{shape}}}, "
+            f"{size}, {at}}}")
+
+
+def _file_type(d: DType) -> str:
+    return d.short.upper()

@@ -1,0 +1,67 @@
+/* Examples to train on: arrays of an .npz file with one example along axis 0 each, their order by a
+   seed, and the rows of a batch in the types that the model takes. */
+#ifndef GT_EXAMPLES_H
+#define GT_EXAMPLES_H
+
+#include "elements.h"
+#include "program.h"
+
+/* ---- order ---- */
+
+static inline uint64_t order_mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+typedef struct {
+    uint64_t key;
+    int64_t row;
+} order_card;
+
+static int order_compare(const void *a, const void *b)
+{
+    const order_card *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* 0 … n − 1 shuffled: sorted by keys that follow from the seed, the turn and the number alone. */
+static int order_shuffle(uint64_t seed, uint64_t turn, int64_t n, int64_t *out)
+{
+    order_card *cards = malloc(sizeof *cards * (size_t)(n + 1));
+    if (!cards) return -1;
+    const uint64_t base = order_mix(order_mix(seed) + turn);
+    for (int64_t i = 0; i < n; i++)
+        cards[i] = (order_card){order_mix(base + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u), i};
+    qsort(cards, (size_t)n, sizeof *cards, order_compare);
+    for (int64_t i = 0; i < n; i++) out[i] = cards[i].row;
+    free(cards);
+    return 0;
+}
+
+/* ---- examples ---- */
+
+/* One array of the data and the port that it goes to. */
+typedef struct {
+    const npy_array *found;
+    const main_port *port;
+    int64_t each; /* elements of an example */
+    unsigned char *batch;
+} example_array;
+
+/* The rows of an array, one after the other, where a step reads them. */
+static void example_gather(const example_array *a, const int64_t *rows, int64_t n)
+{
+    const int same = strcmp(a->found->type, a->port->type) == 0;
+    const int64_t to = a->each * (a->port->type[1] - '0');
+    for (int64_t i = 0; i < n; i++) {
+        unsigned char *out = a->batch + i * to;
+        if (same) memcpy(out, a->found->data + rows[i] * to, (size_t)to);
+        else main_convert(a->found->type, a->found->data, rows[i] * a->each, a->port->type, out,
+                          a->each);
+    }
+}
+
+#endif

@@ -1,0 +1,293 @@
+/* A training model at work: its state in one block, and calls of its parts on rows of the examples.
+   The generated file that includes this defines `model`, a table of what there is. */
+#ifndef GT_LEARNER_H
+#define GT_LEARNER_H
+
+#include "examples.h"
+#include "program.h"
+#include "safetensors.h"
+
+/* Where an input or output of a part lies: so many bytes into the state, or one of these. */
+enum { LEARNER_GIVEN = -1, LEARNER_RATE = -2 };
+
+typedef struct {
+    int inputs, outputs, dims;
+    main_port *in, *out;
+    const int64_t *in_at, *out_at;
+    const main_dim *dim;
+    void (*shapes)(const int64_t *dims, main_port *in, main_port *out);
+    size_t (*arena)(const int64_t *dims);
+    int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
+} learner_part;
+
+/* An array of a checkpoint; `at` is LEARNER_GIVEN for the count of steps that torch keeps too. */
+typedef struct {
+    const char *name, *type;
+    int rank;
+    int64_t shape[NPY_RANK], bytes, at;
+} learner_cell;
+
+enum { MEASURE_NONE, MEASURE_CLASSES, MEASURE_PROBABILITY, MEASURE_LOGIT, MEASURE_DISTANCE };
+
+typedef struct {
+    const char *name, *target; /* "": the model computes its loss itself */
+    int64_t state_bytes;
+    int cells, kept; /* of the whole state, and of the model in it */
+    const learner_cell *cell, *keep;
+    int64_t step_at, micro_at; /* the counts of steps, and of batches since the last one or -1 */
+    int accumulate, measure, axis;
+    int64_t ignored, batch; /* the label that does not count; the compiled batch, or -1 */
+    double lr;
+    learner_part step, loss, predict, init;
+} learner_model;
+
+static const learner_model model;
+
+typedef struct {
+    unsigned char *state, *arena;
+    size_t room; /* of the arena */
+    int threads, arrays;
+    int64_t examples;
+    example_array *array; /* the data of the step, in the order of its inputs */
+    unsigned char *results; /* the first output of predict */
+} learner;
+
+/* ---- parts ---- */
+
+static int learner_array(const learner *l, const char *name)
+{
+    for (int i = 0; i < l->arrays; i++)
+        if (strcmp(l->array[i].port->name, name) == 0) return i;
+    return -1;
+}
+
+/* The dims of a part for batches of so many examples. */
+static void learner_dims(const learner *l, const learner_part *p, int64_t batch, int64_t *dims)
+{
+    for (int i = 0; i < p->dims; i++) {
+        const main_dim *d = &p->dim[i];
+        const int a = d->input < 0 ? -1 : learner_array(l, p->in[d->input].name);
+        dims[i] = a < 0 ? d->least : d->axis == 0 ? batch : l->array[a].found->shape[d->axis];
+    }
+}
+
+static int learner_grow(learner *l, size_t bytes)
+{
+    if (bytes <= l->room && l->arena) return 0;
+    l->arena = main_aligned(bytes); /* a few sizes a run: the smaller one is not given back */
+    l->room = bytes;
+    return l->arena ? 0 : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+}
+
+enum { LEARNER_PORTS = 4096, LEARNER_DIMS = 64 };
+
+/* Runs a part on the batch that was gathered; its first output that is no state goes to `out`. */
+static int learner_run(learner *l, const learner_part *p, int64_t batch, double rate, void *out)
+{
+    static const void *in[LEARNER_PORTS];
+    static void *to[LEARNER_PORTS];
+    int64_t dims[LEARNER_DIMS] = {0};
+    static double rate_cell;
+    static unsigned char *spare;
+    static size_t spare_room;
+    learner_dims(l, p, batch, dims);
+    if (p->inputs > LEARNER_PORTS || p->outputs > LEARNER_PORTS || p->dims > LEARNER_DIMS)
+        return main_fail(MAIN_INTERNAL, "GT7999", "too many arrays");
+    if (learner_grow(l, p->arena(dims))) return MAIN_INTERNAL;
+    p->shapes(dims, p->in, p->out);
+    for (int i = 0; i < p->inputs; i++) {
+        in[i] = l->state + p->in_at[i];
+        if (p->in_at[i] == LEARNER_RATE) {
+            const float single = (float)rate;
+            if (strcmp(p->in[i].type, "f4") == 0) memcpy(&rate_cell, &single, sizeof single);
+            else rate_cell = rate;
+            in[i] = &rate_cell;
+        } else if (p->in_at[i] == LEARNER_GIVEN) {
+            in[i] = l->array[learner_array(l, p->in[i].name)].batch;
+        }
+    }
+    for (int i = 0, given = 0; i < p->outputs; i++) {
+        to[i] = l->state + p->out_at[i];
+        if (p->out_at[i] != LEARNER_GIVEN) continue;
+        to[i] = out;
+        if (given++ == 0) continue;
+        size_t bytes = (size_t)(p->out[i].type[1] - '0'); /* results that nobody looks at */
+        for (int k = 0; k < p->out[i].rank; k++) bytes *= (size_t)p->out[i].shape[k];
+        if (bytes > spare_room) spare = main_aligned(bytes), spare_room = bytes;
+        to[i] = spare;
+    }
+    if (p->run(NULL, l->arena, dims, in, to, l->threads))
+        return main_fail(MAIN_BAD_INPUT, "GT2215", "a dimension is out of its range");
+    return MAIN_FINE;
+}
+
+/* ---- data ---- */
+
+static int learner_find(const npy_file *f, const main_port *port, example_array *a,
+                        const char *path)
+{
+    char names[400] = "";
+    for (int i = 0; i < f->count; i++) {
+        if (strcmp(f->arrays[i].name, port->name) == 0) a->found = &f->arrays[i];
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", f->arrays[i].name);
+    }
+    if (!a->found)
+        return main_fail(MAIN_BAD_INPUT, "GT3071", "%s: the data have no array %s; there are %s",
+                         path, port->name, names[0] ? names : "none");
+    if (!main_becomes(a->found->type, port->type))
+        return main_fail(MAIN_BAD_INPUT, "GT3074", "%s: %s is %s, %s expected", path, port->name,
+                         a->found->type, port->text);
+    if (a->found->rank != port->rank || !port->rank) {
+        char shape[400];
+        main_shape(shape, sizeof shape, a->found->rank, a->found->shape);
+        return main_fail(MAIN_BAD_INPUT, "GT2213", "%s: %s has the shape %s, %s expected", path,
+                         port->name, shape, port->text);
+    }
+    a->port = port;
+    return MAIN_FINE;
+}
+
+/* Whether the shapes of the examples are those that a part computes for the dims they give. */
+static int learner_check(const learner *l, const learner_part *p, int64_t batch, const char *path)
+{
+    int64_t dims[LEARNER_DIMS] = {0};
+    learner_dims(l, p, batch, dims);
+    for (int i = 0; i < p->dims; i++) {
+        const main_dim *d = &p->dim[i];
+        if (dims[i] >= d->least && (d->most < 0 || dims[i] <= d->most)) continue;
+        return main_fail(MAIN_BAD_INPUT, "GT2215", "%s: %s is %" PRId64 ", %" PRId64 " to %" PRId64
+                         " expected", path, d->name, dims[i], d->least, d->most);
+    }
+    p->shapes(dims, p->in, p->out);
+    for (int i = 0; i < p->inputs; i++) {
+        if (p->in_at[i] != LEARNER_GIVEN) continue;
+        const main_port *port = &p->in[i];
+        const npy_array *a = l->array[learner_array(l, port->name)].found;
+        if (memcmp(a->shape + 1, port->shape + 1, sizeof(int64_t) * (size_t)(port->rank - 1)) == 0)
+            continue;
+        char shape[400];
+        main_shape(shape, sizeof shape, a->rank, a->shape);
+        return main_fail(MAIN_BAD_INPUT, "GT2213", "%s: %s has the shape %s, %s expected", path,
+                         port->name, shape, port->text);
+    }
+    return MAIN_FINE;
+}
+
+/* The arrays of the file under the names of the step's inputs, all of one length. */
+static int learner_data(learner *l, const char *path)
+{
+    npy_file *f = malloc(sizeof *f);
+    const learner_part *p = &model.step;
+    l->array = calloc((size_t)p->inputs + 1, sizeof *l->array);
+    if (!f || !l->array) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    if (npy_read(f, path)) return main_fail(MAIN_BAD_INPUT, "GT0335", "%s: %s", path, f->fault);
+    for (int i = 0; i < p->inputs; i++) {
+        if (p->in_at[i] != LEARNER_GIVEN) continue;
+        example_array *a = &l->array[l->arrays];
+        const int code = learner_find(f, &p->in[i], a, path);
+        if (code) return code;
+        a->each = 1;
+        for (int k = 1; k < a->found->rank; k++) a->each *= a->found->shape[k];
+        const npy_array *first = l->array[0].found;
+        if (a->found->shape[0] != first->shape[0])
+            return main_fail(MAIN_BAD_INPUT, "GT3072", "%s: %s has %" PRId64 " examples, %s %"
+                             PRId64, path, first->name, first->shape[0], a->found->name,
+                             a->found->shape[0]);
+        l->arrays++;
+    }
+    l->examples = l->arrays ? l->array[0].found->shape[0] : 0;
+    return MAIN_FINE;
+}
+
+/* Room for batches of so many examples, and for what predict gives of them. */
+static int learner_room(learner *l, int64_t batch)
+{
+    int64_t dims[LEARNER_DIMS] = {0};
+    for (int i = 0; i < l->arrays; i++) {
+        example_array *a = &l->array[i];
+        a->batch = main_aligned((size_t)(batch * a->each * (a->port->type[1] - '0')));
+        if (!a->batch) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    }
+    learner_dims(l, &model.predict, batch, dims);
+    model.predict.shapes(dims, model.predict.in, model.predict.out);
+    const main_port *out = &model.predict.out[0];
+    int64_t bytes = out->type[1] - '0';
+    for (int k = 0; k < out->rank; k++) bytes *= out->shape[k];
+    l->results = main_aligned((size_t)bytes);
+    return l->results ? MAIN_FINE : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+}
+
+static void learner_gather(learner *l, const int64_t *rows, int64_t n)
+{
+    for (int i = 0; i < l->arrays; i++) example_gather(&l->array[i], rows, n);
+}
+
+/* ---- how well the model does ---- */
+
+/* Whether the largest of the classes is the right one; the first of equals, and NaN before all. */
+static int learner_right(const main_port *out, const void *scores, int64_t at, int64_t stride,
+                         int64_t classes, int64_t label)
+{
+    int64_t best = 0;
+    double most = main_number(out->type, scores, at);
+    for (int64_t c = 1; c < classes && !isnan(most); c++) {
+        const double v = main_number(out->type, scores, at + c * stride);
+        if (v > most || isnan(v)) best = c, most = v;
+    }
+    return best == label;
+}
+
+/* Adds the scores of the batch's first n examples in the measure of the loss, and their number. */
+static void learner_measure(const learner *l, int64_t n, double *score, double *scored)
+{
+    const main_port *out = &model.predict.out[0];
+    const example_array *target = &l->array[learner_array(l, model.target)];
+    const char *type = target->port->type;
+    if (model.measure == MEASURE_CLASSES) {
+        int64_t inner = 1, outer = n;
+        for (int k = model.axis + 1; k < out->rank; k++) inner *= out->shape[k];
+        for (int k = 1; k < model.axis; k++) outer *= out->shape[k];
+        const int64_t classes = out->shape[model.axis];
+        for (int64_t i = 0; i < outer * inner; i++) {
+            const int64_t label = main_integer(type, target->batch, i);
+            if (label == model.ignored) continue;
+            const int64_t at = i / inner * classes * inner + i % inner;
+            *score += learner_right(out, l->results, at, inner, classes, label);
+            *scored += 1;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n * target->each; i++) {
+        const double x = main_number(out->type, l->results, i);
+        const double y = main_number(type, target->batch, i);
+        const double limit = model.measure == MEASURE_LOGIT ? 0 : 0.5;
+        if (model.measure == MEASURE_DISTANCE)
+            *score += strcmp(type, "f4") == 0 ? (double)fabsf((float)x - (float)y) : fabs(x - y);
+        else
+            *score += (x > limit) == (y > 0.5);
+        *scored += 1;
+    }
+}
+
+/* ---- checkpoints ---- */
+
+/* The arrays of a file; the counts that torch keeps are computed into `counted`. */
+static safe_array *learner_arrays(const learner *l, const learner_cell *cells, int count,
+                                  int64_t *counted)
+{
+    safe_array *out = calloc((size_t)count + 1, sizeof *out);
+    int64_t steps, micro = 0;
+    memcpy(&steps, l->state + model.step_at, sizeof steps);
+    if (model.micro_at >= 0) memcpy(&micro, l->state + model.micro_at, sizeof micro);
+    *counted = steps * model.accumulate + micro;
+    for (int i = 0; out && i < count; i++) {
+        const learner_cell *c = &cells[i];
+        out[i] = (safe_array){c->name, c->type, c->rank, {0}, c->bytes,
+                              c->at == LEARNER_GIVEN ? (void *)counted : l->state + c->at};
+        memcpy(out[i].shape, c->shape, sizeof out[i].shape);
+    }
+    return out;
+}
+
+#endif
