@@ -21,6 +21,7 @@ from graphtool import cache, files
 from graphtool import weights as side_files
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit, used_headers
+from graphtool.emit.driver import open_sizes
 from graphtool.emit.main import main_program
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
@@ -220,8 +221,11 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
     def dim(d: Any) -> int | str:
         return d if isinstance(d, int) else text(d)
 
+    room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
+
     def port(p: Port) -> dict[str, Any]:
-        return {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+        row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+        return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
     return {
         "format": FORMAT, "version": VERSION, "name": program.name, "key": key,
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
@@ -230,6 +234,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
+        "sizes": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.sizes],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
                    "barrier": s.barrier} for s in runs(program.steps)]}

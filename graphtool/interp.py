@@ -17,6 +17,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import Op
+from graphtool.ir.sizes import bare, defined
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import evaluate, replay
 from graphtool.symbolic import Dim, Poly, Symbol, exact_quotient, substitute, symbols, text
@@ -88,7 +89,8 @@ def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
                 declared: Sequence[DType | None] = ()) -> list[Array]:
     """`op.eval` with sizes put into the attributes; a region arrives there as a function."""
     setting = setting or Setting()
-    bound = {k: _bind(v, setting) for k, v in attrs.items()}
+    bound = {k: _bind(v, setting) for k, v in attrs.items()
+             if not (k == "size" and "size" in op.traits and isinstance(v, Poly))}
     if op.name == "bitcast" and setting.dtype:  # bits mean something in the declared type only
         bound = dict(attrs)
         operands = [x.astype(d.numpy) if d else x
@@ -123,26 +125,21 @@ def _widen(x: Array, setting: Setting) -> Array:
 
 
 def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
+    size = defined(node)
+    if size is not None and node.op.name == "size":
+        setting.sizes[size.name] = int(results[0])
+        check_bounds(size, int(results[0]))
     for v, r in zip(node.outputs, results, strict=True):
         wanted = setting.widened(v.type.dtype)
         if len(r.shape) == v.type.rank:
             for d, n in zip(v.type.shape, r.shape, strict=True):
-                name = _bare(d)
+                name = bare(d)
                 if name and name.name not in setting.sizes:  # a size this node defines
                     setting.sizes[name.name] = n
         shape = tuple(substitute(d, setting.sizes) for d in v.type.shape)
         if shape != r.shape or wanted.numpy != r.dtype:
             raise InternalError("GT7501", f"{node.op.name} evaluated to {r.dtype}{list(r.shape)}, "
                                           f"declared is {v.type}", where=_place(node))
-
-
-def _bare(d: Dim) -> Symbol | None:
-    """The symbol that d is, if it is nothing else."""
-    if isinstance(d, Poly):
-        found = symbols(d)
-        if len(found) == 1 and text(d) == found[0].name:
-            return found[0]
-    return None
 
 
 def _place(node: Node) -> str:
@@ -187,7 +184,7 @@ def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
     """Read each symbol off a dimension that it determines: plain ones first, then a·s + b."""
     pairs = [(d, n) for name, t in types.items()
              for d, n in zip(t.shape, arrays[name].shape, strict=True) if isinstance(d, Poly)]
-    for d, n in sorted(pairs, key=lambda p: _bare(p[0]) is None):
+    for d, n in sorted(pairs, key=lambda p: bare(p[0]) is None):
         free = [s for s in symbols(d) if s.name not in sizes]
         if len(free) == 1:
             solved = _solve(substitute(d, sizes), free[0].name, n)

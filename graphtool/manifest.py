@@ -18,6 +18,7 @@ class PortRow(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     type: str
     shape: list[int | str]
+    room: int | str | None = None  # elements at most, where the shape is computed by the run
 
 
 class DimRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,6 +97,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     levels: list[int] = []  # of x86-64: the versions in the library, best first
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
+    sizes: list[DimRow] = []  # what a run computes; in `dims` they stand behind the dims
 
 
 def read_manifest(build_dir: Path) -> Manifest:

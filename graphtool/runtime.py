@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import sys
 import tempfile
@@ -35,7 +36,9 @@ class _Spec:
         self.name, self.dtype = row.name, dtype(row.type)
         self.shape: tuple[Dim, ...] = tuple(
             d if isinstance(d, int) else parse(d, table) for d in row.shape)
-        self.static = all(isinstance(d, int) for d in self.shape)
+        self.room: Dim | None = None  # elements at most, where the run computes the shape
+        if row.room is not None:
+            self.room = row.room if isinstance(row.room, int) else parse(row.room, table)
 
 
 class Model:
@@ -52,8 +55,11 @@ class Model:
         self.manifest = m = read_manifest(build_dir)
         self._threads = threads or cores()
         self._table = {d.name: symbol(d.name, d.min, d.max) for d in m.dims}
+        self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
+        table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
         self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
-        self.outputs = tuple(_Spec(p, self._table) for p in m.outputs)
+        self.outputs = tuple(_Spec(p, table) for p in m.outputs)
+        self._open = [s for s in self.outputs if s.room is not None]
         path = build_dir / m.library
         if m.library.endswith(".a"):
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
@@ -69,7 +75,7 @@ class Model:
         self._weights, self._mapping = _map(
             build_dir / m.weights, m.weights_offset,
             m.weights_bytes if m.weights_mode == "file" else 0)
-        self._dims = (ctypes.c_int64 * max(len(m.dims), 1))()
+        self._dims = (ctypes.c_int64 * max(len(m.dims) + len(m.sizes), 1))()
         self._arena = np.empty(0, np.uint8)
         self._arena_at = 0
         self._held: tuple[Any, ...] = ()
@@ -90,8 +96,9 @@ class Model:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The open dims as the last run's inputs had them."""
-        return {row.name: self._dims[i] for i, row in enumerate(self.manifest.dims)}
+        """The open dims as the last run's inputs had them, and the sizes that it computed."""
+        rows = (*self.manifest.dims, *self.manifest.sizes)
+        return {row.name: self._dims[i] for i, row in enumerate(rows)}
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         return self.run(inputs)
@@ -114,12 +121,29 @@ class Model:
             self._outs[i] = address(r)
         self._held = (arrays, results)  # `call` uses their memory again
         self.call()
+        return self._shaped(results) if self._open else results
+
+    def _shaped(self, results: dict[str, Array]) -> dict[str, Array]:
+        """The results with what only the run could tell: how much of its room each fills."""
+        sizes: dict[str, Dim] = dict(self.sizes)
+        for s in self._open:
+            shape = _numbers(s.shape, sizes)
+            results[s.name] = results[s.name][:math.prod(shape)].reshape(shape)
         return results
 
     def call(self) -> None:
         """Run again on the arrays of the last `run`, without any checks."""
-        if self._run(*self._arguments):
-            raise InputError("GT2215", "a dimension is out of its range")
+        match self._run(*self._arguments):
+            case 0:
+                return
+            case -2:
+                raise InputError("GT2221", "a size that the inputs lead to is out of its bounds",
+                                 hint="the sizes are " + ", ".join(
+                                     f"{d.name} = {self._dims[i]} ({d.min} to {d.max})"
+                                     for i, d in enumerate(self.manifest.sizes,
+                                                           len(self.manifest.dims))))
+            case _:
+                raise InputError("GT2215", "a dimension is out of its range")
 
     def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
         """The inputs, if they are as the last ones were; None if they want a closer look."""
@@ -143,8 +167,7 @@ class Model:
             raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
                              + ", ".join(s.name for s in self.inputs))
         sizes = self._bind(arrays)
-        self._made = [(s.name, tuple(int(substitute(d, sizes)) for d in s.shape),  # type: ignore
-                       s.dtype.numpy) for s in self.outputs]
+        self._made = [(s.name, _extents(s, sizes), s.dtype.numpy) for s in self.outputs]
         self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
                            self._dims, self._ins, self._outs, ctypes.c_int(self.threads))
         self._seen = [(s.name, s.dtype.numpy, a.shape)
@@ -226,6 +249,16 @@ class Model:
                                            f"array of shape {list(shape)}")
             results[name] = r
         return results
+
+
+def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    """The shape of an output's array; one line of its room where only the run tells."""
+    shape = spec.shape if spec.room is None else (spec.room,)
+    return _numbers(shape, sizes)
+
+
+def _numbers(shape: tuple[Dim, ...], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
 
 
 def _address_reader() -> Callable[[Array], int]:

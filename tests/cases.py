@@ -583,3 +583,14 @@ for _turns in (0, 3):
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5, reverse=True)
 case("scan", [(4,), (0, 4), (4,)], body=_CELL, carries=1, xs=1, length=0)
+
+# ---- sizes -------------------------------------------------------------------------------------
+
+case("size", [ints(3)], size=3)
+case("size", [ints(3)], size=3, most=7)
+case("nonzero", [ints([0, 3, 0, 5, -1, 0])], size=3)
+case("nonzero", [ints([[0, 3, 0], [5, -1, 0]], "i32")], size=3)
+case("nonzero", [np.array([[[True], [False]], [[True], [True]]])], size=3)
+case("nonzero", [f(0.0, -0.0, NAN, 2.0)], size=2)
+case("nonzero", [np.zeros((2, 3), np.float32)], size=0)
+case("nonzero", [np.array(True)], size=1)

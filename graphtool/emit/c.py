@@ -25,6 +25,7 @@ def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
     name = program.name
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     dims |= {s.name: s.name for s in counters(program.steps)}
+    dims |= {s.name: f"size{i}" for i, s in enumerate(program.sizes)}
     printer = Kernels(program, dims)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]

@@ -9,8 +9,8 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.steps import Steps
 from graphtool.emit.weights import Part, part_of
 from graphtool.emit.writer import Writer, c_comment
-from graphtool.loops.ir import Buffer, Program, runs
-from graphtool.symbolic import Dim, known
+from graphtool.loops.ir import Buffer, Port, Program, binds, runs
+from graphtool.symbolic import Dim, known, symbols
 
 
 def header(program: Program, *, levels: bool = False) -> str:
@@ -28,16 +28,24 @@ def header(program: Program, *, levels: bool = False) -> str:
     w.line(f"#define {name.upper()}_INPUTS {len(program.inputs)}")
     w.line(f"#define {name.upper()}_OUTPUTS {len(program.outputs)}")
     w.line(f"#define {name.upper()}_DIMS {len(program.dims)}")
+    if program.sizes:
+        w.line(f"#define {name.upper()}_SIZES {len(program.sizes)}")
     if isinstance(program.arena, int):
         w.line(f"#define {name.upper()}_ARENA_BYTES {program.arena}")
     w.line()
     for i, s in enumerate(program.dims):
         limit = "" if s.hi is None else f", at most {s.hi}"
         w.line(f"/* dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit} */")
+    for i, b in enumerate(binds(program.steps), len(program.dims)):
+        w.line(f"/* dims[{i}]: {c_comment(b.size.name)}, which the run computes: "
+               f"{b.size.lo} to {c_comment(str(b.most))} */")
+    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         for i, p in enumerate(ports):
             shape = ", ".join(str(d) for d in p.shape)
-            w.line(f"/* {kind}[{i}]: {p.dtype.c} {c_comment(p.name)}[{c_comment(shape)}] */")
+            more = "" if kind == "inputs" or not open_sizes(program, p) else (
+                f", with room for {c_comment(str(room[i]))}")
+            w.line(f"/* {kind}[{i}]: {p.dtype.c} {c_comment(p.name)}[{c_comment(shape)}]{more} */")
     w.line()
     w.line("#pragma GCC visibility push(default)")
     w.line("/* Bytes of arena that a run needs; align it to 64. */")
@@ -46,8 +54,12 @@ def header(program: Program, *, levels: bool = False) -> str:
     w.line("/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and")
     w.line("   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.")
     w.line("   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different")
-    w.line("   arenas may go on at the same time. */")
-    w.line(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,")
+    w.line("   arenas may go on at the same time. */" if not program.sizes else
+           "   arenas may go on at the same time. `dims` has room for the sizes that the run")
+    if program.sizes:
+        w.line("   computes and leaves there; outputs are dense in their actual shape. Returns -2")
+        w.line("   where one is out of its bounds: the outputs hold nothing then. */")
+    w.line(f"int {name}_run(const void *weights, void *arena, {_dims_type(program)} *dims,")
     w.line("        const void *const *inputs, void *const *outputs, int threads);")
     if levels:
         w.line()
@@ -57,6 +69,16 @@ def header(program: Program, *, levels: bool = False) -> str:
     w.line("#pragma GCC visibility pop")
     w.line("#endif")
     return w.text()
+
+
+def _dims_type(program: Program) -> str:
+    return "int64_t" if program.sizes else "const int64_t"
+
+
+def open_sizes(program: Program, port: Port) -> bool:
+    """Whether only the run tells the port's shape."""
+    names = {s.name for s in program.sizes}
+    return any(s.name in names for d in port.shape for s in symbols(d))
 
 
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
@@ -72,6 +94,9 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line("const int64_t *dims;")
         w.line("const void *const *inputs;")
         w.line("void *const *outputs;")
+        if program.sizes:
+            w.line("int64_t *sizes;")
+            w.line("int *status;")
     w.line()
     for part in parts:
         w.line(f"extern const uint32_t {part.symbol}[];")
@@ -86,6 +111,9 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         for i in range(len(program.dims)):
             w.line(f"const int64_t d{i} = s->dims[{i}];")
             w.line(f"(void)d{i};")
+        for i in range(len(program.sizes)):
+            w.line(f"int64_t size{i} = 0;")
+            w.line(f"(void)size{i};")
         if not program.steps:
             w.line("(void)s, (void)t, (void)threads;")
         Steps(w, program, held, dims).steps(program.steps)
@@ -129,12 +157,16 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
         w.line("(void)dims;")
         w.line(f"return (size_t)({printer.index(program.arena)});")
     w.line()
-    with w.block(f"int {name}_run(const void *weights, void *arena, const int64_t *dims,\n"
+    with w.block(f"int {name}_run(const void *weights, void *arena, {_dims_type(program)} *dims,\n"
                  "        const void *const *inputs, void *const *outputs, int threads)\n{"):
         for i, s in enumerate(program.dims):
             checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])
             w.line(f"if ({' || '.join(checks)}) return -1;")
-        w.line("const run_state s = {weights, arena, dims, inputs, outputs};")
+        more = ""
+        if program.sizes:
+            w.line("int status = 0;")
+            more = f", dims + {len(program.dims)}, &status"
+        w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")
             w.line("run_thread(&s, 0, 1);")
@@ -148,4 +180,4 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
                 when = "" if few else f"if ({given.index(work)} < {least}) "
                 w.line(f"{when}threads = 1;")
             w.line("GT_RUN_THREADS(run_thread, &s, threads);")
-        w.line("return 0;")
+        w.line("return status;" if program.sizes else "return 0;")

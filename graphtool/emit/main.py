@@ -26,25 +26,39 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
             w.line(f"{row},")
         w.line("{0},")
     w.line()
+    _run(w, program)
     with w.block("static const main_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(weights_file)}, {weights_bytes},")
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
-        w.line(f"inputs, outputs, dims, shapes, {name}_arena_bytes, {name}_run,")
+        w.line(f"{len(program.sizes)}, inputs, outputs, dims, shapes, {name}_arena_bytes, run,")
     return w.text()
 
 
 def shape_function(w: Writer, program: Program, name: str) -> None:
     """The function that computes every size from the dims."""
-    printer = ExprPrinter({s.name: f"d{i}" for i, s in enumerate(program.dims)})
+    known = (*program.dims, *program.sizes)
+    printer = ExprPrinter({s.name: f"d{i}" for i, s in enumerate(known)})
+    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
     with w.block(f"static void {name}(const int64_t *dims, main_port *in, main_port *out)\n{{"):
         w.line("(void)dims, (void)in, (void)out;")
-        for i in range(len(program.dims)):
+        for i in range(len(known)):
             w.line(f"const int64_t d{i} = dims[{i}];")
             w.line(f"(void)d{i};")
         for kind, ports in (("in", program.inputs), ("out", program.outputs)):
             for n, p in enumerate(ports):
                 for axis, d in enumerate(p.shape):
                     w.line(f"{kind}[{n}].shape[{axis}] = {printer.index(d)};")
+                if kind == "out":
+                    w.line(f"out[{n}].room = {printer.index(room[n])};")
+    w.line()
+
+
+def _run(w: Writer, program: Program) -> None:
+    """The model's run, which writes to `dims` where it computes sizes; they are the program's."""
+    dims = "(int64_t *)dims" if program.sizes else "dims"
+    with w.block("static int run(const void *weights, void *arena, const int64_t *dims,\n"
+                 "               const void *const *in, void *const *out, int threads)\n{"):
+        w.line(f"return {program.name}_run(weights, arena, {dims}, in, out, threads);")
     w.line()
 
 
@@ -52,7 +66,7 @@ def port_row(p: Port) -> str:
     """A port as a row of C; its sizes are filled in when the dims are known."""
     shown = f"{p.dtype.short}[{','.join(map(text, p.shape))}]"
     return (f"{{{c_string(p.name)}, {c_string(numpy_type(p.dtype))}, {c_string(shown)}, "
-            f"{len(p.shape)}, {{0}}}}")
+            f"{len(p.shape)}, {{0}}, 0}}")
 
 
 def dim_rows(program: Program) -> list[str]:

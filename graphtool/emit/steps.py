@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import kernel_dims
 from graphtool.emit.writer import Writer, c_comment
-from graphtool.loops.ir import Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
+from graphtool.loops.ir import Bind, Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
 
 
 class Steps:
@@ -22,6 +22,7 @@ class Steps:
         self.printer = ExprPrinter(dims)
         self.buffers = {b.name: b for b in program.buffers}
         self.kernels = {k.name: k for k in program.kernels}
+        self.sizes = [s.name for s in program.sizes]
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -32,6 +33,8 @@ class Steps:
             self.w.line("gt_barrier(threads);")
             self.w.line(f"/* {c_comment(step.label)} */")
             match step:
+                case Bind():
+                    self.bind(step)
                 case Branch():
                     with self.w.block(f"if ({self.flag(step.pred)}) {{"):
                         self.steps(step.then)
@@ -45,6 +48,17 @@ class Steps:
                         self.steps(step.body)
                         self.w.line("gt_barrier(threads);")
             self.w.line("gt_barrier(threads);")
+
+    def bind(self, step: Bind) -> None:
+        """All threads read the same number, so all of them go on, or none does."""
+        b, at = self.buffers[step.buffer], self.sizes.index(step.size.name)
+        place, name = self.printer.index(step.index), self.dims[step.size.name]
+        self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")
+        self.w.line(f"if (t == 0) s->sizes[{at}] = {name};")
+        least, most = step.size.lo or 0, self.printer.index(step.most)
+        with self.w.block(f"if ({name} < {least} || {name} > {most}) {{"):
+            self.w.line("if (t == 0) *s->status = -2;")
+            self.w.line("return;")
 
     def repeat(self, step: Repeat) -> None:
         with self.w.block("for (;;) {"):

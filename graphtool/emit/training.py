@@ -160,7 +160,8 @@ def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> 
     inputs = {i: (f"&{next(words)}" if not p.shape else next(words))
               for i, p in _data(program, state)}
     outputs = {i: next(words) for i, _ in _given(program, state)}
-    w.line(f"const int64_t dims[] = {{{', '.join([*dims, '0'])}}};")
+    kind = "int64_t" if program.sizes else "const int64_t"
+    w.line(f"{kind} dims[] = {{{', '.join([*dims, *['0'] * max(len(program.sizes), 1)])}}};")
     tables = (("const void *const inputs", "const char *", inputs, program.inputs),
               ("void *const outputs", "char *", outputs, program.outputs))
     for head, cast, given, ports in tables:

@@ -10,6 +10,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2003": ("a recurrence that is not compiled",
                "Compiled recurrent layers take the element types that the error names; cast, or "
                "decompose the layer."),
+    "GT2005": ("a size without an upper bound",
+               "Compiled code allocates nothing in a run, so it must know how large everything can "
+               "get. Import again with a bound for the size that the error names: --dynamic "
+               "NAME=0..MOST. The evaluator needs none."),
     "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
     "GT2110": ("a name that C does not take",
                "The function's name has letters, digits and underscores; give it with --name."),
@@ -62,6 +66,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Inputs are numpy arrays, or anything that DLPack can hand over from the CPU."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
+    "GT2221": ("a computed size that is out of its bounds",
+               "The inputs lead to a size that the build has no memory for. Import and build again "
+               "with a wider bound: --dynamic NAME=0..MOST."),
     "GT2219": ("a build that cannot be profiled",
                "Its driver was emitted by an older version, or is that of a training graph; build "
                "the model again."),

@@ -22,6 +22,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0504": ("unknown size",
                "An open dim is not determined by the inputs; bind it with --dim, or with the pass "
                "`specialize`."),
+    "GT0505": ("a size that is out of bounds",
+               "A size computed from data came out other, or greater, than the graph says it can "
+               "be. Import with a wider bound: --dynamic NAME=LOW..HIGH."),
     "GT0511": ("missing input", "The error lists the inputs with their types."),
     "GT0512": ("superfluous input", "The error lists the inputs with their types."),
     "GT0513": ("an input of another element type",
@@ -32,6 +35,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0570": ("a program reads or writes outside of a buffer",
                "The interpreter of programs checks each access; the program was edited, or the "
                "lowering has a fault."),
+    "GT0572": ("a size beyond its bound",
+               "A size that a program computes came out below its least or above its bound."),
     "GT0571": ("a template without a meaning in the interpreter",
                "Compile the program instead; graphtool/loops/meaning.py lists what is known."),
     "GT0601": ("unknown pass", "`graphtool passes` lists the passes."),

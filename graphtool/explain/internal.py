@@ -17,6 +17,8 @@ TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7107": "a node in two groups",
     "GT7108": "a group that is not convex",
     "GT7110": "outputs and their names differ in number",
+    "GT7111": "a size is defined twice",
+    "GT7112": "a size is used before a node defines it",
     "GT7201": "an expression without C",
     "GT7202": "the type of an unused result was asked for",
     "GT7203": "an imported call got another type than torch gives it",

@@ -25,7 +25,7 @@ from graphtool.ir.graph import (
 )
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.rows import FORMAT, VERSION, GraphFile, GroupRow, InputRow, NodeRow, ParamRow
-from graphtool.symbolic import Dim, Poly, Symbol, symbol, symbol_of, symbols
+from graphtool.symbolic import Dim, Poly, Symbol, symbol
 from graphtool.weights import Weight
 
 
@@ -69,8 +69,8 @@ class _Reader:
     def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str) -> None:
         self.file, self.store, self.where = file, store, where
         self.declared = {name: Symbol(name, row.min, row.max)
-                         for name, row in file.symbols.items()}
-        self.table: dict[str, Dim] = {n: symbol(n, s.lo, s.hi) for n, s in self.declared.items()}
+                         for name, row in file.symbols.items() if not row.defined}
+        self.table: dict[str, Dim] = {n: symbol(n, r.min, r.max) for n, r in file.symbols.items()}
         self.regions = {r.id: r for r in file.regions}
         self.types: dict[str, TensorType] = {}
         self.open: list[str] = []
@@ -125,10 +125,6 @@ class _Reader:
             error.where = error.where or f"{self.where}\nnode {ids[0]}"
             raise
         outputs = tuple(define(i, Value(self.type(t), i)) for i, t in zip(ids, types, strict=True))
-        for t in types:  # symbols that a node defines (nonzero and its kin) are declared too
-            for d in self.type(t).shape:
-                for s in symbols(d):
-                    self.table.setdefault(s.name, symbol_of(s))
         return Node(op, inputs, attrs, outputs, row.at)
 
     def operand(self, x: Any, by_name: Mapping[str, Value], place: str) -> Operand:

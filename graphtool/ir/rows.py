@@ -10,8 +10,11 @@ FORMAT, VERSION = "graphtool/graph", 1
 
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
+    """`defined`: by a node, whose attribute `size` names it; else by the shapes of the inputs."""
+
     min: int | None = None
     max: int | None = None
+    defined: bool = False
 
 
 class InputRow(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphtool.errors import InputError, InternalError
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.sizes import all_nodes, defined, mentioned, needs
 from graphtool.ir.text import node_text, value_names
 from graphtool.ir.trace import infer
 from graphtool.symbolic import symbols
@@ -24,6 +25,24 @@ def verify_module(module: Module) -> None:
                 if s.name not in declared:
                     raise InputError("GT0410", f"the dimension {s.name!r} is not declared",
                                      where=f"input {v.hint}: {v.type}")
+    if any(defined(n) for n in all_nodes(module.graph)):
+        _verify_sizes(module.graph, declared, set(declared))
+
+
+def _verify_sizes(graph: Graph, known: set[str], taken: set[str]) -> None:
+    """Every size is defined before a type or attribute mentions it, once in the module."""
+    for at, node in enumerate(graph.nodes):
+        size = defined(node)
+        if size is not None:
+            if size.name in taken:
+                raise _fault("GT7111", f"the size {size.name} is defined twice", graph, at)
+            taken.add(size.name)
+            known.add(size.name)
+        if missing := sorted(mentioned(node) - known):
+            raise _fault("GT7112", f"the size {missing[0]} is used before it is defined", graph, at)
+        for a in node.attrs.values():
+            if isinstance(a, Graph):
+                _verify_sizes(a, set(known), taken)
 
 
 def verify(graph: Graph) -> None:
@@ -77,6 +96,9 @@ def _verify_convex(graph: Graph, owner: dict[Node, Group]) -> None:
                 a, b = id(point[made[x]]), id(point[n])
                 if a != b:
                     edges.setdefault(b, set()).add(a)
+    for n, makers in needs(graph).items():
+        edges.setdefault(id(point[n]), set()).update(id(point[m]) for m in makers
+                                                     if point[m] is not point[n])
     state: dict[int, int] = {}
     for start in list(edges):
         stack = [(start, iter(edges.get(start, ())))]

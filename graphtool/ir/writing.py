@@ -10,6 +10,7 @@ from graphtool import files
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
 from graphtool.ir.rows import FORMAT, VERSION
+from graphtool.ir.sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.symbolic import Poly, text
 from graphtool.weights import Weight
@@ -30,7 +31,7 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
         f'"format": {files.compact(FORMAT)}', f'"version": {VERSION}',
         f'"meta": {files.compact(dict(module.meta))}', f'"weights": {files.compact(weights_name)}',
         '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
-                                       for s in module.symbols.values()}),
+                                       for s in module.symbols.values()} | _sizes(module.graph)),
     ]
     inputs = [_input_row(v, names) | (writer.data(module.initial[i]) if i in module.initial else {})
               for i, v in enumerate(module.graph.inputs)]
@@ -41,6 +42,12 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                              for k, v in module.locations.items()])]
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
+
+
+def _sizes(graph: Graph) -> dict[str, Any]:
+    """The symbols that nodes define."""
+    found = [s for n in definitions(graph).values() if (s := defined(n)) is not None]
+    return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in found}
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

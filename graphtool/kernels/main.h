@@ -9,7 +9,7 @@
 typedef struct {
     const char *name, *weights; /* weights: the file beside the executable; "" where built in */
     int64_t weights_bytes;
-    int inputs, outputs, dims;
+    int inputs, outputs, dims, sizes; /* sizes stand behind the dims */
     main_port *in, *out;
     const main_dim *dim;
     void (*shapes)(const int64_t *dims, main_port *in, main_port *out);
@@ -231,6 +231,17 @@ static int main_output(const char *path, const npy_array *outputs)
     return MAIN_FINE;
 }
 
+/* The outputs' shapes, now that the run has computed what the inputs' did not tell. */
+static void main_shapes(const int64_t *dims, npy_array *outputs)
+{
+    model.shapes(dims, model.in, model.out);
+    for (int i = 0; i < model.outputs; i++) {
+        const main_port *p = &model.out[i];
+        outputs[i].bytes = atoi(p->type + 1);
+        for (int k = 0; k < p->rank; k++) outputs[i].bytes *= outputs[i].shape[k] = p->shape[k];
+    }
+}
+
 int main(int argc, char **argv)
 {
     main_options o = {0};
@@ -244,7 +255,7 @@ int main(int argc, char **argv)
     npy_array *outputs = calloc((size_t)model.outputs + 1, sizeof *outputs);
     const void **in = calloc((size_t)model.inputs + 1, sizeof *in);
     void **out = calloc((size_t)model.outputs + 1, sizeof *out);
-    int64_t *dims = calloc((size_t)model.dims + 1, sizeof *dims);
+    int64_t *dims = calloc((size_t)(model.dims + model.sizes) + 1, sizeof *dims);
     if (!given || !outputs || !in || !out || !dims)
         return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     if (argc == 1 && model.inputs) {
@@ -273,9 +284,7 @@ int main(int argc, char **argv)
         snprintf(a->name, sizeof a->name, "%s", p->name);
         snprintf(a->type, sizeof a->type, "%s", p->type);
         a->rank = p->rank;
-        a->bytes = atoi(p->type + 1);
-        for (int k = 0; k < p->rank; k++) a->bytes *= a->shape[k] = p->shape[k];
-        a->data = out[i] = main_aligned((size_t)a->bytes);
+        a->data = out[i] = main_aligned((size_t)(p->room * atoi(p->type + 1)));
         if (!a->data) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     }
     void *arena = main_aligned(model.arena(dims));
@@ -284,9 +293,11 @@ int main(int argc, char **argv)
     for (int i = 0; i <= o.repeat; i++) {
         const double start = main_seconds();
         if (model.run(weights, arena, dims, in, out, o.threads))
-            return main_fail(MAIN_INTERNAL, "GT2215", "the model refuses its sizes");
+            return main_fail(MAIN_BAD_INPUT, "GT2221",
+                             "a size that the inputs lead to is out of bounds");
         times[i] = main_seconds() - start;
     }
+    main_shapes(dims, outputs);
     if (o.repeat) { /* the first run, which touches all memory for the first time, is not counted */
         qsort(times + 1, (size_t)o.repeat, sizeof *times, main_order);
         fprintf(stderr, "%d runs: %.4f ms at least, %.4f ms median, %.4f ms at most\n", o.repeat,

@@ -22,11 +22,13 @@
 
 enum { MAIN_FINE = 0, MAIN_USAGE = 2, MAIN_BAD_INPUT = 3, MAIN_INTERNAL = 70 };
 
-/* An input or output; its sizes for the dims at hand are computed into `shape`. */
+/* An input or output; its sizes for the dims at hand are computed into `shape`. An output has
+   `room` elements: as many as it can have where the run computes its sizes. */
 typedef struct {
     const char *name, *type, *text; /* text: "f32[B,784]" */
     int rank;
     int64_t shape[NPY_RANK];
+    int64_t room;
 } main_port;
 
 typedef struct {

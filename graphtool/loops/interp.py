@@ -6,6 +6,7 @@ against its buffer, so that a faulty memory plan shows. Templates have their mea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Bind,
     Branch,
     Buffer,
     Const,
@@ -70,6 +72,12 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                     while memory.arrays[step.pred][0]:
                         take(step.body)
                         take(step.cond)
+                case Bind():
+                    n = int(memory.arrays[step.buffer][evaluate(step.index, dims)])
+                    if n < (step.size.lo or 0) or n > evaluate(step.most, dims):
+                        raise InputError("GT0572", f"the size {step.size.name} is {n}, "
+                                         f"{step.most} at most expected", where=step.label)
+                    dims[step.size.name] = n
                 case Times():
                     for turn in range(evaluate(step.extent, dims)):
                         dims[step.counter.name] = turn
@@ -77,7 +85,7 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
 
     with np.errstate(all="ignore"):
         take(program.steps)
-    return {p.name: memory.outputs[i] for i, p in enumerate(program.outputs)}
+    return {p.name: memory.output(i, dims) for i, p in enumerate(program.outputs)}
 
 
 def bind(program: Program, inputs: Mapping[str, Array]) -> dict[str, int]:
@@ -94,8 +102,10 @@ class _Memory:
 
     def __init__(self, program: Program, dims: Mapping[str, int], inputs: Mapping[str, Array],
                  store: Mapping[str, Weight]) -> None:
-        self.outputs = [np.zeros([evaluate(d, dims) for d in p.shape], p.dtype.numpy)
-                        for p in program.outputs]
+        room = {b.slot: b.size for b in program.buffers if b.space == "output"}
+        self.ports = program.outputs
+        self.outputs = [np.zeros(evaluate(room[i], dims), p.dtype.numpy)
+                        for i, p in enumerate(program.outputs)]
         arena = np.full(evaluate(program.arena, dims) + 64, 0xff, np.uint8)
         digests = dict(program.weights)
         self.arrays: dict[str, Array] = {}
@@ -105,11 +115,17 @@ class _Memory:
                     given = np.ascontiguousarray(inputs[program.inputs[b.slot].name])
                     self.arrays[b.name] = given.reshape(-1)
                 case "output":
-                    self.arrays[b.name] = self.outputs[b.slot].reshape(-1)
+                    self.arrays[b.name] = self.outputs[b.slot]
                 case "weight":
                     self.arrays[b.name] = store[digests[b.name]].source.reshape(-1)
                 case "arena":
                     self.arrays[b.name] = _view(arena, b, dims)
+
+
+    def output(self, slot: int, dims: Mapping[str, int]) -> Array:
+        """An output in its shape, which the run may have had to tell."""
+        shape = [evaluate(d, dims) for d in self.ports[slot].shape]
+        return self.outputs[slot][:math.prod(shape)].reshape(shape)
 
 
 def _view(arena: Array, b: Buffer, dims: Mapping[str, int]) -> Array:

@@ -214,7 +214,33 @@ class Times:
     label: str = ""
 
 
-Step = Run | Branch | Repeat | Times
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """From here on `size` is the integer at `index` of a buffer; a run fails where it is below
+    the symbol's least or above `most`. Threads wait before it and behind."""
+
+    size: Symbol
+    buffer: str
+    index: Dim
+    most: Dim
+    label: str = ""
+
+
+Step = Run | Branch | Repeat | Times | Bind
+
+
+def binds(steps: Iterable[Step]) -> Iterator[Bind]:
+    """Every size that steps bind."""
+    for s in steps:
+        match s:
+            case Bind():
+                yield s
+            case Branch():
+                yield from binds((*s.then, *s.orelse))
+            case Repeat():
+                yield from binds((*s.cond, *s.body))
+            case Times():
+                yield from binds(s.body)
 
 
 def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
@@ -231,9 +257,11 @@ def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
 
 
 def flags(steps: Iterable[Step]) -> Iterator[str]:
-    """The buffers that decide which way steps go."""
+    """The buffers that decide which way steps go, and how large things are."""
     for s in steps:
         match s:
+            case Bind():
+                yield s.buffer
             case Branch():
                 yield s.pred
                 yield from flags((*s.then, *s.orelse))
@@ -269,7 +297,8 @@ class Port:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """All that the C back end needs. Dims are the symbols that become parameters."""
+    """All that the C back end needs. Dims are the symbols that become parameters; sizes those
+    that a run binds, with the most that each can be."""
 
     name: str
     dims: tuple[Symbol, ...]
@@ -283,3 +312,8 @@ class Program:
     donations: tuple[tuple[int, int], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> tuple[Symbol, ...]:
+        """The sizes that a run computes, in the order of the text."""
+        return tuple(b.size for b in binds(self.steps))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphtool.loops.ir import Branch, Repeat, Run, Step, Times
+from graphtool.loops.ir import Bind, Branch, Repeat, Run, Step, Times
 
 Life = tuple[int, int]  # the first and the last position that touches a buffer
 
@@ -37,6 +37,8 @@ class _Walk:
             match s:
                 case Run():
                     self.touch(s.args)
+                case Bind():
+                    self.touch([s.buffer])
                 case Branch():
                     self.touch([s.pred])
                     self.steps(s.then)

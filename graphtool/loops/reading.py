@@ -11,6 +11,7 @@ from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Bind,
     Branch,
     Buffer,
     Const,
@@ -36,6 +37,7 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.rows import (
     AccumulateRow,
+    BindRow,
     BranchRow,
     BufferRow,
     DimText,
@@ -148,6 +150,12 @@ class _Reader:
                 return Branch(row.pred, self.steps(row.then), self.steps(row.orelse), row.label)
             case RepeatRow():
                 return Repeat(row.pred, self.steps(row.cond), self.steps(row.body), row.label)
+            case BindRow():
+                if row.size.id in self.named:
+                    raise self.fault("GT0366", f"the size {row.size.id} is declared twice")
+                size = self.named[row.size.id] = self.symbol(row.size)
+                self.parsed.clear()  # texts that name it mean it from here on
+                return Bind(size, row.buffer, self.dim(row.index), self.dim(row.most), row.label)
             case TimesRow():
                 if row.counter.id in self.named:
                     raise self.fault("GT0366", f"the counter {row.counter.id} is declared twice")

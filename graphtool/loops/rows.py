@@ -161,7 +161,15 @@ class TimesRow(Row, tag_field="do", tag="times"):
     label: str = ""
 
 
-StepRow = RunRow | BranchRow | RepeatRow | TimesRow
+class BindRow(Row, tag_field="do", tag="bind"):
+    size: SymbolRow
+    buffer: str
+    index: DimText
+    most: DimText
+    label: str = ""
+
+
+StepRow = RunRow | BranchRow | RepeatRow | TimesRow | BindRow
 
 
 class ProgramFile(Row):

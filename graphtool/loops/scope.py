@@ -252,4 +252,4 @@ def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:
     if isinstance(d, int):
         return True
     return all(len(m) <= 1 and all(isinstance(a, Symbol) and p == 1 and a.name in loops
-                                   and a.hi is not None for a, p in m) for m, _ in d.terms)
+                                   and isinstance(a.extent, int) for a, p in m) for m, _ in d.terms)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Bind,
     Branch,
     Const,
     Expr,
@@ -85,6 +86,9 @@ def step_lines(steps: Iterable[Step], indent: str = "") -> Iterator[str]:
             case Run():
                 wait = " barrier" if s.barrier else ""
                 yield f"{indent}run {s.kernel}({', '.join(s.args)}){wait}{note}"
+            case Bind():
+                yield (f"{indent}size {s.size.name} = {s.buffer}[{text(s.index)}], at most "
+                       f"{text(s.most)}{note}")
             case Branch():
                 yield f"{indent}if {s.pred}{note}"
                 yield from step_lines(s.then, deeper)

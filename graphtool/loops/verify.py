@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from graphtool.dtypes import bool_
+from graphtool.dtypes import bool_, int64
 from graphtool.errors import InputError
 from graphtool.loops.ir import (
+    Bind,
     Branch,
     Buffer,
     Kernel,
@@ -64,29 +65,31 @@ class _Program:
         if self.p.threads < 1:
             raise fault("GT0379", f"threads is {self.p.threads}, at least 1 expected")
         self.only_dims(self.p.arena, "the arena's size")
+        turns = [s.name for s in (*counters(self.p.steps), *self.p.sizes)]
+        for name in turns:
+            identifier(name, "counter")
+        inner = self.dims | set(turns)
+        if len(inner) != len(self.dims) + len(turns):
+            raise fault("GT0370", "a counter or size is declared twice")
+        self.turns = frozenset(turns)
+        self.sizes = frozenset(s.name for s in self.p.sizes)
         for port in (*self.p.inputs, *self.p.outputs):
             for d in port.shape:
-                self.only_dims(d, port.name)
+                self.only_dims(d, port.name, self.sizes if port in self.p.outputs else frozenset())
         for out, donor in self.p.donations:
             if not (0 <= out < len(self.p.outputs) and 0 <= donor < len(self.p.inputs)):
                 raise fault("GT0379", f"output {out} is donated from input {donor}")
         for b in self.p.buffers:
             self.buffer(b)
-        turns = [s.name for s in counters(self.p.steps)]
-        for name in turns:
-            identifier(name, "counter")
-        inner = self.dims | set(turns)
-        if len(inner) != len(self.dims) + len(turns):
-            raise fault("GT0370", "a counter is declared twice")
         for k in self.p.kernels:
             identifier(k.name, "kernel")
             self.accesses[k.name] = accesses(k, inner)
         self.sequence(self.p.steps)
         self.arena()
 
-    def only_dims(self, d: Dim, place: str) -> None:
-        """d names nothing but the program's dimensions."""
-        unknown = [s.name for s in symbols(d) if s.name not in self.dims]
+    def only_dims(self, d: Dim, place: str, more: frozenset[str] = frozenset()) -> None:
+        """d names nothing but the program's dimensions, and those given."""
+        unknown = [s.name for s in symbols(d) if s.name not in self.dims | more]
         if unknown:
             raise fault("GT0371", f"{place} names {unknown[0]!r}, which is no dimension of the "
                                   f"program")
@@ -119,6 +122,8 @@ class _Program:
             self.barriers(plain)
             plain = []
             match s:
+                case Bind():
+                    self.bind(s)
                 case Branch():
                     self.flag(s.pred, s.label)
                     self.sequence(s.then)
@@ -128,9 +133,16 @@ class _Program:
                     self.sequence(s.cond)
                     self.sequence(s.body)
                 case Times():
-                    self.only_dims(s.extent, f"the extent of {s.counter.name}")
+                    self.only_dims(s.extent, f"the extent of {s.counter.name}", self.sizes)
                     self.sequence(s.body)
         self.barriers(plain)
+
+    def bind(self, s: Bind) -> None:
+        b = self.named(s.buffer, s.label)
+        if b.dtype is not int64 or known(b.size, "<=", s.index) is True:
+            raise fault("GT0374", f"{s.size.name} is read from {b.name}, an i64 expected", s.label)
+        self.only_dims(s.index, f"the place of {s.size.name}", self.turns)
+        self.only_dims(s.most, f"the bound of {s.size.name}")
 
     def flag(self, name: str, place: str) -> None:
         if self.named(name, place).dtype is not bool_:

@@ -9,6 +9,7 @@ from graphtool.files import compact, tagged_float
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
+    Bind,
     Branch,
     Buffer,
     Const,
@@ -89,6 +90,9 @@ def _step(s: Step) -> dict[str, Any]:
         case Run():
             row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
             more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier}
+        case Bind():
+            row = {"do": "bind", "size": _symbol(s.size), "buffer": s.buffer,
+                   "index": _dim(s.index), "most": _dim(s.most)}
         case Branch():
             row = {"do": "branch", "pred": s.pred, "then": [*map(_step, s.then)],
                    "orelse": [*map(_step, s.orelse)]}
@@ -106,7 +110,7 @@ class _KernelWriter:
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
-        dims = {s.name for s in (*program.dims, *counters(program.steps))}
+        dims = {s.name for s in (*program.dims, *program.sizes, *counters(program.steps))}
         self.symbols = [s for s in kernel_symbols(kernel) if s.name not in dims]
         uses: dict[int, int] = {}
         self.order = list(expressions(kernel.body))  # operands before what uses them

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.graph import Graph, Module, Node, Value
-from graphtool.loops.ir import Buffer, Port, Program, Run, Step, flags, runs
+from graphtool.ir.sizes import all_nodes, at_most, defined, limits
+from graphtool.loops.ir import Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.lives import lifetimes
 from graphtool.lower.control import CONTROL, Around, control_steps
 from graphtool.lower.dims import own_names
@@ -26,11 +27,12 @@ from graphtool.lower.plan import plan_arena
 from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.waiting import Waiting
-from graphtool.symbolic import Symbol
+from graphtool.symbolic import Dim, Symbol, text
 from graphtool.target import Target
 from graphtool.weights import layout
 
 __all__ = ["lower"]
+Limits = Mapping[str, Dim | None]
 
 
 def lower(module: Module, target: Target, *, name: str = "model") -> Program:
@@ -41,7 +43,8 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     _refuse_unsupported(module)
     module = own_names(module)
     graph = module.graph
-    lowering = _Lowering(target, frozenset(module.symbols))
+    bounds = limits(graph)
+    lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds)
     all_units = units_of(graph)
     given = donation(module, all_units)
     steps = lowering.graph(graph, all_units, given)
@@ -59,10 +62,11 @@ def units_of(graph: Graph) -> list[Unit]:
 class _Lowering:
     """The steps of a graph and its regions; they share kernels and buffers."""
 
-    def __init__(self, target: Target, dims: frozenset[str]) -> None:
+    def __init__(self, target: Target, dims: frozenset[str], limits: Limits) -> None:
         self.target, self.table = target, KernelTable()
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
+        self.limits = limits
 
     def region(self, graph: Graph, edge: Edge) -> tuple[Step, ...]:
         return self.graph(graph, units_of(graph), Donation(), edge)
@@ -75,28 +79,44 @@ class _Lowering:
         for item in schedule(graph, all_units, given.after):
             if not isinstance(item, Unit):
                 steps += self.copies(item, placement)
+                steps += self.bound(item, placement)
             elif item.nodes[0].op.name in CONTROL:
                 steps += control_steps(item.nodes[0], placement, self.around)
             else:
-                steps += [_run(made, item.label, item.where) for made in unit_kernel(
+                steps += [self.run(made, item.label, item.where) for made in unit_kernel(
                     item, placement, self.target, self.table)]
         return (*steps, *self.copies(None, placement))
+
+    def bound(self, node: Node, placement: Placement) -> list[Step]:
+        """The size that a node defines."""
+        size = defined(node)
+        if size is None:
+            return []
+        view = placement.views[node.outputs[0]]
+        most = self.limits[size.name]
+        if most is None:
+            raise InputError("GT2005", f"the size {size.name} has no upper bound, and compiled "
+                             "code plans its memory by it", where=f"node {node.outputs[0].hint}",
+                             hint=f"import with --dynamic {size.name}=0..MOST")
+        return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
+
+    def run(self, made: Made, label: str, where: str = "") -> Run:
+        kernel, args, _, flops = made
+        most = at_most(flops, self.limits)
+        return Run(kernel.name, args, label, where, 0 if most is None else most, False)
 
     def copies(self, node: Node | None, placement: Placement) -> list[Step]:
         copies = placement.copies.get(node, [])
         edges = [c for c in copies if isinstance(c.source, float)]
         moves = [c for c in copies if not isinstance(c.source, float)]
-        steps: list[Step] = [_run(fill_kernel(edges, placement, self.table), edges[0].label)] \
+        steps: list[Step] = [self.run(fill_kernel(edges, placement, self.table), edges[0].label)] \
             if edges else []
         return steps + [self.copy(c, placement) for c in moves]
 
     def copy(self, c: Copy, placement: Placement) -> Step:
-        return _run(copy_kernel(c, placement, self.table), c.label)
+        return self.run(copy_kernel(c, placement, self.table), c.label)
 
 
-def _run(made: Made, label: str, where: str = "") -> Run:
-    kernel, args, _, flops = made
-    return Run(kernel.name, args, label, where, flops, False)
 
 
 _OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered without a pull
@@ -117,6 +137,8 @@ def _refuse_unsupported(module: Module) -> None:
 
 def _program(module: Module, name: str, target: Target, lowering: _Lowering,
              steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
+    for b in lowering.buffers.values():
+        b.size = _room(b, lowering.limits)
     offsets, arena = plan_arena(lowering.buffers, lifetimes(steps))
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
@@ -136,13 +158,13 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
         {"target": target.march, "lanes": str(target.lanes)})
 
 
-def all_nodes(graph: Graph) -> Iterator[Node]:
-    """The nodes of a graph and of its regions."""
-    for node in graph.nodes:
-        yield node
-        for a in node.attrs.values():
-            if isinstance(a, Graph):
-                yield from all_nodes(a)
+def _room(b: Storage, limits: Limits) -> Dim:
+    """The elements that a buffer holds at most."""
+    room = at_most(b.size, limits)
+    if room is None:
+        raise InputError("GT2005", f"{b.label} has {text(b.size)} elements, and nothing bounds "
+                         "that number", hint="bound the sizes: --dynamic NAME=LOW..HIGH")
+    return room
 
 
 def _port(v: Value, name: str) -> Port:

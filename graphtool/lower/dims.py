@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from graphtool.ir.graph import Graph, Group, Module
+from graphtool.ir.sizes import defined, definitions
 from graphtool.passes.specialize import bind
 from graphtool.symbolic import symbol
 
@@ -16,9 +17,11 @@ _OWN = re.compile(r"(acc|at|c|i|j|k|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t"
 def own_names(module: Module) -> Module:
     """The module, with `_` behind the name of each dim that a kernel would take for its own."""
     renamed: dict[str, str] = {}
-    for name in module.symbols:
+    taken = dict(module.symbols) | {
+        n: s for n, node in definitions(module.graph).items() if (s := defined(node)) is not None}
+    for name in taken:
         new = name
-        while _OWN.fullmatch(new) or (new != name and new in module.symbols):
+        while _OWN.fullmatch(new) or (new != name and new in taken):
             new += "_"
         if new != name:
             renamed[name] = new
@@ -27,7 +30,7 @@ def own_names(module: Module) -> Module:
     symbols = {renamed.get(n, n): replace(s, name=renamed.get(n, n))
                for n, s in module.symbols.items()}
     old = module.graph
-    new_graph = bind(old, {n: symbol(new, module.symbols[n].lo, module.symbols[n].hi)
+    new_graph = bind(old, {n: symbol(new, taken[n].lo, taken[n].hi)
                            for n, new in renamed.items()})
     return replace(module, graph=_grouped(old, new_graph), symbols=symbols)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.sizes import needs
 from graphtool.loops.ir import For, Hook, Let, Name, Stmt, Store, Template
 from graphtool.loops.walk import map_statements
 from graphtool.lower.place import VIEWS
@@ -68,6 +69,10 @@ class _Order:
                     self.read_by.setdefault(x, []).append(n)
                     if x in made and self.point[made[x]] is not self.point[n]:
                         self.next.setdefault(self.point[made[x]], set()).add(self.point[n])
+        for n, makers in needs(graph).items():
+            for m in makers:
+                if self.point[m] is not self.point[n]:
+                    self.next.setdefault(self.point[m], set()).add(self.point[n])
 
     def readers(self, v: Value, x: Value) -> set[Point] | None:
         """What reads the donor x besides the unit that writes v; None if v cannot take its place.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.sizes import needs as symbol_needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +65,13 @@ def schedule(graph: Graph, all_units: list[Unit],
     made = {v: n for n in graph.nodes for v in n.outputs}
     needs: dict[Unit | Node, set[Unit | Node]] = {}
     rank: dict[Unit | Node, int] = {}
+    sizes = symbol_needs(graph)
     for n in graph.nodes:
         p = point[n]
         rank[p] = max(rank.get(p, 0), position[n])
         deps = needs.setdefault(p, set())
         deps |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
+        deps |= {point[m] for m in sizes.get(n, ())} - {p}
     for p, deps in after.items():
         needs[p] |= deps
         rank[p] = -1

@@ -79,6 +79,8 @@ def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
     """The same elements in row-major order under another shape; None if strides cannot say it."""
     if any(d == 0 for d in shape):
         return View(v.buffer, v.dtype, shape, dense_strides(shape), v.offset)
+    if v.contiguous:
+        return View(v.buffer, v.dtype, shape, dense_strides(shape), v.offset)
     strides: list[Dim] = []
     for xs, ys in reshape_blocks(v.shape, shape):
         run = [(d, s) for d, s in zip(v.shape[xs], v.strides[xs], strict=True) if d != 1]

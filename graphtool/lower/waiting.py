@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphtool.loops.ir import Branch, Buffer, Kernel, Repeat, Run, Step, Times
+from graphtool.loops.ir import Bind, Branch, Buffer, Kernel, Repeat, Run, Step, Times
 from graphtool.lower.kernel import touched
 from graphtool.symbolic import Dim, bounds
 
@@ -28,6 +28,8 @@ class Waiting:
                 case Run():
                     plain.append(s)
                     continue
+                case Bind():
+                    pass
                 case Branch():
                     s = replace(s, then=self.steps(s.then), orelse=self.steps(s.orelse))
                 case Repeat():

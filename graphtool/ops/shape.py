@@ -12,7 +12,17 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, const, index, inside
 from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
-from graphtool.symbolic import Dim, bounds, exact_quotient, known, maximum, minimum, product, text
+from graphtool.symbolic import (
+    Dim,
+    bounds,
+    exact_quotient,
+    floordiv,
+    known,
+    maximum,
+    minimum,
+    product,
+    text,
+)
 from graphtool.weights import Weight
 
 # ---- constants ---------------------------------------------------------------------------------
@@ -67,9 +77,15 @@ register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambd
 
 def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
     have, want = product(x.shape), product(shape)
-    if known(have, "==", want) is not True:
+    if known(have, "==", want) is not True and not _takes_the_rest(have, shape):
         raise fail(f"cannot reshape {x} of {text(have)} elements into {text(want)}")
     return TensorType(x.dtype, shape)
+
+
+def _takes_the_rest(have: Dim, shape: tuple[Dim, ...]) -> bool:
+    """Whether one dim is have // (the product of the others, at least 1), as a run must find."""
+    return any(d == floordiv(have, maximum(product((*shape[:i], *shape[i + 1:])), 1))
+               for i, d in enumerate(shape))
 
 
 def flatten_index(idx: tuple[Dim, ...], shape: tuple[Dim, ...]) -> Dim:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.sizes import needs
 
 
 def dce(graph: Graph) -> Graph:
     """The graph without the nodes that no output depends on; itself where there are none."""
-    needed = set(graph.outputs)
+    needed, sizes = set(graph.outputs), needs(graph)
+    makers: set[Node] = set()  # of sizes that are mentioned
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if not needed.isdisjoint(node.outputs):
+        if node in makers or not needed.isdisjoint(node.outputs):
             kept.append(node)
             needed.update(x for x in node.inputs if isinstance(x, Value))
+            makers.update(sizes.get(node, ()))
     if len(kept) == len(graph.nodes):
         return graph
     return Graph(graph.inputs, tuple(reversed(kept)), graph.outputs)

@@ -12,9 +12,11 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
-from graphtool.ir.graph import Graph, Node, Operand, Value, use_counts
+from graphtool.ir.graph import Graph, Node, Operand, Value, producers, use_counts
+from graphtool.ir.sizes import defined
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.dce import dce
+from graphtool.passes.specialize import bind
 from graphtool.symbolic import Poly
 from graphtool.weights import Weight
 
@@ -50,7 +52,21 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         return [builder.constant(r, v.hint) for r, v in zip(results, node.outputs, strict=True)]
 
     new = rebuild(graph, visit)
-    return dce(new) if folded else graph
+    return _with_sizes(dce(new) if folded else graph, max_bytes)
+
+
+def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
+    """The graph with the numbers put in for sizes that have turned out to be constant."""
+    made, found = producers(graph), dict[str, int]()
+    for node in graph.nodes:
+        size = defined(node)
+        if size is not None and node.op.name == "size":
+            source = made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
+            if source is not None and source.op.name == "constant" and (
+                    n := int(source.attrs["data"].source)) >= (size.lo or 0) and (
+                    size.hi is None or n <= size.hi):
+                found[size.name] = n
+    return fold(bind(graph, found), max_bytes=max_bytes) if found else graph
 
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:

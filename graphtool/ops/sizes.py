@@ -1,0 +1,103 @@
+"""Sizes that data decide: `size` makes a computed integer one, `nonzero` has as many rows as found.
+
+The attribute `size` is the symbol that the node defines (an int where it is known by now); types
+and attributes of later nodes may mention it like any other dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import InputError
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.sizes import bare
+from graphtool.ir.trace import like
+from graphtool.ops.common import Array, fail, filled, need
+from graphtool.symbolic import Dim, known, product, text
+
+# ---- size --------------------------------------------------------------------------------------
+
+
+def _check_size(size: Dim) -> None:
+    if not isinstance(size, int) and bare(size) is None:
+        raise fail(f"a node defines a symbol, not {text(size)}")
+
+
+def _size_infer(n: TensorType, *, size: Dim, most: Dim | None = None) -> TensorType:
+    need(n == TensorType(dtypes.int64, ()), f"a size is {TensorType(dtypes.int64, ())}, got {n}")
+    _check_size(size)
+    return n
+
+
+def _size_eval(n: Array, *, size: int | None = None, most: int | None = None) -> Array:
+    if size is not None and int(n) != size:
+        raise InputError("GT0505", f"the size is {int(n)}, {size} expected")
+    if most is not None and int(n) > most:
+        raise InputError("GT0505", f"the size is {int(n)}, {most} at most expected")
+    return n
+
+
+register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
+            lambda _, n, **__: n,
+            category="shape", traits=frozenset({"size"}),
+            doc="n itself; from here on the symbol `size` stands for its value, which is `most` "
+                "or less"))
+
+# ---- nonzero -----------------------------------------------------------------------------------
+
+
+def _nonzero_infer(x: TensorType, *, size: Dim) -> TensorType:
+    _check_size(size)
+    count = product(x.shape)
+    need(known(size, "<=", count) is not False, f"{text(size)} of {text(count)} elements")
+    return TensorType(dtypes.int64, (size, x.rank))
+
+
+def _nonzero_eval(x: Array, *, size: int | None = None) -> Array:
+    if x.ndim == 0:
+        return np.zeros((int(bool(x)), 0), np.int64)
+    return np.argwhere(x)
+
+
+def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
+    """Each place that counts is written to the row that its rank among them says; a row behind
+    the last takes what does not count."""
+    count = product(x.shape)
+    flat = OPS["reshape"](x, shape=(count,))
+    hit = flat if x.dtype is dtypes.bool_ else OPS["ne"](flat, 0.0 if x.dtype.is_float else 0)
+    one = OPS["cast"](hit, dtype=dtypes.int64)
+    rank = OPS["cumulative"](one, kind="sum", axis=0, exclusive=True)
+    total = OPS["reshape"](OPS["reduce_sum"](one, axes=(0,)), shape=())
+    OPS["size"](total, size=size, most=count)
+    row = OPS["select"](hit, rank, _number(x, count))
+    places = like(x, OPS["iota"], shape=(count,), axis=0, dtype=dtypes.int64)
+    hole = filled(x, 0, (count + 1,), dtypes.int64)
+    found = OPS["scatter"](hole, OPS["reshape"](row, shape=(count, 1)), places, axes=(0,))
+    flat = OPS["slice"](found, start=(0,), limit=(size,), strides=(1,))
+    if x.ndim == 1:
+        return OPS["reshape"](flat, shape=(size, 1))
+    if x.ndim == 0:
+        row = OPS["reshape"](flat, shape=(size, 1))
+        return OPS["slice"](row, start=(0, 0), limit=(size, 0), strides=(1, 1))
+    columns: list[Any] = []
+    step: Dim = 1
+    for d in reversed(x.shape):
+        at = OPS["div"](flat, _number(x, step)) if step != 1 else flat
+        columns.append(OPS["mod"](at, _number(x, d)) if len(columns) < x.ndim - 1 else at)
+        step = step * d
+    return OPS["concat"](*(OPS["reshape"](c, shape=(size, 1)) for c in reversed(columns)), axis=1)
+
+
+def _number(x: Any, d: Dim) -> Any:
+    """A dimension as an int64 operand."""
+    return d if isinstance(d, int) else like(x, OPS["dim"], of=d, dtype=dtypes.int64)
+
+
+register(Op("nonzero", _nonzero_infer, _nonzero_eval, lambda g, y, x, **_: (None,),
+            decompose=_nonzero_decompose, category="data",
+            traits=frozenset({"composite", "size"}),
+            doc="the coordinates of the elements that are not zero, i64[size, rank], row-major"))
