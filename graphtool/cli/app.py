@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import catalog, compiling, demo, inspect, running, training, transform
+from graphtool.cli import (
+    catalog,
+    compiling,
+    demo,
+    faultfinding,
+    inspect,
+    running,
+    training,
+    transform,
+)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,6 +38,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("profile", running.profile),
     ("check", running.check),
     ("diff", inspect.diff),
+    ("reduce", faultfinding.reduce),
     ("draw", inspect.draw),
     ("ops", catalog.ops),
     ("passes", catalog.passes),

@@ -12,6 +12,7 @@ from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.report.listing import listing
+from graphtool.symbolic import Symbol
 from graphtool.target import Target, detect
 from graphtool.verify.compare import Difference, compare, worst
 from graphtool.verify.pipeline import OptReport, PassRow, before_after, opt_report, pass_row
@@ -77,14 +78,31 @@ class Watch:
     def check(self, result: Module, seed: int, sizes: Mapping[str, int],
               atol: float | None, rtol: float) -> bool:
         """Evaluate before and after on made-up inputs; whether all outputs agree."""
-        known = {n: s for n, s in sizes.items() if n in self.module.symbols}
-        for name, symbol in self.module.symbols.items():  # a size that a pass has bound
-            if name not in result.symbols and name not in known and symbol.lo is not None:
-                known.setdefault(name, self._bound(name, symbol.lo))
-        inputs = interp.random_inputs(self.module, seed, known)
+        inputs = self._inputs(seed, sizes, {n: s for n, s in self.module.symbols.items()
+                                            if n not in result.symbols})
         self.differences = compare(interp.run(self.module, inputs), interp.run(result, inputs),
                                    atol, rtol)
         return all(d.ok for d in self.differences)
+
+    def bisect(self, seed: int, sizes: Mapping[str, int], atol: float | None, rtol: float,
+               json: bool) -> int:
+        """Report the first pass that changes the outputs on made-up inputs: the exit code."""
+        from graphtool.verify.bisect import bisect, bisect_lines
+        named = {n: s for c in self.calls if c.name == "specialize" for n in c.arguments
+                 if (s := self.module.symbols.get(n))}
+        found = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
+                       {"target": self.target or detect()})
+        terminal.report(found, json, bisect_lines(found))
+        return 0 if found.ok else 1
+
+    def _inputs(self, seed: int, sizes: Mapping[str, int],
+                gone: Mapping[str, Symbol]) -> dict[str, Any]:
+        """Made-up inputs; the dims in `gone` have the sizes that a pass binds them to."""
+        known = {n: s for n, s in sizes.items() if n in self.module.symbols}
+        for name, symbol in gone.items():
+            if symbol.lo is not None:
+                known.setdefault(name, self._bound(name, symbol.lo))
+        return interp.random_inputs(self.module, seed, known)
 
     def _bound(self, name: str, least: int) -> int:
         values: dict[str, Any] = {}

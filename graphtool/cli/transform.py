@@ -101,6 +101,9 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         stats: Annotated[bool, typer.Option("--stats", help="Before and after.")] = False,
         check: Annotated[bool, typer.Option(
             "--check", help="Evaluate before and after, and compare.")] = False,
+        bisect: Annotated[bool, typer.Option(
+            "--bisect", help="Evaluate after each pass: which pass, and which of its rules, "
+                             "first changes the outputs?")] = False,
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, json: options.Json = False) -> int:
     """Run passes over a graph: the default ones, or those named."""
@@ -110,6 +113,8 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     if list_:
         terminal.lines(watch.names)
         return 0
+    if bisect:
+        return watch.bisect(seed, sources.sizes(dim), atol, rtol, json)
     result = watch.run()
     ok = watch.check(result, seed, sources.sizes(dim), atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):

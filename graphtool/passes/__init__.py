@@ -116,7 +116,7 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     arguments and for an illegal order, InternalError GT71xx where a pass broke the graph.
     """
     for call in calls(passes):
-        journal: Journal = []
+        journal = Journal()
         start = time.perf_counter()
         result = _apply(call, module, {"journal": journal, **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),

@@ -88,7 +88,12 @@ class Fired:
     produced: str
 
 
-Journal = list[Fired]
+class Journal(list[Fired]):
+    """The rules that fired, in order. With a `limit`, rules decline once so many have fired."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__()
+        self.limit = limit
 
 
 # ---- what a right side may ask about its operands ----------------------------------------------
@@ -176,6 +181,11 @@ class _Engine:
     journal: Journal
     fired: list[Fired] = field(default_factory=list)
 
+    @property
+    def spent(self) -> bool:
+        limit = self.journal.limit
+        return limit is not None and len(self.journal) + len(self.fired) >= limit
+
     def visit(self, node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
         if node.op.name not in self.index or len(node.outputs) != 1:
             return None
@@ -186,6 +196,8 @@ class _Engine:
     def attempt(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
                 type: TensorType, emitter: Emitter) -> Any:
         for r in self.index.get(op.name, ()):
+            if self.spent:
+                return None
             for env in self.candidates(r, op, inputs, attrs, emitter):
                 try:
                     result = self.right_side(r, op, inputs, attrs, type, env, emitter)
@@ -253,12 +265,12 @@ def apply_rules(graph: Graph, rules: Sequence[Rule], numerics: Numerics = "exact
                 journal: Journal | None = None) -> Graph:
     """Rewrite until no rule fires; a graph on which none does comes back as the same object."""
     index = index_rules(rules, numerics)
+    journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):
-        engine = _Engine(index, use_counts(graph), [])
+        engine = _Engine(index, use_counts(graph), journal)
         new = rebuild(graph, engine.visit)
         if not engine.fired:
             break
         graph = dce(new)
-        if journal is not None:
-            journal += engine.fired
+        journal += engine.fired
     return graph

@@ -65,6 +65,8 @@ def test_artifacts(made: Path, gt: Cli) -> None:
     ("diff", "diff {0}/m.graph.json {0}/o.graph.json"),
     ("diff", "diff {0}/m.graph.json {0}/m.graph.json"),
     ("opt", "opt {}/m.graph.json --check"),
+    ("bisect", "opt {}/m.graph.json --bisect"),
+    ("bisect", "opt {}/m.graph.json --bisect --atol 0 --rtol 0"),
     ("check", "check {0}/m.graph.json {0}/o.graph.json --divergence"),
     ("check", "check {0}/m.graph.json {0}/b"),
     ("bench", "bench {}/b --seconds 0"),

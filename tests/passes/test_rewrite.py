@@ -64,7 +64,7 @@ MATCH: dict[str, tuple[Callable[..., Any], Callable[..., Any], int]] = {
 def test_match(name: str) -> None:
     equation, fn, count = MATCH[name]
     graph = module(lambda x, y: _keep_shape(fn(x, y), x), F, F).graph
-    journal: Journal = []
+    journal = Journal()
     _quiet(graph, mark(equation), journal)
     assert len(journal) == count
 
@@ -120,7 +120,7 @@ def test_untouched_graph_is_the_same_object() -> None:
 
 
 def test_journal_names_what_it_matched() -> None:
-    journal: Journal = []
+    journal = Journal()
     apply_rules(module(lambda x: o.exp(o.neg(x)), F).graph, [mark(lambda x: o.exp(o.neg(x)))],
                 journal=journal)
     assert (journal[0].rule, journal[0].matched) == ("marked", ("exp", "neg"))

@@ -14,7 +14,7 @@ from graphtool.dtypes import float32, float64, int32, int64
 from graphtool.errors import UsageError
 from graphtool.ir.verify import verify
 from graphtool.passes import run
-from graphtool.passes.rewrite import Fired
+from graphtool.passes.rewrite import Fired, Journal
 from graphtool.passes.rules import RULES
 from graphtool.passes.simplify import simplify
 
@@ -135,7 +135,7 @@ SHAPE: Cases = {
 def check(case: Side, rules: Callable[..., Any], name: str) -> list[Fired]:
     fn, types = case
     m = module(fn, *types)
-    journal: list[Fired] = []
+    journal = Journal()
     new = type(m)(rules(m.graph, journal=journal), m.output_names)
     verify(new.graph)
     assert_same(m, new, rtol=1e-5)

@@ -1,0 +1,53 @@
+"""reduce: a small graph out of a large one that shows the same fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.errors import UsageError
+
+
+def reduce(graph: options.Graph,
+           out: Annotated[Path, typer.Option(
+               "-o", "--out", help="The small graph; its inputs go to an .npz file beside it.")],
+           passes: options.Passes = None,
+           compiled: Annotated[bool, typer.Option(
+               "--compiled", help="The fault is in compiled code, not in the passes.")] = False,
+           command: Annotated[str | None, typer.Option(
+               "--command", help="The fault is that this fails, with {graph} and {inputs} "
+                                 "in it: any exit code but 0.")] = None,
+           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
+           dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
+           tries: Annotated[int, typer.Option(
+               "--tries", min=1, help="The most graphs to try.")] = 1000) -> int:
+    """Shrink a graph that shows a fault to a small one that still shows it.
+
+    The fault: the passes change what the evaluator computes (or fail); with --compiled, C does."""
+    from graphtool import npz
+    from graphtool.cli.transform import module_inputs
+    from graphtool.target import detect
+    from graphtool.verify.faults import command_fails, compiled_differs, passes_change
+    from graphtool.verify.reduce import Reducer
+    if command is not None and (compiled or passes is not None):
+        raise UsageError("GT3025", "--command is a fault of its own, beside --compiled and "
+                                   "--passes", hint="give one of them")
+    module = sources.load(graph)
+    arrays = module_inputs(module, inputs, input, True, seed, dim)
+    fault = command_fails(command) if command is not None else (
+        compiled_differs if compiled else passes_change)(passes, detect(), atol, rtol)
+    if not fault(module, arrays):
+        terminal.note("the graph shows no such fault on these inputs")
+        return 1
+    reducer = Reducer(module, arrays, fault, tries=tries, tell=lambda tried, nodes: terminal.note(
+        f"  {nodes} nodes left, after {tried} tries"))
+    whole = reducer.size(reducer.best)
+    small, held = reducer.run()
+    sources.save(small, out)
+    beside = out.with_name(out.name.removesuffix(".json").removesuffix(".graph") + ".npz")
+    npz.save(held, beside)
+    terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, inputs in {beside}")
+    return 0

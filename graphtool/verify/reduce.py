@@ -1,0 +1,130 @@
+"""Shrinks a graph that shows a fault to a small one that still shows it.
+
+Candidates are slices: one value is the output, some values become inputs that hold what they held
+in the whole graph. What the fault is, the caller says; faults.py has the usual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphtool import interp
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.text import value_names
+from graphtool.passes.dce import dce
+
+Array = np.ndarray[Any, Any]
+Inputs = dict[str, Array]
+Fault = Callable[[Module, Mapping[str, Array]], bool]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The nodes between values that are given and values that are wanted."""
+
+    given: frozenset[Value]
+    wanted: tuple[Value, ...]
+
+
+class Reducer:
+    """One reduction. `tell` hears of each smaller graph; at most `tries` candidates are tried."""
+
+    def __init__(self, module: Module, inputs: Mapping[str, Array], fault: Fault,
+                 tell: Callable[[int, int], None] = lambda tried, nodes: None,
+                 tries: int = 1000) -> None:
+        self.module, self.fault, self.tell, self.left = module, fault, tell, tries
+        self.tried = 0
+        self.names = value_names(module.graph)
+        self.arrays: dict[str, Array] = dict(inputs)
+        interp.run(module, inputs, on_value=self.arrays.__setitem__)
+        self.best = Slice(frozenset(), module.graph.outputs)
+
+    def run(self) -> tuple[Module, Inputs]:
+        """The smallest graph found, with its inputs."""
+        before = -1
+        while before != (size := self.size(self.best)) and self.left > 0:
+            before = size
+            self.fewer_outputs()
+            self.earlier_output()
+            self.later_inputs()
+        return self.cut(self.best)
+
+    # ---- what is tried -----------------------------------------------------------------------
+
+    def fewer_outputs(self) -> None:
+        """Each output alone."""
+        for v in self.best.wanted if len(self.best.wanted) > 1 else ():
+            if self.shows(replace(self.best, wanted=(v,))):
+                return
+
+    def earlier_output(self) -> None:
+        """A value further up as the only output: by halves first, then one by one."""
+        step = self.size(self.best) // 2
+        while step >= 1:
+            values = [v for n in self.computed(self.best) for v in n.outputs]
+            at = len(values) - 1 - step
+            if at < 0 or not self.shows(replace(self.best, wanted=(values[at],))):
+                step //= 2
+
+    def later_inputs(self) -> None:
+        """Values further down as inputs: all before a point at once, by halves; then singly."""
+        step = self.size(self.best) // 2
+        while step >= 1:
+            early = {v for n in self.computed(self.best)[:step] for v in n.outputs}
+            if not early or not self.shows(replace(self.best, given=self.best.given | early)):
+                step //= 2
+        for node in reversed(self.computed(self.best)):
+            if set(node.outputs).isdisjoint(self.best.wanted):
+                self.shows(replace(self.best, given=self.best.given | set(node.outputs)))
+
+    def shows(self, candidate: Slice) -> bool:
+        """Whether the fault is there with fewer nodes; then the candidate is the best so far."""
+        nodes = self.size(candidate)
+        if self.left <= 0 or not 0 < nodes < self.size(self.best):
+            return False
+        self.left, self.tried = self.left - 1, self.tried + 1
+        try:
+            found = self.fault(*self.cut(candidate))
+        except GraphtoolError:  # a slice may not be a graph of its own, as across a symbol
+            return False
+        if found:
+            self.best = candidate
+            self.tell(self.tried, nodes)
+        return found
+
+    # ---- slices ------------------------------------------------------------------------------
+
+    def nodes(self, s: Slice) -> list[Node]:
+        """The nodes of a slice, in order."""
+        needed, kept = set(s.wanted) - s.given, list[Node]()
+        for node in reversed(self.module.graph.nodes):
+            if not needed.isdisjoint(node.outputs):
+                kept.append(node)
+                needed.update(x for x in node.inputs if isinstance(x, Value) and x not in s.given)
+        return kept[::-1]
+
+    def computed(self, s: Slice) -> list[Node]:
+        """The nodes without the constants, which stay what they are and are not counted."""
+        return [n for n in self.nodes(s) if n.op.name != "constant"]
+
+    def size(self, s: Slice) -> int:
+        return len(self.computed(s))
+
+    def cut(self, s: Slice) -> tuple[Module, Inputs]:
+        """The slice as a module, and its inputs."""
+        nodes = self.nodes(s)
+        read = {x for n in nodes for x in n.inputs if isinstance(x, Value)}
+        made = {v for n in nodes for v in n.outputs if v not in s.given}
+        order = [*self.module.graph.inputs, *(v for n in self.module.graph.nodes
+                                              for v in n.outputs)]
+        inputs = tuple(v for v in order if v in read and v not in made)
+        graph = dce(Graph(inputs, tuple(nodes), s.wanted))
+        now = value_names(graph)
+        held = {now[v]: self.arrays[self.names[v]] for v in inputs}
+        return replace(self.module, graph=graph, output_names=tuple(now[v] for v in s.wanted),
+                       donations=(), initial={}), held
