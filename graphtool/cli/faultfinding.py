@@ -49,5 +49,6 @@ def reduce(graph: options.Graph,
     sources.save(small, out)
     beside = out.with_name(out.name.removesuffix(".json").removesuffix(".graph") + ".npz")
     npz.save(held, beside)
-    terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, inputs in {beside}")
+    terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "
+                  f"inputs in {beside}")
     return 0
