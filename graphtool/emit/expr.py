@@ -65,8 +65,10 @@ class ExprPrinter:
     def apply(self, e: Apply) -> Text:
         if e.fn == "select":
             c, a, b = e.args
-            if e.dtype in (dtypes.float32, dtypes.float64) and not (_plain(a) and _plain(b)):
-                # gcc does not vectorise a ?: with arithmetic in an arm; both arms are safe to run
+            moved = isinstance(c, Load) or not (_plain(a) and _plain(b))
+            if moved and e.dtype in (dtypes.float32, dtypes.float64):
+                # gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some
+                # there (which it does not for a comparison); both arms are safe to run
                 return f"gt_choose_{e.dtype.short}({', '.join(map(self.expr, e.args))})", PRIMARY
             return (f"{self.expr(c, 9)} ? {self.expr(a, TERNARY + 1)} : "
                     f"{self.expr(b, TERNARY)}"), TERNARY

@@ -10,6 +10,7 @@ from graphtool.lower.place import Storage
 from graphtool.symbolic import Dim, exact_quotient, text
 
 ALIGN = 64
+PAGE, SKEW = 4096, 9 * 64
 
 
 def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tuple[
@@ -23,7 +24,7 @@ def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tup
     for name, b in buffers.items():
         if b.space == "arena" and name in lives:
             factor, count = _in_units(b.size * b.dtype.bytes)
-            regions.setdefault(factor, {})[name] = -(-count // ALIGN) * ALIGN
+            regions.setdefault(factor, {})[name] = _room(count)
     offsets: dict[str, Dim] = {}
     base: Dim = 0
     for factor in sorted(regions, key=lambda d: (d != 1, text(d))):
@@ -31,6 +32,11 @@ def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tup
         offsets |= {n: base + factor * o for n, o in at.items()}
         base = base + factor * size
     return offsets, base
+
+
+def _room(count: int) -> int:
+    size = -(-count // ALIGN) * ALIGN
+    return size + SKEW if size >= 4 * PAGE and size % PAGE == 0 else size
 
 
 def _in_units(size: Dim) -> tuple[Dim, int]:

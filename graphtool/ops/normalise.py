@@ -10,6 +10,7 @@ from graphtool.ops.common import (
     broadcast_shapes,
     check_axis,
     composite,
+    count,
     like_first,
     need,
 )
@@ -173,7 +174,32 @@ def _batch_types(x: TensorType, *vectors: TensorType | None, epsilon: float,
     return y, vector, vector
 
 
-@composite(types=_batch_types)
+def _batch_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, bias: Any = None, *,
+                    epsilon: float, axis: int) -> tuple[Any, ...]:
+    # with x̂ = (x − mean)/σ:  dx = (g − mean(g) − x̂·mean(g·x̂))·scale/σ; the two sums are the
+    # gradients of bias and scale
+    axis = axis % x.ndim
+    axes = tuple(a for a in range(x.ndim) if a != axis)
+    centred = x - o.reduce_mean(x, axes=axes)
+    inverse = o.rsqrt(o.reduce_mean(centred * centred, axes=axes) + epsilon)
+    gy, gmean, gvar = g
+    share, flat = 1.0 / count(x, axes), (x.shape[axis],)
+    out: list[Any] = [None, None, None]
+    if gy is not None:
+        hat = centred * inverse
+        total, product = o.reduce_sum(gy, axes=axes), o.reduce_sum(gy * hat, axes=axes)
+        factor = inverse if scale is None else inverse * o.reshape(scale, shape=total.shape)
+        out = [(gy - total * share - hat * (product * share)) * factor,
+               None if scale is None else o.reshape(product, shape=flat),
+               None if bias is None else o.reshape(total, shape=flat)]
+    for gone, factor in ((gmean, share), (gvar, centred * (2.0 * share))):
+        if gone is not None:
+            more = o.reshape(gone, shape=inverse.shape) * factor
+            out[0] = more if out[0] is None else out[0] + more
+    return tuple(out)
+
+
+@composite(types=_batch_types, vjp=_batch_norm_vjp)
 def batch_norm_training(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5,
                         axis: int = 1) -> Any:
     """Training: normalised over all axes but one → (y, mean, biased variance of the batch)."""
