@@ -21,7 +21,7 @@ LAYERS = (  # a name may import its own layer and those before it
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
-    "onnx": ("importers/onnx", "exporters/onnx.py", "onnx_backend.py"),
+    "onnx": ("importers/onnx", "exporters/onnx", "onnx_backend.py"),
     "torch": ("importers/torch",),
     "typer": ("cli",),
     "rich": ("cli",),

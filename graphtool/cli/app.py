@@ -40,6 +40,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("diff", inspect.diff),
     ("reduce", faultfinding.reduce),
     ("draw", inspect.draw),
+    ("export", transform.export),
     ("ops", catalog.ops),
     ("passes", catalog.passes),
     ("support", catalog.support),

@@ -125,3 +125,26 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     elif time or stats or check:
         watch.tell(report, time, stats)
     return 0 if ok else 1
+
+
+def export(graph: options.Graph, out: options.Out = None,
+           format: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
+           external_data: Annotated[bool, typer.Option(
+               "--external-data", help="Weights into OUT.data beside the model.")] = False) -> None:
+    """Write a graph as an ONNX model, for onnxruntime and other tools.
+
+    Ops that ONNX has are kept whole; others are written as what they consist of."""
+    if format != "onnx":
+        raise UsageError("GT3017", f"unknown format {format!r}",
+                         hint="onnx; `graphtool draw` makes pictures")
+    from graphtool.exporters.onnx import export_onnx, model_of
+    module = sources.load(graph)
+    if out is not None and str(out) != "-":
+        export_onnx(module, out, external=external_data)
+        return
+    if external_data:
+        raise UsageError("GT3017", "external data needs a file to lie beside", hint="-o m.onnx")
+    import sys
+    if sys.stdout.isatty():
+        raise UsageError("GT3017", "a model is not text", hint="-o m.onnx, or a pipe")
+    sys.stdout.buffer.write(model_of(module).SerializeToString(deterministic=True))

@@ -34,6 +34,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "All of them are listed with counts and places; `graphtool support` does so "
                "without importing."),
     "GT1030": ("empty bounds of a dimension", "The lower bound is above the upper one."),
+    "GT1040": ("nodes that ONNX has no form of",
+               "Each op is listed once with its places. A graph before `opt` has more ops that "
+               "ONNX knows; what is left can only be compiled."),
     "GT1100": ("torch is not installed", "Install the extra: pip install 'graphtool[torch]'."),
     "GT1101": ("unsupported torch calls",
                "All of them are listed with counts and source lines; write them with other torch "

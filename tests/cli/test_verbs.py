@@ -11,7 +11,7 @@ import pytest
 
 from graphtool import npz
 from graphtool.cli.app import VERBS
-from tests.cli.conftest import DIGITS, SAMPLES, Cli
+from tests.cli.conftest import DIGITS, SAMPLES, Cli, Result
 
 
 @pytest.fixture(scope="session")
@@ -184,3 +184,11 @@ def test_cache(gt: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_demo(gt: Cli, tmp_path: Path) -> None:
     result = gt("demo", "-o", tmp_path / "demo", "--seconds", "0")
     assert result.code == 0 and result.out.count("359 right (99.72 %)") == 3
+
+
+def test_export(g: Path, gt: Cli, tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    assert gt("export", g, "--format", "onnx", "-o", model, "--external-data") == Result(0, "", "")
+    assert (tmp_path / "m.onnx.data").stat().st_size > 100_000 > model.stat().st_size
+    assert gt("check", g, model).code == 0
+    assert gt("diff", g, model).code == 0

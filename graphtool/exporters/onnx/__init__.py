@@ -1,0 +1,152 @@
+"""Graphs as ONNX models: `export_onnx` into a file, `model_of` as a proto.
+
+Each op is a form in the registry; what has none is written by its decomposition, and what has
+neither is refused, all at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto, NodeProto, helper
+
+import graphtool.ops  # noqa: F401  (fills the table of ops)
+from graphtool import files
+from graphtool.errors import UnsupportedError
+from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
+    contract,
+    control,
+    elementwise,
+    layers,
+    movement,
+    packed,
+    reduce,
+    window,
+)
+from graphtool.exporters.onnx.joined import join
+from graphtool.exporters.onnx.protos import external_tensor, packed_bytes, tensor, value_info
+from graphtool.exporters.onnx.registry import FORMS, Ref
+from graphtool.exporters.onnx.writer import Shared, Writer
+from graphtool.ir.graph import Module, Value
+from graphtool.ir.text import value_names
+from graphtool.weights import Weight
+
+__all__ = ["FORMS", "export_onnx", "model_of"]
+
+OPSET, IR_VERSION = 26, 13  # the newest that are released and that onnxruntime takes
+_LIMIT = 2_000_000_000  # protobuf holds two gigabytes
+_SMALL = 1024  # bytes of a constant that stays in the model when the others lie outside
+_ALIGN = 4096  # onnxruntime maps external data by pages
+
+
+def export_onnx(module: Module, path: Path, *, external: bool = False) -> None:
+    """Write `path`, and with `external` or above two gigabytes the weights into `path`.data.
+
+    Raises UnsupportedError GT1040 with all that ONNX has no word for.
+    """
+    model, weights = _model(module)
+    inside = sum(w.nbytes for w in weights.values())
+    if external or inside + model.ByteSize() > _LIMIT:
+        data = path.with_name(path.name + ".data")
+        _write_outside(model, weights, data)
+    else:
+        model.graph.initializer.extend(tensor(n, w) for n, w in weights.items())
+    files.write_bytes(path, model.SerializeToString(deterministic=True))
+
+
+def model_of(module: Module) -> ModelProto:
+    """The model with its weights inside. Raises UnsupportedError GT1040."""
+    model, weights = _model(module)
+    model.graph.initializer.extend(tensor(n, w) for n, w in weights.items())
+    return model
+
+
+def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) -> None:
+    """The large constants one behind the other in a file, each at the start of a page."""
+    chunks: list[bytes] = []
+    at: dict[str, tuple[int, int]] = {}
+    end = 0
+    for name, w in weights.items():
+        if w.nbytes < _SMALL:
+            model.graph.initializer.append(tensor(name, w))
+            continue
+        if w.digest not in at:
+            raw = packed_bytes(w)
+            chunks += [b"\0" * (-end % _ALIGN), raw]
+            at[w.digest] = -(-end // _ALIGN) * _ALIGN, len(raw)
+            end = sum(at[w.digest])
+        model.graph.initializer.append(external_tensor(name, w, data.name, *at[w.digest]))
+    files.write_bytes(data, b"".join(chunks))
+
+
+def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
+    """The model without its weights, and these by name."""
+    shared = Shared(module.locations)
+    w = Writer(shared)
+    names = _names(module)
+    env: dict[Value, Ref] = {}
+    shared.taken |= {*names.values(), *module.output_names}
+    for v in module.graph.inputs:
+        env[v] = Ref(names[v], v.type)
+        w.define(names[v], v.type)
+    for node in join(module.graph).nodes:
+        w.write(node, env, names)
+    if shared.refused:
+        items = shared.unsupported()
+        count = sum(len(i.places) for i in items)
+        raise UnsupportedError("GT1040", f"ONNX has no form of {count} nodes", items,
+                               hint="compile the graph instead, or do this part outside of it")
+    _outputs(w, module, env)
+    graph = helper.make_graph(
+        [*shared.constants, *w.nodes], str(module.meta.get("name") or "graphtool"),
+        [value_info(names[v], v.type) for v in module.graph.inputs],
+        [value_info(n, v.type) for n, v in zip(module.output_names, module.graph.outputs,
+                                               strict=True)],
+        value_info=[value_info(n, t) for n, t in w.infos if n not in module.output_names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+                              ir_version=IR_VERSION, producer_name="graphtool")
+    return model, _used(model, shared.initializers)
+
+
+def _names(module: Module) -> dict[Value, str]:
+    """Unique names of all values: outputs and inputs by their own, constants without their mark."""
+    names: dict[Value, str] = {}
+    taken = set(module.output_names)
+    computed = {v for n in module.graph.nodes if n.op.name != "constant" for v in n.outputs}
+    for name, v in zip(module.output_names, module.graph.outputs, strict=True):
+        if v in computed:
+            names.setdefault(v, name)
+    for v, wish in value_names(module.graph).items():
+        if v not in names:
+            name, count = wish.removeprefix("@"), 1
+            while name in taken:
+                count += 1
+                name = f"{wish.removeprefix('@')}#{count}"
+            names[v] = name
+            taken.add(name)
+    return names
+
+
+def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
+    """Outputs that are inputs, constants, or outputs already are copies."""
+    made = {n for node in w.nodes for n in node.output}
+    for name, v in zip(module.output_names, module.graph.outputs, strict=True):
+        if env[v].name != name or name not in made:
+            w.nodes.append(helper.make_node("Identity", [env[v].name], [name], name=name))
+            made.add(name)
+
+
+def _used(model: ModelProto, weights: dict[str, Weight]) -> dict[str, Weight]:
+    """The constants that something reads."""
+    read: set[str] = set()
+
+    def visit(nodes: Any) -> None:
+        node: NodeProto
+        for node in nodes:
+            read.update(node.input)
+            for a in node.attribute:
+                if a.HasField("g"):
+                    visit(a.g.node)
+    visit(model.graph.node)
+    return {n: w for n, w in weights.items() if n in read}

@@ -1,0 +1,145 @@
+"""Matrix products and convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.exporters.onnx.elementwise import cast, computed
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import ops as o
+from graphtool.ops.window import conv_defaults, dilate
+
+
+def turned(w: Writer, x: Ref) -> Any:
+    """x with its last two axes swapped."""
+    rank = len(x.shape)
+    return w("Transpose", x, perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+@form("matmul")
+def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
+    left, right, to = (node.attrs[k] for k in ("transpose_a", "transpose_b", "dtype"))
+    dtype, made = a.type.dtype, node.outputs[0].type.dtype
+    if (left or right) and dtype.is_float and dtype is made and len(a.shape) == len(b.shape) == 2:
+        return w("Gemm", a, b, transA=int(left) or None, transB=int(right) or None)
+    x, y = turned(w, a) if left else a.name, turned(w, b) if right else b.name
+    if to is dtypes.int32 and dtype.bits == 8:
+        return w("MatMulInteger", x, y)
+    if made is not dtype:
+        x, y = cast(w, x, made), cast(w, y, made)
+    return computed(w, "MatMul", made, [x, y])
+
+
+@form("linear")
+def linear(w: Writer, node: Node, x: Ref, weights: Ref, bias: Ref | None = None) -> Any:
+    takes(len(x.shape) >= 2)
+    if len(x.shape) == 2 and x.type.dtype.is_float:
+        return w("Gemm", x, weights, bias, transB=1)
+    y = w("MatMul", x, turned(w, weights))
+    return y if bias is None else w("Add", y, bias)
+
+
+@form("conv")
+def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Any:
+    """Conv where only strides and right dilation are asked for; ConvTranspose where the input is
+    spread; what neither says becomes pads, groups and transposes around them."""
+    attrs = node.attrs
+    strides, padding, lhs, rhs = _geometry(node)
+    if attrs["channels_last"] or attrs["batch_groups"] > 1:
+        return w.restate(lambda x, k: _usual(x, k, dict(attrs)), [x, k])
+    if is_transposed(node):
+        kernel, = w.restate(lambda k: swapped(k, attrs["groups"]), [k])
+        return transposed(w, node, x, kernel)
+    if not _plain(padding) or set(lhs) != {1}:
+        return w.restate(lambda x, k: _padded(x, k, dict(attrs), padding, lhs), [x, k])
+    takes(all(isinstance(d, int) for d in k.shape[2:]))
+    given = {"strides": strides, "dilations": rhs, "group": attrs["groups"],
+             "kernel_shape": k.shape[2:],
+             "pads": [p[0] for p in padding] + [p[1] for p in padding]}
+    dtype, made = x.type.dtype, node.outputs[0].type.dtype
+    if dtype.bits == 8 and made is dtypes.int32:
+        return w("ConvInteger", x, k, **given)
+    if made is not dtype or not dtype.is_float:
+        real = made if made.is_float else dtypes.float64
+        y = w("Conv", cast(w, x, real), cast(w, k, real), **given)
+        return y if real is made else cast(w, y, made)
+    return w("Conv", x, k, **given)
+
+
+def _geometry(node: Node) -> Any:
+    a = node.attrs
+    return conv_defaults(node.outputs[0].type.rank - 2, a["strides"], a["padding"],
+                         a["lhs_dilation"], a["rhs_dilation"])
+
+
+def _plain(padding: Any) -> bool:
+    return all(isinstance(d, int) and d >= 0 for pair in padding for d in pair)
+
+
+def _usual(x: Any, k: Any, attrs: dict[str, Any]) -> Any:
+    """Channels second, and groups of the batch as groups of channels."""
+    n, groups = x.ndim - 2, attrs["batch_groups"]
+    inner = {**attrs, "channels_last": False, "batch_groups": 1}
+    if attrs["channels_last"]:
+        x = o.transpose(x, perm=(0, n + 1, *range(1, n + 1)))
+    if groups > 1:
+        size, channels, space = x.shape[0] // groups, x.shape[1], x.shape[2:]
+        apart = o.transpose(o.reshape(x, shape=(groups, size, channels, *space)),
+                            perm=(1, 0, 2, *range(3, n + 3)))
+        x = o.reshape(apart, shape=(size, groups * channels, *space))
+        inner["groups"] = groups
+    y = o.conv(x, k, **inner)
+    return o.transpose(y, perm=(0, *range(2, n + 2), 1)) if attrs["channels_last"] else y
+
+
+def _padded(x: Any, k: Any, attrs: dict[str, Any], padding: Any, lhs: Any) -> Any:
+    spread = o.pad(x, lo=(0, 0, *(p[0] for p in padding)), hi=(0, 0, *(p[1] for p in padding)),
+                   interior=(0, 0, *(d - 1 for d in lhs)))
+    return o.conv(spread, k, **{**attrs, "padding": None, "lhs_dilation": None})
+
+
+# ---- transposed convolution --------------------------------------------------------------------
+
+def is_transposed(node: Node) -> bool:
+    """Whether a conv is a ConvTranspose, whose pads are not negative and whose output padding is
+    below the stride."""
+    x, k = (v.type for v in node.inputs[:2] if isinstance(v, Value))
+    strides, padding, lhs, rhs = _geometry(node)
+    if set(strides) != {1} or set(lhs) == {1} or not x.dtype.is_float or \
+            node.attrs["channels_last"] or node.attrs["batch_groups"] > 1 or 0 in x.shape or \
+            node.outputs[0].type.dtype is not x.dtype:
+        return False
+    for d, r, s, (lo, hi) in zip(k.shape[2:], rhs, lhs, padding, strict=True):
+        edge = dilate(d, r) - 1
+        if not (isinstance(lo, int) and isinstance(hi, int) and isinstance(edge, int)
+                and lo <= edge and hi - edge < max(s, r)):
+            return False
+    return True
+
+
+def transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
+    """ConvTranspose with its own weights [in, out/group, …]."""
+    _, padding, lhs, rhs = _geometry(node)
+    window = [d for d in k.shape[2:] if isinstance(d, int)]
+    edges = [(d - 1) * r for d, r in zip(window, rhs, strict=True)]
+    end = [e - hi for e, (_, hi) in zip(edges, padding, strict=True)]
+    return w("ConvTranspose", x, k, bias, strides=lhs, dilations=rhs, kernel_shape=window,
+             group=node.attrs["groups"],
+             pads=[*(e - lo for e, (lo, _) in zip(edges, padding, strict=True)),
+                   *(max(e, 0) for e in end)],
+             output_padding=[max(-e, 0) for e in end])
+
+
+def swapped(k: Any, groups: int) -> Any:
+    """[out, in/group, …] as [in, out/group, …] and the other way round: the blocks of the groups
+    transposed, back to front along the window."""
+    first, per, window = k.shape[0], k.shape[1], k.shape[2:]
+    n = len(window)
+    apart = o.reshape(k, shape=(groups, first // groups, per, *window))
+    moved = o.reshape(o.transpose(apart, perm=(0, 2, 1, *range(3, n + 3))),
+                      shape=(groups * per, first // groups, *window))
+    axes = tuple(a for a, d in enumerate(window, 2) if d != 1)
+    return o.reverse(moved, axes=axes)

@@ -1,0 +1,114 @@
+"""Regions: cond as If, while as Loop, scan as Scan. Bodies see what stands around them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, helper
+
+from graphtool import dtypes
+from graphtool.exporters.onnx.protos import value_info
+from graphtool.exporters.onnx.registry import Ref, form
+from graphtool.exporters.onnx.sizes import size
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Graph, Node, TensorType
+
+_FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())
+
+
+def operand(w: Writer, x: Any) -> Ref:
+    """An operand of a region, which is a tensor."""
+    assert isinstance(x, Ref)
+    return x
+
+
+def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]) -> GraphProto:
+    """The graph of a region. Each output is a name of its own, made inside."""
+    made = {n for node in inner.nodes for n in node.output}
+    results: list[Ref] = []
+    for x in outputs:
+        if x.name not in made or any(x.name == r.name for r in results):
+            x = Ref(inner("Identity", x), x.type)
+        results.append(x)
+    return helper.make_graph(inner.nodes, name, [value_info(x.name, x.type) for x in inputs],
+                             [value_info(x.name, x.type) for x in results],
+                             value_info=[value_info(*i) for i in inner.infos])
+
+
+def region(w: Writer, name: str) -> Writer:
+    inner = Writer(w.shared, w)
+    inner.hint, inner.where = f"{w.hint}.{name}", w.where
+    return inner
+
+
+def named(inner: Writer, type: TensorType, wish: str) -> Ref:
+    return Ref(inner.shared.name(f"{inner.hint}.{wish}"), type)
+
+
+@form("cond")
+def cond(w: Writer, node: Node, pred: Ref, *operands: Ref) -> Any:
+    branches = {}
+    for name, key in (("then", "then_branch"), ("orelse", "else_branch")):
+        inner = region(w, name)
+        branches[key] = body(inner, inner.hint, (), inner.graph(node.attrs[name], operands))
+    made = w("If", pred, outputs=len(node.outputs), **branches)
+    return made if len(node.outputs) != 1 else (made,)
+
+
+@form("while")
+def while_(w: Writer, node: Node, *operands: Ref) -> Any:
+    """The condition stands before the loop once, and at the end of each step."""
+    check: Graph = node.attrs["cond"]
+    count = node.attrs["carries"]
+    first, = w.graph(check, operands)
+    inner = region(w, "body")
+    step, flag = named(inner, _STEP, "step"), named(inner, _FLAG, "goes_on")
+    held = [named(inner, x.type, f"held.{i}") for i, x in enumerate(operands[:count])]
+    new = inner.graph(node.attrs["body"], [*held, *operands[count:]])
+    again, = inner.graph(check, [*new, *operands[count:]])
+    made = w("Loop", None, first, *operands[:count], outputs=count,
+             body=body(inner, inner.hint, [step, flag, *held], [again, *new]))
+    return made if count != 1 else (made,)
+
+
+@form("scan")
+def scan(w: Writer, node: Node, *operands: Ref) -> Any:
+    """With rows to read it is Scan; without, a Loop that counts."""
+    carries, xs, reverse = (node.attrs[k] for k in ("carries", "xs", "reverse"))
+    if not xs or node.attrs["length"] == 0:
+        return _counted(w, node, operands)
+    cut, graph = carries + xs, node.attrs["body"]
+    inner = region(w, "body")
+    inputs = [named(inner, v.type, v.hint) for v in graph.inputs[:cut]]
+    results = inner.graph(graph, [*inputs, *operands[cut:]])
+    rows = len(results) - carries
+    way = int(reverse)
+    made = w("Scan", *operands[:cut], outputs=len(node.outputs), num_scan_inputs=xs,
+             body=body(inner, inner.hint, inputs, results),
+             scan_input_directions=[way] * xs if way else None,
+             scan_output_directions=[way] * rows if way and rows else None)
+    return made if len(node.outputs) != 1 else (made,)
+
+
+def _counted(w: Writer, node: Node, operands: Sequence[Ref]) -> Any:
+    """Rows are taken by number, which serves a length of zero as well; results made from the end
+    are turned round behind the loop."""
+    carries, xs, reverse, length = (node.attrs[k] for k in ("carries", "xs", "reverse", "length"))
+    cut, graph = carries + xs, node.attrs["body"]
+    trips = w("Squeeze", size(w, length), w.array([0]))
+    inner = region(w, "body")
+    step, flag = named(inner, _STEP, "step"), named(inner, _FLAG, "goes_on")
+    held = [named(inner, v.type, v.hint) for v in graph.inputs[:carries]]
+    at = inner("Sub", inner("Sub", trips, inner.array(1, dtypes.int64)), step) if reverse else step
+    rows = [Ref(inner("Gather", x, at, axis=0), v.type)
+            for x, v in zip(operands[carries:cut], graph.inputs[carries:cut], strict=True)]
+    results = inner.graph(graph, [*held, *rows, *operands[cut:]])
+    made = w("Loop", trips, None, *operands[:carries], outputs=len(node.outputs),
+             body=body(inner, inner.hint, [step, flag, *held], [flag, *results]))
+    made = list(made) if len(node.outputs) != 1 else [made]
+    for i in range(carries, len(made)) if reverse else ():
+        made[i] = w("Slice", made[i], w.array([-1]), w.array([np.iinfo(np.int64).min]),
+                    w.array([0]), w.array([-1]))
+    return tuple(made)

@@ -1,0 +1,278 @@
+"""Elementwise ops and activations: a row each where ONNX has the operator.
+
+onnxruntime computes some operators in a few element types only; integers of the others go through
+a wider type and back, which wraps as they do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.exporters.onnx.protos import element_type
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Node
+from graphtool.ir.op import ops as o
+
+_UNARY = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf",
+    "exp": "Exp", "floor": "Floor", "hard_swish": "HardSwish", "is_inf": "IsInf",
+    "is_nan": "IsNaN", "log": "Log", "mish": "Mish", "round": "Round", "sigmoid": "Sigmoid",
+    "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "softsign": "Softsign",
+    "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
+}
+_BINARY = {
+    "add": "Add", "div": "Div", "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater",
+    "le": "LessOrEqual", "lt": "Less", "max": "Max", "min": "Min", "mul": "Mul", "pow": "Pow",
+    "sub": "Sub",
+}
+_ATTRIBUTES = {  # composites: the operator, and what their attributes are called there
+    "celu": ("Celu", {"alpha": "alpha"}), "elu": ("Elu", {"alpha": "alpha"}),
+    "gelu": ("Gelu", {"approximate": "approximate"}),
+    "hard_sigmoid": ("HardSigmoid", {"alpha": "alpha", "beta": "beta"}),
+    "leaky_relu": ("LeakyRelu", {"slope": "alpha"}),
+    "selu": ("Selu", {"alpha": "alpha", "gamma": "gamma"}),
+    "thresholded_relu": ("ThresholdedRelu", {"alpha": "alpha"}),
+}
+# the integers that onnxruntime's kernels compute in, where they are not all
+_KERNELS = {op: frozenset(types.split()) for op, types in {
+    "Where": "i32 i64 i8 u32 u8", "Pow": "i32 i64", "Max": "i32 i64 i8 u32 u64 u8",
+    "Min": "i32 i64 i8 u32 u64 u8", "Clip": "i32 i64 i8 u32 u64 u8", "ReduceSum": "i32 i64",
+    "ReduceProd": "i32 i64", "ReduceMean": "i32 i64", "ReduceMax": "i32 i64 i8 u8",
+    "ReduceMin": "i32 i64 i8 u8", "ArgMax": "i32 i64 i8 u8", "ArgMin": "i32 i64 i8 u8",
+    "CumSum": "i32 i64", "CumProd": "i32 i64 u32 u64", "TopK": "i32 i64 i16 i8 u8",
+    "BitShift": "u32 u64 u8", "MatMul": "i32 i64 u32 u64", "MaxPool": "i8 u8",
+    "Relu": "i32 i8", "Pad": "i32 i64 i8 u32 u64 u8", "Neg": "i64 i32 i16 i8",
+    "Range": "i32 i64 i16"}.items()}
+_WRAPS = frozenset({"ReduceSum", "ReduceProd", "CumSum", "Where", "MatMul", "Pow"})
+
+
+def cast(w: Writer, x: Any, to: DType, saturate: bool = True) -> str:
+    narrow = to.is_float and to.bits <= 8
+    return str(w("Cast", x, to=element_type(to), saturate=int(saturate) if narrow else None))
+
+
+def wider(op: str, dtype: DType) -> DType | None:
+    """The type in which onnxruntime can compute what it has no kernel for; None to leave it."""
+    known = _KERNELS.get(op)
+    if known is None or not (dtype.is_integer or dtype is dtypes.bool_) or dtype.short in known:
+        return None
+    for row in (dtypes.int32, dtypes.uint32, dtypes.int64):
+        fits = row.bits > dtype.bits or dtype is dtypes.bool_ or op in _WRAPS
+        if row.short in known and fits and row.bits >= min(dtype.bits, 64):
+            return row
+    return None
+
+
+def computed(w: Writer, op: str, dtype: DType, xs: list[Any], *more: str, **attrs: Any) -> str:
+    """One node over operands of a type, through a wider one where that must be; `more` are its
+    inputs of other types."""
+    wide = wider(op, dtype)
+    if wide is None:
+        return str(w(op, *xs, *more, **attrs))
+    y = w(op, *(cast(w, x, wide) if x else x for x in xs), *more, **attrs)
+    return cast(w, y, dtype)
+
+
+def operands(w: Writer, xs: tuple[Any, ...]) -> tuple[DType, list[str]]:
+    """The element type of the tensors, and all operands by name; literals become constants."""
+    dtype = next(x.type.dtype for x in xs if isinstance(x, Ref))
+    return dtype, [x.name if isinstance(x, Ref) else w.array(np.asarray(x, dtype.numpy))
+                   for x in xs]
+
+
+def _served(x: Ref) -> bool:
+    """Whether onnxruntime has kernels of the activations: in float32, and for narrower by it."""
+    return x.type.dtype is not dtypes.float64
+
+
+@form(*_UNARY)
+def unary(w: Writer, node: Node, x: Ref) -> str:
+    takes(_served(x) or node.op.decompose is None)
+    return str(w(_UNARY[node.op.name], x))
+
+
+@form(*_ATTRIBUTES)
+def activation(w: Writer, node: Node, x: Ref) -> str:
+    op, names = _ATTRIBUTES[node.op.name]
+    takes(_served(x) and (op != "Celu" or x.type.dtype is dtypes.float32))
+    return str(w(op, x, **{names[k]: v for k, v in node.attrs.items()}))
+
+
+@form(*_BINARY)
+def binary(w: Writer, node: Node, *xs: Any) -> str:
+    dtype, names = operands(w, xs)
+    op = _BINARY[node.op.name]
+    if dtype is dtypes.bool_ and op != "Equal":  # false < true
+        names = [cast(w, x, dtypes.int32) for x in names]
+        y = str(w(op, *names))
+        return cast(w, y, dtype) if op in ("Max", "Min") else y
+    return computed(w, op, dtype, names)
+
+
+@form("ne")
+def unequal(w: Writer, node: Node, *xs: Any) -> str:
+    return str(w("Not", w("Equal", *operands(w, xs)[1])))
+
+
+@form("and", "or", "xor", "not")
+def bits(w: Writer, node: Node, *xs: Any) -> str:
+    dtype, names = operands(w, xs)
+    name = node.op.name.capitalize()
+    return str(w(name if dtype is dtypes.bool_ else f"Bitwise{name}", *names))
+
+
+@form("neg")
+def negative(w: Writer, node: Node, x: Ref) -> str:
+    if x.type.dtype.kind == "uint":
+        return str(w("Sub", w.array(np.zeros((), x.type.dtype.numpy)), x))
+    return str(w("Neg", x))
+
+
+@form("rem")
+def remainder(w: Writer, node: Node, *xs: Any) -> str:
+    return str(w("Mod", *operands(w, xs)[1], fmod=1))
+
+
+@form("mod")
+def modulus(w: Writer, node: Node, *xs: Any) -> Any:
+    dtype, names = operands(w, xs)
+    if dtype.is_integer:
+        return w("Mod", *names)
+    return w.restate(_float_mod, xs)
+
+
+def _float_mod(a: Any, b: Any) -> Any:
+    """The remainder moved to the divisor's side of 0."""
+    r = o.rem(a, b)
+    below = o.lt(b, 0.0) if hasattr(b, "dtype") else b < 0
+    wrong = o.xor(o.lt(r, 0.0), below) if hasattr(b, "dtype") or below else o.lt(r, 0.0)
+    if not hasattr(b, "dtype") and below:
+        wrong = o.gt(r, 0.0)
+    return o.select(o.and_(wrong, o.ne(r, 0.0)), o.add(r, b), r)
+
+
+@form("shift_left", "shift_right")
+def shift(w: Writer, node: Node, a: Any, b: Any) -> Any:
+    """BitShift is for unsigned types. A negative number keeps its sign as ~(~a >> b)."""
+    dtype, names = operands(w, (a, b))
+    way = "LEFT" if node.op.name == "shift_left" else "RIGHT"
+    if dtype.kind == "uint":
+        return computed(w, "BitShift", dtype, names, direction=way)
+    unsigned = dtypes.BY_NAME[f"u{dtype.name}"]
+    x = names[0]
+    if way == "RIGHT":
+        below = w("Less", x, w.array(np.zeros((), dtype.numpy)))
+        mask = w("Neg", cast(w, below, dtype))  # all ones where negative
+        x = w("BitwiseXor", x, mask)
+    y = computed(w, "BitShift", unsigned, [cast(w, x, unsigned), cast(w, names[1], unsigned)],
+                 direction=way)
+    y = cast(w, y, dtype)
+    return w("BitwiseXor", y, mask) if way == "RIGHT" else y
+
+
+@form("relu")
+def relu(w: Writer, node: Node, x: Ref) -> Any:
+    takes(x.type.dtype.kind != "uint")
+    return computed(w, "Relu", x.type.dtype, [x])
+
+
+@form("softplus")
+def softplus(w: Writer, node: Node, x: Ref) -> Any:
+    takes(node.attrs["beta"] == 1.0 and node.attrs["threshold"] >= 20.0 and _served(x))
+    return w("Softplus", x)
+
+
+@form("prelu")
+def prelu(w: Writer, node: Node, x: Ref, slope: Ref) -> Any:
+    takes(node.outputs[0].type == x.type)
+    return w("PRelu", x, slope)
+
+
+@form("select")
+def select(w: Writer, node: Node, cond: Any, a: Any, b: Any) -> Any:
+    dtype, (yes, no) = operands(w, (a, b))
+    if dtype is dtypes.bool_:
+        return w("Or", w("And", cond, yes), w("And", w("Not", cond), no))
+    wide = wider("Where", dtype)
+    if wide is None:
+        return w("Where", cond, yes, no)
+    return cast(w, w("Where", cond, cast(w, yes, wide), cast(w, no, wide)), dtype)
+
+
+@form("clamp")
+def clamp(w: Writer, node: Node, x: Ref, lo: Any, hi: Any) -> Any:
+    dtype = x.type.dtype
+    low, high = (None if v is None else operands(w, (x, v))[1][1] for v in (lo, hi))
+    if not any(isinstance(v, Ref) and v.shape for v in (lo, hi)):
+        return computed(w, "Clip", dtype, [x, low, high])
+    y: Any = x if low is None else computed(w, "Max", dtype, [x, low])
+    return y if high is None else computed(w, "Min", dtype, [y, high])
+
+
+@form("cast")
+def to_type(w: Writer, node: Node, x: Ref) -> str:
+    """Floats beyond the range of a short integer are clamped first: ONNX leaves them open."""
+    to = node.attrs["dtype"]
+    y: Any = x
+    if x.type.dtype.is_float and to.is_integer and to.bits <= 16 and x.type.dtype.bits >= 16:
+        low = -2 ** (to.bits - 1) if to.kind == "int" else 0
+        edges = (w.array(np.asarray(e, x.type.dtype.numpy)) for e in (low, low + 2**to.bits - 1))
+        y = w("Clip", x, *edges)
+    return cast(w, y, to, node.attrs["saturate"])
+
+
+@form("bitcast")
+def bitcast(w: Writer, node: Node, x: Ref) -> Any:
+    return w("BitCast", x, to=element_type(node.attrs["dtype"]))
+
+
+# ---- what ONNX lacks, in its other operators ----------------------------------------------------
+
+_RESTATED = {
+    "rsqrt": lambda x: o.div(1.0, o.sqrt(x)),
+    "is_finite": lambda x: o.not_(o.or_(o.is_nan(x), o.is_inf(x))),
+    "trunc": lambda x: o.select(o.lt(x, 0.0), o.ceil(x), o.floor(x)),
+}
+
+
+@form(*_RESTATED)
+def restated(w: Writer, node: Node, x: Ref) -> Any:
+    return w.restate(_RESTATED[node.op.name], [x])
+
+
+@form("log1p")
+def log1p(w: Writer, node: Node, x: Ref) -> Any:
+    """log(u)·x/(u − 1) with u = 1 + x: the rounding of u cancels (Kahan)."""
+    def fn(x: Any) -> Any:
+        u = x + 1.0
+        plain = o.or_(o.eq(u, 1.0), o.eq(u, np.inf))
+        return o.select(plain, x, o.log(u) * (x / (o.select(plain, 2.0, u) - 1.0)))
+    return w.restate(fn, [x])
+
+
+@form("expm1")
+def expm1(w: Writer, node: Node, x: Ref) -> Any:
+    """(u − 1)·x/log(u) with u = eˣ; u − 1 where that is −1 or infinite, x where u is 1."""
+    def fn(x: Any) -> Any:
+        u = o.exp(x)
+        less = u - 1.0
+        far = o.or_(o.le(u, 1e-3), o.ge(u, 1e3))
+        near = less * (x / o.log(o.select(o.or_(far, o.eq(u, 1.0)), 2.0, u)))
+        return o.select(far, less, o.select(o.eq(u, 1.0), x, near))
+    return w.restate(fn, [x])
+
+
+@form("atan2")
+def atan2(w: Writer, node: Node, a: Any, b: Any) -> Any:
+    """atan(a/b), moved by half a turn to the side of b's and a's signs."""
+    def fn(a: Any, b: Any) -> Any:
+        near = o.atan(a / b)
+        turned = o.select(o.lt(a, 0.0), near - np.pi, near + np.pi)
+        return o.select(o.and_(o.eq(a, 0.0), o.eq(b, 0.0)), a, o.select(o.lt(b, 0.0), turned, near))
+    return w.restate(fn, [a, b])

@@ -1,0 +1,115 @@
+"""What is several nodes of ours and one of ONNX's: a convolution with its bias, and a transposed
+convolution with the weights it was given before they were turned round.
+
+The joined nodes have ops of this exporter's own, which decompose into what they came from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.exporters.onnx import contract
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Graph, Node, TensorType, Value, producers, use_counts
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import evaluate
+from graphtool.passes.dce import dce
+
+
+def _biased(y: Any, bias: Any) -> Any:
+    return y if bias is None else y + o.reshape(
+        bias, shape=(1, bias.shape[0], *(1,) * (y.ndim - 2)))
+
+
+def _plain(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
+    return _biased(o.conv(x, k, **attrs), bias)
+
+
+def _turned(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
+    return _biased(o.conv(x, contract.swapped(k, attrs["groups"]), **attrs), bias)
+
+
+def _infer(x: TensorType, *_: Any, **attrs: Any) -> TensorType:
+    return x  # never asked: the joined nodes keep the types of those they stand for
+
+
+JOINED = Op("conv_joined", _infer, decompose=_plain)
+TRANSPOSED = Op("conv_transposed", _infer, decompose=_turned)
+
+
+@form("conv_joined")
+def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
+    """Conv or ConvTranspose with a bias, where conv alone would be one of them."""
+    before = len(w.nodes)
+    name = contract.conv(w, node, x, k)
+    made = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
+    takes(made is not None and made.op_type in ("Conv", "ConvTranspose"))
+    made.input.append(bias.name)  # type: ignore[union-attr]
+    return name
+
+
+@form("conv_transposed")
+def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
+    return contract.transposed(w, node, x, k, bias)
+
+
+# ---- finding them ------------------------------------------------------------------------------
+
+def join(graph: Graph) -> Graph:
+    """The graph with a joined node for each conv that has a bias or is a transposed one."""
+    made, uses = producers(graph), use_counts(graph)
+    nodes = list(graph.nodes)
+    for i, node in enumerate(nodes):
+        match node.op.name:
+            case "conv":
+                nodes[i] = _transposed(node, made)
+            case "add":
+                nodes[i] = _with_bias(node, made, uses)
+    return dce(Graph(graph.inputs, tuple(nodes), graph.outputs))
+
+
+def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> Node:
+    for y, term in (add.inputs, add.inputs[::-1]):
+        conv, wide = (made.get(v) if isinstance(v, Value) else None for v in (y, term))
+        if conv is None or wide is None or conv.op.name != "conv" or uses[conv.outputs[0]] > 1 \
+                or wide.op.name != "reshape" or conv.attrs["channels_last"]:
+            continue
+        bias, kernel = wide.inputs[0], conv.inputs[1]
+        channels = kernel.type.shape[:1] if isinstance(kernel, Value) else ()
+        flat = isinstance(bias, Value) and bias.type.shape == channels
+        rank = conv.outputs[0].type.rank
+        if flat and wide.attrs["shape"] == (1, *channels, *(1,) * (rank - 2)):
+            inner = _transposed(conv, made)
+            op = JOINED if inner is conv else TRANSPOSED
+            return Node(op, (*inner.inputs, bias), conv.attrs, add.outputs, conv.where)
+    return add
+
+
+def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
+    """ConvTranspose's own weights where the kernel is nothing but them turned round."""
+    kernel = conv.inputs[1]
+    if not contract.is_transposed(conv) or not isinstance(kernel, Value):
+        return conv
+    steps: list[Node] = []
+    v = kernel
+    while (node := made.get(v)) is not None and node.op.name in ("reverse", "transpose", "reshape"):
+        steps.append(node)
+        (v,) = (x for x in node.inputs if isinstance(x, Value))
+        if steps and v.type.rank == kernel.type.rank and _turns(v, steps, conv.attrs["groups"]):
+            return Node(TRANSPOSED, (conv.inputs[0], v), conv.attrs, conv.outputs, conv.where)
+    return conv
+
+
+def _turns(v: Value, steps: list[Node], groups: int) -> bool:
+    """Whether the steps put the numbers of v's elements where ConvTranspose has them."""
+    shape = [d for d in v.type.shape if isinstance(d, int)]
+    if len(shape) < v.type.rank or shape[0] % groups:
+        return False
+    numbers = x = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    for node in reversed(steps):
+        x = evaluate(OPS[node.op.name], [x], node.attrs)
+    return np.array_equal(x, contract.swapped(numbers, groups))

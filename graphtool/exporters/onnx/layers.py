@@ -1,0 +1,172 @@
+"""Normalisation, softmax, attention, recurrent layers and losses, each kept whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Node
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim
+
+
+def vector(w: Writer, x: Ref | None, value: float, dims: tuple[Dim, ...], dtype: DType) -> Any:
+    """The operand, or what stands for one left out."""
+    if x is not None:
+        return x
+    takes(all(isinstance(d, int) for d in dims))
+    return w.array(np.full(dims, value, dtype.numpy))
+
+
+@form("softmax", "log_softmax")
+def softmax(w: Writer, node: Node, x: Ref) -> Any:
+    takes(bool(x.shape))
+    return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=node.attrs["axis"])
+
+
+# ---- normalisation -----------------------------------------------------------------------------
+
+def _last_axes(x: Ref, axes: tuple[int, ...], *affine: Ref | None) -> int:
+    """The first of the axes, which must run to the end; scale and bias have their sizes."""
+    rank = len(x.shape)
+    found = sorted(a % rank for a in axes)
+    takes(bool(found) and found == list(range(found[0], rank)))
+    takes(all(v is None or v.shape == x.shape[found[0]:] for v in affine))
+    return found[0]
+
+
+@form("layer_norm")
+def layer_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
+               bias: Ref | None = None) -> Any:
+    axis = _last_axes(x, node.attrs["axes"], scale, bias)
+    ones = vector(w, scale, 1, x.shape[axis:], x.type.dtype)
+    return w("LayerNormalization", x, ones, bias, axis=axis, epsilon=node.attrs["epsilon"])
+
+
+@form("rms_norm")
+def rms_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None) -> Any:
+    axis = _last_axes(x, node.attrs["axes"], scale)
+    ones = vector(w, scale, 1, x.shape[axis:], x.type.dtype)
+    return w("RMSNormalization", x, ones, axis=axis, epsilon=node.attrs["epsilon"])
+
+
+@form("group_norm")
+def group_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
+               bias: Ref | None = None) -> Any:
+    takes(len(x.shape) >= 3)
+    channels, dtype = x.shape[1:2], x.type.dtype
+    return w("GroupNormalization", x, vector(w, scale, 1, channels, dtype),
+             vector(w, bias, 0, channels, dtype), num_groups=node.attrs["groups"],
+             epsilon=node.attrs["epsilon"])
+
+
+@form("instance_norm")
+def instance_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
+                  bias: Ref | None = None) -> Any:
+    takes(len(x.shape) >= 3)
+    channels, dtype = x.shape[1:2], x.type.dtype
+    return w("InstanceNormalization", x, vector(w, scale, 1, channels, dtype),
+             vector(w, bias, 0, channels, dtype), epsilon=node.attrs["epsilon"])
+
+
+@form("batch_norm")
+def batch_norm(w: Writer, node: Node, x: Ref, scale: Ref | None, bias: Ref | None, mean: Ref,
+               var: Ref) -> Any:
+    takes(len(x.shape) >= 2 and node.attrs["axis"] % len(x.shape) == 1)
+    channels, dtype = x.shape[1:2], x.type.dtype
+    return w("BatchNormalization", x, vector(w, scale, 1, channels, dtype),
+             vector(w, bias, 0, channels, dtype), mean, var, epsilon=node.attrs["epsilon"])
+
+
+@form("lrn")
+def lrn(w: Writer, node: Node, x: Ref) -> Any:
+    takes(len(x.shape) == 4)
+    return w("LRN", x, **node.attrs)
+
+
+# ---- transformers ------------------------------------------------------------------------------
+
+@form("attention", "attend")
+def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = None) -> Any:
+    """Attention takes four axes; fewer become [1, heads, rows, depth]."""
+    rank, attrs = len(q.shape), node.attrs
+    takes(rank <= 4 and (mask is None or len(mask.shape) <= 4))
+    if rank < 4:
+        return w.restate(lambda *xs: _four(*xs, attrs=attrs), [q, k, v, mask])
+    if mask is not None and (len(mask.shape) == 1 or mask.shape[-1] != k.shape[-2]):
+        to = (*mask.shape[:-1], k.shape[-2]) if len(mask.shape) > 1 else (1, k.shape[-2])
+        mask, = w.restate(lambda m: o.broadcast(m, shape=to), [mask])
+    return w("Attention", q, k, v, mask, is_causal=int(attrs["causal"]) or None,
+             scale=attrs["scale"], softcap=attrs["softcap"] or None)
+
+
+def _four(q: Any, k: Any, v: Any, mask: Any = None, *, attrs: Any) -> Any:
+    more = 4 - q.ndim
+    wide = [o.reshape(x, shape=(*(1,) * more, *x.shape)) for x in (q, k, v)]
+    y = o.attention(*wide, mask, **attrs)
+    return o.reshape(y, shape=y.shape[more:])
+
+
+@form("rotary_embedding")
+def rotary_embedding(w: Writer, node: Node, x: Ref, cos: Ref, sin: Ref) -> Any:
+    takes(len(x.shape) == 4 and x.type.dtype is not dtypes.float64)
+    batch, _, steps, depth = x.shape
+    lead, half = (1,) * (4 - len(cos.shape)) + cos.shape[:-1], cos.shape[-1]
+    takes(lead[1] == 1)
+    to = (batch, steps, half)
+
+    def cache(c: Any) -> Any:
+        flat = o.reshape(c, shape=(lead[0], lead[2], half))
+        return o.broadcast(flat, shape=to)
+    caches = [w.restate(cache, [c])[0] for c in (cos, sin)]
+    turned = half * 2
+    return w("RotaryEmbedding", x, *caches, interleaved=int(node.attrs["interleaved"]) or None,
+             rotary_embedding_dim=None if turned == depth else turned)
+
+
+# ---- recurrent layers: the layouts are ONNX's own ----------------------------------------------
+
+def _recurrent(w: Writer, node: Node, op: str, inputs: list[Any], outputs: int,
+               **attrs: Any) -> Any:
+    hidden = inputs[2].shape[2]
+    takes(all(d != 0 for x in inputs if isinstance(x, Ref) for d in x.shape))
+    return w(op, *inputs, outputs=outputs, direction=node.attrs["direction"], hidden_size=hidden,
+             clip=node.attrs["clip"] or None, **attrs)
+
+
+@form("lstm")
+def lstm(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
+         h0: Ref | None = None, c0: Ref | None = None, peephole: Ref | None = None) -> Any:
+    return _recurrent(w, node, "LSTM", [x, k, r, bias, None, h0, c0, peephole], 3)
+
+
+@form("gru")
+def gru(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
+        h0: Ref | None = None) -> Any:
+    return _recurrent(w, node, "GRU", [x, k, r, bias, None, h0], 2,
+                      linear_before_reset=int(node.attrs["linear_before_reset"]))
+
+
+@form("rnn")
+def rnn(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
+        h0: Ref | None = None) -> Any:
+    both = 2 if node.attrs["direction"] == "bidirectional" else 1
+    kind = {"tanh": "Tanh", "relu": "Relu"}[node.attrs["activation"]]
+    return _recurrent(w, node, "RNN", [x, k, r, bias, None, h0], 2, activations=[kind] * both)
+
+
+# ---- losses ------------------------------------------------------------------------------------
+
+@form("nll_loss", "cross_entropy")
+def nll_loss(w: Writer, node: Node, x: Ref, labels: Ref, weight: Ref | None = None) -> Any:
+    attrs = node.attrs
+    takes(attrs["axis"] % len(x.shape) == 1 and len(x.shape) >= 2)
+    takes(labels.type.dtype in (dtypes.int64, dtypes.int32) and not attrs.get("label_smoothing"))
+    op = "NegativeLogLikelihoodLoss" if node.op.name == "nll_loss" else "SoftmaxCrossEntropyLoss"
+    return w(op, x, labels, weight, reduction=attrs["reduction"],
+             ignore_index=attrs["ignore_index"])

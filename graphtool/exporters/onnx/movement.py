@@ -1,0 +1,263 @@
+"""Movement: shapes, slices, pads. What changes nothing is no node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.exporters.onnx.elementwise import cast
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.sizes import shape, size
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Node
+from graphtool.ir.op import ops as o
+from graphtool.ops.shape import pad_value
+from graphtool.symbolic import Dim, Poly
+
+_TABLE = 1 << 10  # numbers of a line that stand in the model; longer ones are computed
+_END = np.iinfo(np.int64).min
+
+
+@form("reshape")
+def reshape(w: Writer, node: Node, x: Ref) -> Any:
+    to = node.attrs["shape"]
+    if to == x.shape:
+        return x
+    open_ = [d for d in to if isinstance(d, Poly)]
+    zero = 0 in to
+    if len(open_) == 1 and not zero:  # the one size that is not known follows from the rest
+        to = tuple(-1 if isinstance(d, Poly) else d for d in to)
+    return w("Reshape", x, shape(w, to), allowzero=1 if zero else None)
+
+
+@form("transpose")
+def transpose(w: Writer, node: Node, x: Ref) -> Any:
+    perm = node.attrs["perm"]
+    return x if perm == tuple(range(len(perm))) else w("Transpose", x, perm=perm)
+
+
+@form("broadcast")
+def broadcast(w: Writer, node: Node, x: Ref) -> Any:
+    to = node.attrs["shape"]
+    return x if to == x.shape else w("Expand", x, shape(w, to))
+
+
+@form("slice")
+def slice_(w: Writer, node: Node, x: Ref) -> Any:
+    start, limit, strides = (node.attrs[k] for k in ("start", "limit", "strides"))
+    axes = [a for a, d in enumerate(x.shape) if (start[a], limit[a], strides[a]) != (0, d, 1)]
+    if not axes:
+        return x
+    return w("Slice", x, shape(w, [start[a] for a in axes]), shape(w, [limit[a] for a in axes]),
+             w.array(axes), w.array([strides[a] for a in axes]))
+
+
+@form("reverse")
+def reverse(w: Writer, node: Node, x: Ref) -> Any:
+    axes = [a % len(x.shape) for a in node.attrs["axes"]]
+    if not axes:
+        return x
+    line = [-1] * len(axes)
+    return w("Slice", x, w.array(line), w.array([_END] * len(axes)), w.array(axes), w.array(line))
+
+
+@form("concat")
+def concat(w: Writer, node: Node, *xs: Ref) -> Any:
+    return xs[0] if len(xs) == 1 else w("Concat", *xs, axis=node.attrs["axis"])
+
+
+@form("detach")
+def detach(w: Writer, node: Node, x: Ref) -> Any:
+    return x
+
+
+@form("pad")
+def pad(w: Writer, node: Node, x: Ref) -> Any:
+    """Gaps by a pad of a new axis, edges by ONNX's Pad; what is cropped away is sliced off first,
+    since onnxruntime crops no further than what is there."""
+    lo, hi, value = (node.attrs[k] for k in ("lo", "hi", "value"))
+    interior = node.attrs["interior"] or (0,) * len(lo)
+    if any(interior):
+        return w.restate(lambda x: _spread(x, lo, hi, interior, value), [x])
+    negative = [any(isinstance(d, int) and d < 0 for d in pair)
+                for pair in zip(lo, hi, strict=True)]
+    if any(n and isinstance(d, int) for n, d in zip(negative, x.shape, strict=True)):
+        return w.restate(lambda x: _cropped(x, lo, hi, negative, value), [x])
+    if all(d == 0 for d in (*lo, *hi)):
+        return x
+    dtype = x.type.dtype
+    pads = shape(w, [*lo, *hi])  # of all axes: onnxruntime moves transposes through no other
+    fill = w.array(np.asarray(pad_value(value, dtype), dtype.numpy))
+    if dtype.short in ("i16", "u16"):
+        wide = w("Pad", cast(w, x, dtypes.int32), pads, cast(w, fill, dtypes.int32))
+        return cast(w, wide, dtype)
+    return w("Pad", x, pads, fill)
+
+
+def _spread(x: Any, lo: Any, hi: Any, interior: Any, value: float) -> Any:
+    """`interior` fills between elements: [d] as [d, 1], padded to [d, gap + 1], less the last."""
+    hi = list(hi)
+    for axis, gap in enumerate(interior):
+        d: Dim = x.shape[axis]
+        if not gap or d == 0:
+            continue
+        apart = o.reshape(x, shape=(*x.shape[:axis + 1], 1, *x.shape[axis + 1:]))
+        wide = o.pad(apart, lo=(0,) * apart.ndim, value=value,
+                     hi=tuple(gap if a == axis + 1 else 0 for a in range(apart.ndim)))
+        x = o.reshape(wide, shape=(*x.shape[:axis], d * (gap + 1), *x.shape[axis + 1:]))
+        hi[axis] = hi[axis] - gap
+    return o.pad(x, lo=tuple(lo), hi=tuple(hi), value=value)
+
+
+def _cropped(x: Any, lo: Any, hi: Any, negative: Any, value: float) -> Any:
+    lo, hi = list(lo), list(hi)
+    start, limit = [0] * x.ndim, list(x.shape)
+    for a, crop in enumerate(negative):
+        n = x.shape[a]
+        if not crop or not isinstance(n, int):
+            continue
+        out = max(n + lo[a] + hi[a], 0)
+        first = min(max(-lo[a], 0), n)
+        last = max(first, min(n, out - lo[a]))
+        start[a], limit[a] = first, last
+        lo[a] = max(lo[a], 0) if last > first else 0
+        hi[a] = out - lo[a] - (last - first)
+    kept = o.slice(x, start=tuple(start), limit=tuple(limit), strides=(1,) * x.ndim)
+    return o.pad(kept, lo=tuple(lo), hi=tuple(hi), value=value)
+
+
+# ---- values from sizes -------------------------------------------------------------------------
+
+@form("iota")
+def iota(w: Writer, node: Node) -> Any:
+    to, axis, dtype = (node.attrs[k] for k in ("shape", "axis", "dtype"))
+    n = to[axis]
+    line: Any = tuple(n if a == axis else 1 for a in range(len(to)))
+    if isinstance(n, int) and n <= _TABLE:
+        made = w.array(np.arange(n).astype(dtype.numpy).reshape(line))
+    else:
+        count = w("Squeeze", size(w, n), w.array([0]))
+        numbers = w("Range", w.array(0, dtypes.int64), count, w.array(1, dtypes.int64))
+        made = w("Reshape", numbers, shape(w, [-1 if a == axis else 1 for a in range(len(to))]))
+        made = made if dtype is dtypes.int64 else cast(w, made, dtype)
+    return made if line == to else w("Expand", made, shape(w, to))
+
+
+@form("dim")
+def dim(w: Writer, node: Node) -> Any:
+    of, dtype = node.attrs["of"], node.attrs["dtype"]
+    if isinstance(of, int):
+        return w.array(np.asarray(of).astype(dtype.numpy))
+    scalar = w("Squeeze", size(w, of), w.array([0]))
+    return scalar if dtype is dtypes.int64 else cast(w, scalar, dtype)
+
+
+# ---- indexing ----------------------------------------------------------------------------------
+
+@form("embedding")
+def embedding(w: Writer, node: Node, table: Ref, ids: Ref) -> Any:
+    return w("Gather", table, _index(w, ids), axis=0)
+
+
+def _index(w: Writer, x: Ref) -> Any:
+    """Indices in a type that ONNX takes."""
+    return x if x.type.dtype in (dtypes.int64, dtypes.int32) else cast(w, x, dtypes.int64)
+
+
+@form("gather")
+def gather(w: Writer, node: Node, x: Ref, indices: Ref) -> Any:
+    """Along one axis it is Gather; else the axes come first, for GatherND."""
+    axes, batch = node.attrs["axes"], node.attrs["batch"]
+    if len(axes) == 1 and not batch:
+        last = len(indices.shape) - 1
+        flat = w("Squeeze", _index(w, indices), w.array([last]))
+        y = w("Gather", x, flat, axis=axes[0])
+        before = axes[0]
+        if not before or not last:
+            return y
+        rank = last + len(x.shape) - 1
+        return w("Transpose", y, perm=(*range(before, before + last), *range(before),
+                                       *range(before + last, rank)))
+    perm = _axes_first(len(x.shape), axes, batch)
+    moved = x if perm == tuple(range(len(perm))) else w("Transpose", x, perm=perm)
+    at = indices if indices.type.dtype is dtypes.int64 else cast(w, indices, dtypes.int64)
+    return w("GatherND", moved, at, batch_dims=batch or None)
+
+
+def _axes_first(rank: int, axes: tuple[int, ...], batch: int) -> tuple[int, ...]:
+    lead = (*range(batch), *axes)
+    return (*lead, *(a for a in range(rank) if a not in lead))
+
+
+@form("scatter")
+def scatter(w: Writer, node: Node, x: Ref, indices: Ref, updates: Ref) -> Any:
+    """ScatterND over the axes moved to the front; batch axes become indices like the others."""
+    axes, batch, kind = (node.attrs[k] for k in ("axes", "batch", "kind"))
+    perm = _axes_first(len(x.shape), axes, batch)
+    plain = perm == tuple(range(len(perm)))
+    if not plain or batch or indices.type.dtype is not dtypes.int64:
+        return w.restate(lambda *xs: _moved(*xs, perm=perm, count=len(axes), batch=batch,
+                                            kind=kind), [x, indices, updates])
+    takes(axes == tuple(range(len(axes))))
+    return w("ScatterND", x, indices, updates, reduction=None if kind == "set" else kind)
+
+
+def _moved(x: Any, indices: Any, updates: Any, *, perm: Any, count: int, batch: int,
+           kind: str) -> Any:
+    at = o.cast(indices, dtype=dtypes.int64) if indices.dtype is not dtypes.int64 else indices
+    for axis in reversed(range(batch)):
+        column = (*at.shape[:-1], 1)
+        row = x.builder.emit(o.iota, (), {"shape": column, "axis": axis, "dtype": dtypes.int64})
+        at = o.concat(row, at, axis=-1)
+    y = o.scatter(o.transpose(x, perm=perm), at, updates, axes=tuple(range(batch + count)),
+                  kind=kind)
+    return o.transpose(y, perm=tuple(perm.index(a) for a in range(len(perm))))
+
+
+@form("dynamic_slice")
+def dynamic_slice(w: Writer, node: Node, x: Ref, *start: Any) -> Any:
+    sizes = node.attrs["sizes"]
+    axes = [a for a, (n, d) in enumerate(zip(sizes, x.shape, strict=True)) if n != d]
+    if not axes:
+        return x
+    at = _starts(w, x, start, sizes, axes)
+    end = w("Add", at, shape(w, [sizes[a] for a in axes]))
+    return w("Slice", x, at, end, w.array(axes))
+
+
+def _starts(w: Writer, x: Ref, start: Any, sizes: Any, axes: list[int]) -> Any:
+    """The starts along some axes as a vector, moved so that the window lies inside."""
+    parts = []
+    for a in axes:
+        s = start[a]
+        s = w.array([s]) if isinstance(s, int) else w(
+            "Reshape", s if s.type.dtype is dtypes.int64 else cast(w, s, dtypes.int64),
+            w.array([1]))
+        parts.append(s)
+    most = w("Sub", shape(w, [x.shape[a] for a in axes]), shape(w, [sizes[a] for a in axes]))
+    at = parts[0] if len(parts) == 1 else w("Concat", *parts, axis=0)
+    return w("Max", w("Min", at, most), w.array([0]))
+
+
+@form("dynamic_update_slice")
+def dynamic_update_slice(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Any:
+    """What stands before, the update, and what stands behind, joined along each axis in turn."""
+    axes = [a for a, (n, d) in enumerate(zip(update.shape, x.shape, strict=True)) if n != d]
+    if not axes:
+        return update
+    at = _starts(w, x, start, update.shape, axes)
+    wholes: list[Any] = [x]
+    edges = []
+    for k, a in enumerate(axes):
+        first = w("Slice", at, w.array([k]), w.array([k + 1]), w.array([0]))
+        last = w("Add", first, size(w, update.shape[a]))
+        edges.append((first, last))
+        wholes.append(w("Slice", wholes[-1], first, last, w.array([a])))
+    y: Any = update
+    for a, (first, last), whole in reversed(list(zip(axes, edges, wholes[:-1], strict=True))):
+        before = w("Slice", whole, w.array([0]), first, w.array([a]))
+        behind = w("Slice", whole, last, size(w, x.shape[a]), w.array([a]))
+        y = w("Concat", before, y, behind, axis=a)
+    return y

@@ -1,0 +1,52 @@
+"""Types and constants as protos. Packs elements below 8 bits; knows no graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, ValueInfoProto, helper
+
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import text
+from graphtool.weights import Weight
+
+
+def element_type(dtype: DType) -> int:
+    """ONNX's number of an element type."""
+    return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
+
+
+def value_info(name: str, type: TensorType) -> ValueInfoProto:
+    """A named tensor type; symbolic dims stand as text (`2*B + 1`)."""
+    dims: list[Any] = [d if isinstance(d, int) else text(d) for d in type.shape]
+    return helper.make_tensor_value_info(name, element_type(type.dtype), dims)
+
+
+def packed_bytes(w: Weight) -> bytes:
+    """The raw data of a TensorProto: little-endian, types below 8 bits packed from the low end."""
+    if w.dtype.bits >= 8:
+        return np.ascontiguousarray(w.source).tobytes()
+    per = 8 // w.dtype.bits
+    flat = np.ascontiguousarray(w.source).reshape(-1).view(np.uint8) & ((1 << w.dtype.bits) - 1)
+    wide = np.zeros(-(-flat.size // per) * per, np.uint8)
+    wide[:flat.size] = flat
+    shifts = np.arange(per, dtype=np.uint8) * np.uint8(w.dtype.bits)
+    lanes = np.bitwise_or.reduce(wide.reshape(-1, per) << shifts, axis=1)
+    return bytes(lanes.astype(np.uint8).tobytes())
+
+
+def tensor(name: str, w: Weight) -> TensorProto:
+    """A constant with its data inside."""
+    return TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
+                       raw_data=packed_bytes(w))
+
+
+def external_tensor(name: str, w: Weight, location: str, offset: int, length: int) -> TensorProto:
+    """A constant whose data lies in another file beside the model."""
+    t = TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
+                    data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        t.external_data.add(key=key, value=str(value))
+    return t

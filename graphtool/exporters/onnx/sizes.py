@@ -1,0 +1,88 @@
+"""Dimensions as ONNX values: a static one is a constant, a symbolic one is read and computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphtool.exporters.onnx.registry import Declined
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute
+
+
+def shape(w: Writer, dims: Sequence[Dim]) -> str:
+    """A vector of all the dims."""
+    if all(isinstance(d, int) for d in dims):
+        return w.array(list(dims))
+    parts: list[str] = []
+    run: list[int] = []
+    for d in dims:
+        if isinstance(d, int):
+            run.append(d)
+            continue
+        parts += [w.array(run)] if run else []
+        parts.append(size(w, d))
+        run = []
+    parts += [w.array(run)] if run else []
+    return parts[0] if len(parts) == 1 else w("Concat", *parts, axis=0)
+
+
+def size(w: Writer, d: Dim) -> str:
+    """One dim as a vector of one number; computed once in each graph."""
+    if isinstance(d, int):
+        return w.array([d])
+    if d not in w.sizes:
+        w.sizes[d] = _sum(w, d)
+    return w.sizes[d]
+
+
+def _sum(w: Writer, d: Poly) -> str:
+    total = ""
+    for powers, coefficient in d.terms:
+        factors = [_atom(w, atom) for atom, power in powers for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.append(w.array([coefficient]))
+        term = factors[0]
+        for f in factors[1:]:
+            term = w("Mul", term, f)
+        total = w("Add", total, term) if total else term
+    return total
+
+
+def _atom(w: Writer, atom: Atom) -> str:
+    match atom:
+        case Symbol():
+            return _symbol(w, atom)
+        case Call("//", a, b):
+            low = bounds(a)[0]
+            top, by = size(w, a), size(w, b)
+            if low is None or low < 0:  # Div truncates
+                top = w("Sub", top, w("Mod", top, by))
+            return str(w("Div", top, by))
+        case Call(fn, a, b):
+            name = {"%": "Mod", "min": "Min", "max": "Max"}[fn]
+            return str(w(name, size(w, a), size(w, b)))
+
+
+def _symbol(w: Writer, s: Symbol) -> str:
+    """A symbol, read off the shape of a tensor of which it makes one axis: a·s + b."""
+    found = w.source(s.name)
+    if found is None:
+        raise Declined(f"no tensor before it has the size {s.name}")
+    ((name, axis), d), home = found
+    if s.name in home.sizes:
+        return home.sizes[s.name]
+    n = home("Shape", name, start=axis, end=axis + 1)
+    offset = substitute(d, {s.name: 0})
+    slope = substitute(d, {s.name: 1}) - offset
+    if not isinstance(offset, int) or not isinstance(slope, int) or d != _line(s, slope, offset):
+        raise Declined(f"the size {s.name} cannot be solved for")
+    if offset:
+        n = home("Sub", n, home.array([offset]))
+    if slope != 1:
+        n = home("Div", n, home.array([slope]))
+    home.sizes[s.name] = n
+    return str(n)
+
+
+def _line(s: Symbol, slope: int, offset: int) -> Dim:
+    return Poly(((((s, 1),), 1),)) * slope + offset

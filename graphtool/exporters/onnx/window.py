@@ -1,0 +1,160 @@
+"""Pooling, windowed reductions, resizing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.exporters.onnx.elementwise import computed
+from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.sizes import shape
+from graphtool.exporters.onnx.writer import Writer
+from graphtool.ir.graph import Node
+from graphtool.ir.op import ops as o
+from graphtool.ops.reduce import identity
+from graphtool.ops.window import conv_defaults, dilate
+
+_POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
+
+
+@form(*_POOLS)
+def pool(w: Writer, node: Node, x: Ref) -> Any:
+    attrs = dict(node.attrs)
+    if attrs.pop("channels_last"):
+        return w.restate(lambda x: _channels_second(node.op, x, attrs), [x])
+    strides, padding, dilation, _ = conv_defaults(len(attrs["window"]), attrs["strides"],
+                                                  attrs["padding"], attrs["dilation"], None)
+    takes(_pooled(x, attrs["window"], padding))
+    given = _geometry(attrs["window"], strides, padding, dilation)
+    if node.op.name == "avg_pool":
+        given["count_include_pad"] = int(attrs["count_include_pad"])
+    if node.op.name == "lp_pool":
+        takes(float(attrs["order"]).is_integer())
+        given["p"] = int(attrs["order"])
+    return computed(w, _POOLS[node.op.name], x.type.dtype, [x], **given)
+
+
+def _channels_second(op: Any, x: Any, attrs: dict[str, Any]) -> Any:
+    n = x.ndim
+    y = op(o.transpose(x, perm=(0, n - 1, *range(1, n - 1))), **attrs)
+    return o.transpose(y, perm=(0, *range(2, n), 1))
+
+
+def _pooled(x: Ref, window: Any, padding: Any) -> bool:
+    """Whether onnxruntime takes it: no more padding than window, and something to pool."""
+    inside = all(isinstance(p, int) and 0 <= p < k for k, pair in zip(window, padding, strict=True)
+                 for p in pair)
+    return inside and len(x.shape) >= 3 and all(d != 0 for d in x.shape)
+
+
+def _geometry(window: Any, strides: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    return {"kernel_shape": window, "strides": strides, "dilations": dilation,
+            "pads": [p[0] for p in padding] + [p[1] for p in padding]}
+
+
+@form("reduce_window")
+def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
+    """A maximum over spatial axes is MaxPool; the rest goes axis by axis, a slice a place."""
+    attrs = node.attrs
+    strides, padding, base, dilation = conv_defaults(len(x.shape), attrs["strides"],
+                                                     attrs["padding"], attrs["base_dilation"],
+                                                     attrs["window_dilation"])
+    window, kind = attrs["window"], attrs["kind"]
+    batch = [(v[0], v[1]) for v in (window, strides, padding)] if len(x.shape) > 2 else []
+    if kind == "max" and set(base) == {1} and batch == [(1, 1), (1, 1), ((0, 0), (0, 0))] \
+            and _pooled(x, window[2:], padding[2:]) and x.type.dtype.bits != 16:
+        return w.restate(lambda x: o.max_pool(x, window=window[2:], strides=strides[2:],
+                                              padding=padding[2:], dilation=dilation[2:]), [x])
+    return w.restate(lambda x: _windows(x, kind, window, strides, padding, base, dilation), [x])
+
+
+def _windows(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
+             dilation: Any) -> Any:
+    join = {"sum": o.add, "prod": o.mul, "max": o.max, "min": o.min}[kind]
+    x = _filled(x, identity(kind, x.dtype), padding, base)
+    for axis, (k, s, r) in enumerate(zip(window, strides, dilation, strict=True)):
+        places = [_place(x, {axis: (i, k, s, r)}) for i in range(k)]
+        x = places[0]
+        for p in places[1:]:
+            x = join(x, p)
+    return x
+
+
+def _filled(x: Any, value: Any, padding: Any, base: Any) -> Any:
+    return o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+                 interior=tuple(b - 1 for b in base), value=value)
+
+
+def _place(x: Any, places: dict[int, tuple[int, int, int, int]]) -> Any:
+    """The i-th element of each window of k, along some axes: a strided slice."""
+    start, limit, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    for axis, (i, k, s, r) in places.items():
+        start[axis], steps[axis] = i * r, s
+        limit[axis] = x.shape[axis] - (dilate(k, r) - 1 - i * r)
+    if all((a, s) == (0, 1) and b == d for a, b, s, d in zip(start, limit, steps, x.shape,
+                                                            strict=True)):
+        return x
+    return o.slice(x, start=tuple(start), limit=tuple(limit), strides=tuple(steps))
+
+
+@form("arg_reduce_window")
+def arg_reduce_window(w: Writer, node: Node, x: Ref) -> Any:
+    """Place by place in row-major order: a later one wins only where it is better."""
+    attrs = node.attrs
+    takes(all(isinstance(d, int) for d in x.shape))
+    return w.restate(lambda x: _best(x, attrs["kind"], attrs["window"], *conv_defaults(
+        len(x.shape), attrs["strides"], attrs["padding"], attrs["base_dilation"],
+        attrs["window_dilation"])), [x])
+
+
+def _best(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
+          dilation: Any) -> Any:
+    better = o.gt if kind == "max" else o.lt
+    numbers = np.arange(int(np.prod(x.shape))).reshape(x.shape)
+    nowhere = 2**62
+    values = _filled(x, identity(kind, x.dtype), padding, base)
+    places = _filled(x.builder.constant(numbers), nowhere, padding, base)
+    best = place = None
+    for at in itertools.product(*map(range, window)):
+        cut = {axis: (i, k, s, r) for axis, (i, k, s, r) in enumerate(
+            zip(at, window, strides, dilation, strict=True))}
+        v, p = _place(values, cut), _place(places, cut)
+        if best is None:
+            best, place = v, p
+            continue
+        wins = o.or_(better(v, best), o.and_(o.eq(place, nowhere), o.eq(v, best)))
+        if x.dtype.is_float:
+            wins = o.or_(wins, o.and_(o.is_nan(v), o.not_(o.is_nan(best))))
+        best, place = o.select(wins, v, best), o.select(wins, p, place)
+    return place
+
+
+# ---- resize ------------------------------------------------------------------------------------
+
+@form("resize")
+def resize(w: Writer, node: Node, x: Ref) -> Any:
+    """By sizes, or by scales where these are given and make the sizes."""
+    attrs = node.attrs
+    sizes, scales, crop = attrs["sizes"], attrs["scales"], attrs["roi"]
+    wanted = tuple(int(np.floor(d * s)) for d, s in zip(x.shape, scales or (), strict=False)
+                   if isinstance(d, int))
+    takes(scales is None or wanted == sizes)
+    takes(attrs["mode"] == "nearest" or (len(x.shape) >= 3 and x.type.dtype is dtypes.float32))
+    cropped = attrs["coordinates"] == "tf_crop_and_resize"
+    takes(attrs["mode"] == "cubic" or not attrs["exclude_outside"])
+    takes(not cropped or x.type.dtype is dtypes.float32)
+    takes(not attrs["antialias"] or (len(x.shape) == 4 and attrs["mode"] != "nearest"))
+    roi = None if not cropped else w.array(np.asarray(crop or (0.0,) * len(sizes)
+                                                      + (1.0,) * len(sizes), np.float32))
+    by = None if scales is None else w.array(np.asarray(scales, np.float32))
+    nearest, cubic = attrs["mode"] == "nearest", attrs["mode"] == "cubic"
+    return w("Resize", x, roi, by, shape(w, sizes) if by is None else None, mode=attrs["mode"],
+             coordinate_transformation_mode=attrs["coordinates"],
+             nearest_mode=attrs["rounding"] if nearest else None,
+             cubic_coeff_a=attrs["cubic"] if cubic else None,
+             exclude_outside=int(attrs["exclude_outside"]) or None,
+             antialias=int(attrs["antialias"]) or None,
+             extrapolation_value=attrs["extrapolation"] if cropped else None)

@@ -1,0 +1,217 @@
+"""One ONNX graph in the making: names, initializers, nodes. Knows no operators.
+
+Regions get writers of their own; they see all that stands before them in the graphs around.
+Constants belong to the outermost graph, once each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from graphtool.dtypes import DType
+from graphtool.errors import InternalError, Unsupported
+from graphtool.exporters.onnx.protos import tensor
+from graphtool.exporters.onnx.registry import FORMS, Declined, Ref
+from graphtool.ir.graph import Graph, Location, Node, TensorType, Value
+from graphtool.ir.trace import Builder
+from graphtool.symbolic import Poly, symbols
+from graphtool.weights import Weight, weight
+
+Array = np.ndarray[Any, Any]
+_FEW = 16  # numbers that stand in a node of their own; an initializer may be trained
+Source = tuple[str, int]  # a tensor and the axis that a symbol is read off
+
+
+@dataclass
+class Shared:
+    """What all writers of one model have in common."""
+
+    locations: Mapping[str, Location]
+    taken: set[str] = field(default_factory=set)
+    counters: dict[str, int] = field(default_factory=dict)
+    initializers: dict[str, Weight] = field(default_factory=dict)
+    constants: list[NodeProto] = field(default_factory=list)
+    literals: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
+    refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def name(self, wish: str) -> str:
+        """The wished-for name, `#2` and so on behind it where it is taken."""
+        name = wish
+        while not name or name in self.taken:
+            self.counters[wish] = self.counters.get(wish, 1) + 1
+            name = f"{wish}#{self.counters[wish]}"
+        self.taken.add(name)
+        return name
+
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        return tuple(Unsupported(name, reason, tuple(places))
+                     for (name, reason), places in self.refused.items())
+
+
+class Writer:
+    """Collects the nodes of one graph; called with an operator's name it writes a node."""
+
+    def __init__(self, shared: Shared, outer: Writer | None = None) -> None:
+        self.shared, self.outer = shared, outer
+        self.nodes: list[NodeProto] = []
+        self.infos: list[tuple[str, TensorType]] = []
+        self.sizes: dict[Any, str] = {}
+        self.sources: dict[str, tuple[Source, Poly]] = {}
+        self.hint, self.where = "", ""
+
+    # ---- names and constants -------------------------------------------------------------------
+
+    def array(self, x: Any, dtype: DType | None = None) -> str:
+        """A small constant of the exporter's own; equal ones are one. Integers are int64."""
+        data = np.asarray(x, dtype.numpy if dtype else None)
+        if dtype is None and data.dtype.kind in "iuf" and not isinstance(x, np.ndarray):
+            data = data.astype(np.int64)
+        w = weight(data)
+        key = (w.digest, w.shape)
+        if key not in self.shared.literals:
+            text = str(data.tolist()) if data.size <= _FEW else f"{self.hint}.table"
+            name = self.shared.name(f"{w.dtype.short}:{text}")
+            self.shared.literals[key] = name
+            if data.size > _FEW:
+                self.shared.initializers[name] = w
+            else:
+                self.shared.constants.append(helper.make_node("Constant", [], [name], name=name,
+                                                              value=tensor("", w)))
+        return self.shared.literals[key]
+
+    # ---- nodes ---------------------------------------------------------------------------------
+
+    def __call__(self, op: str, *inputs: Ref | str | None, outputs: int = 1,
+                 **attrs: Any) -> Any:
+        """Write one node; returns the name of its output, or a tuple of them."""
+        names = [x.name if isinstance(x, Ref) else x or "" for x in inputs]
+        while names and not names[-1]:
+            names.pop()
+        made = [self.shared.name(f"{self.hint}.{op}" if self.hint else op)
+                for _ in range(outputs)]
+        node = helper.make_node(op, names, made, **{k: v for k, v in attrs.items()
+                                                    if v is not None})
+        self.nodes.append(node)
+        return made[0] if outputs == 1 else tuple(made)
+
+    def graph(self, graph: Graph, given: Sequence[Ref]) -> list[Ref]:
+        """Write a closed graph's nodes on given inputs; its outputs."""
+        env: dict[Value, Ref] = dict(zip(graph.inputs, given, strict=True))
+        for node in graph.nodes:
+            self.write(node, env, prefix=self.hint)
+        return [env[v] for v in graph.outputs]
+
+    def write(self, node: Node, env: dict[Value, Ref], names: Mapping[Value, str] | None = None,
+              prefix: str = "") -> None:
+        """Write one node of ours; what it gives stands in `env`. `names` are reserved for the
+        values of the outermost graph; others are called after their hints."""
+        def wish(v: Value) -> str:
+            return names[v] if names else f"{prefix}.{v.hint}" if prefix else v.hint
+        if node.op.name == "constant":
+            v = node.outputs[0]
+            name = names[v] if names else self.shared.name(wish(v))
+            self.shared.initializers[name] = node.attrs["data"]
+            env[v] = Ref(name, v.type)
+            return
+        saved = self.hint, self.where
+        self.hint, self.where = wish(node.outputs[0]), node.where or self.where
+        before = len(self.nodes)
+        operands = [env[x] if isinstance(x, Value) else x for x in node.inputs]
+        results = self._results(node, operands)
+        fresh = {name: n for n in self.nodes[before:] for name in n.output}
+        for n in self.nodes[before:]:
+            n.doc_string = n.doc_string or self._place()
+        for v, result in zip(node.outputs, results, strict=True):
+            name = result.name if isinstance(result, Ref) else result
+            if name in fresh:
+                new = names[v] if names else name if name == wish(v) else self.shared.name(wish(v))
+                name = self._renamed(before, name, new)
+                self.infos.append((name, v.type))
+            env[v] = Ref(name, v.type)
+            self.define(name, v.type)
+        for n in self.nodes[before:]:
+            n.name = n.name or next(o for o in n.output if o)
+        self.hint, self.where = saved
+
+    def _results(self, node: Node, operands: list[Any]) -> Sequence[Any]:
+        form, reason = FORMS.get(node.op.name), "has neither a form in ONNX nor a decomposition"
+        if form is not None:
+            before, sizes = len(self.nodes), dict(self.sizes)
+            try:
+                out = form(self, node, *operands)
+                return out if isinstance(out, tuple) else (out,)
+            except Declined as declined:
+                reason = str(declined) or "cannot be said in ONNX with these operands"
+                del self.nodes[before:]
+                self.sizes = sizes
+        if node.op.decompose is not None:
+            body = node.op.decompose
+            return self.restate(lambda *xs: body(*xs, **node.attrs), operands)
+        self.shared.refused.setdefault((node.op.name, reason), []).append(
+            self._place() or self.hint)
+        return [self.shared.name(self.hint) for _ in node.outputs]
+
+    def restate(self, fn: Callable[..., Any], operands: Sequence[Any]) -> tuple[Ref, ...]:
+        """Write what `fn` builds from our own ops over the operands; its results."""
+        builder = Builder()
+        given = [x for x in operands if isinstance(x, Ref)]
+        tracers = [builder.input(x.type, x.name) for x in given]
+        rest = iter(tracers)
+        with builder.scope(""):
+            out = fn(*[next(rest) if isinstance(x, Ref) else x for x in operands])
+        outs = [builder.operand(o) for o in (out if isinstance(out, tuple) else (out,))]
+        if not all(isinstance(o, Value) for o in outs):
+            raise InternalError("GT7004", "a decomposition gave a literal", where=self.hint)
+        graph = Graph(tuple(t.value for t in tracers), tuple(builder.nodes), tuple(outs))  # type: ignore[arg-type]
+        return tuple(self.graph(graph, given))
+
+    def _renamed(self, before: int, old: str, new: str) -> str:
+        """Give a value that was made since `before` another name."""
+        if old == new:
+            return old
+        for node in self.nodes[before:]:
+            for names in (node.input, node.output):
+                for i, name in enumerate(names):
+                    if name == old:
+                        names[i] = new
+            _rename_captures(node, old, new)
+        self.infos = [(new if n == old else n, t) for n, t in self.infos]
+        for symbol, ((name, axis), dim) in list(self.sources.items()):
+            if name == old:
+                self.sources[symbol] = (new, axis), dim
+        return new
+
+    def _place(self) -> str:
+        found = self.shared.locations.get(self.where)
+        return f"{found.at} {found.text}".strip() if found else ""
+
+    # ---- symbols -------------------------------------------------------------------------------
+
+    def define(self, name: str, type: TensorType) -> None:
+        """Remember where the symbols of a type can be read, if nowhere else yet."""
+        for axis, d in enumerate(type.shape):
+            free = symbols(d) if isinstance(d, Poly) else ()
+            for s in free if len(free) == 1 else ():
+                had = self.source(s.name)
+                if had is None or (len(d.terms) == 1 and len(had[0][1].terms) > 1):  # type: ignore[union-attr]
+                    self.sources[s.name] = (name, axis), d  # type: ignore[assignment]
+
+    def source(self, symbol: str) -> tuple[tuple[Source, Poly], Writer] | None:
+        """Where a symbol is read off, and the writer whose graph holds that."""
+        if symbol in self.sources:
+            return self.sources[symbol], self
+        return None if self.outer is None else self.outer.source(symbol)
+
+
+def _rename_captures(node: NodeProto, old: str, new: str) -> None:
+    for a in node.attribute:
+        for inner in a.g.node if a.HasField("g") else ():
+            for i, name in enumerate(inner.input):
+                if name == old:
+                    inner.input[i] = new
+            _rename_captures(inner, old, new)
