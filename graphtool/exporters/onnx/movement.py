@@ -14,7 +14,7 @@ from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
 from graphtool.ops.shape import pad_value
-from graphtool.symbolic import Dim, Poly
+from graphtool.symbolic import Dim, Poly, text
 
 _TABLE = 1 << 10  # numbers of a line that stand in the model; longer ones are computed
 _END = np.iinfo(np.int64).min
@@ -152,6 +152,21 @@ def dim(w: Writer, node: Node) -> Any:
         return w.array(np.asarray(of).astype(dtype.numpy))
     scalar = w("Squeeze", size(w, of), w.array([0]))
     return scalar if dtype is dtypes.int64 else cast(w, scalar, dtype)
+
+
+@form("size")
+def defined(w: Writer, node: Node, n: Ref) -> Any:
+    """The symbol is read from the number itself from here on."""
+    to = node.attrs["size"]
+    if isinstance(to, Poly):
+        w.sizes[text(to)] = w("Reshape", n, w.array([1]))
+    return n
+
+
+@form("nonzero")
+def nonzero(w: Writer, node: Node, x: Ref) -> Any:
+    takes(bool(x.shape))
+    return w("Transpose", w("NonZero", x), perm=(1, 0))
 
 
 # ---- indexing ----------------------------------------------------------------------------------

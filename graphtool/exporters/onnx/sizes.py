@@ -65,12 +65,13 @@ def _atom(w: Writer, atom: Atom) -> str:
 
 def _symbol(w: Writer, s: Symbol) -> str:
     """A symbol, read off the shape of a tensor of which it makes one axis: a·s + b."""
+    known = w.read(s.name)
+    if known:
+        return known
     found = w.source(s.name)
     if found is None:
         raise Declined(f"no tensor before it has the size {s.name}")
     ((name, axis), d), home = found
-    if s.name in home.sizes:
-        return home.sizes[s.name]
     n = home("Shape", name, start=axis, end=axis + 1)
     offset = substitute(d, {s.name: 0})
     slope = substitute(d, {s.name: 1}) - offset

@@ -201,6 +201,12 @@ class Writer:
                 if had is None or (len(d.terms) == 1 and len(had[0][1].terms) > 1):  # type: ignore[union-attr]
                     self.sources[s.name] = (name, axis), d  # type: ignore[assignment]
 
+    def read(self, symbol: str) -> str:
+        """The vector of one number that a symbol has been read into, here or around; else ""."""
+        if symbol in self.sizes or self.outer is None:
+            return self.sizes.get(symbol, "")
+        return self.outer.read(symbol)
+
     def source(self, symbol: str) -> tuple[tuple[Source, Poly], Writer] | None:
         """Where a symbol is read off, and the writer whose graph holds that."""
         if symbol in self.sources:

@@ -74,6 +74,19 @@ def test_open_sizes(name: str) -> None:
     assert "B" in str(model.graph.input[0])
 
 
+def test_sizes_that_data_decide() -> None:
+    n: Dim = symbol("n", 0, 12)
+    module = made(lambda x: ops.reshape(ops.exp(ops.cast(ops.nonzero(x, size=n),
+                                                         dtype=dtypes.float32)), shape=(n * 2,)),
+                  f32(3, 4))
+    agrees(module)
+    counted = made(lambda x, k: (ops.size(k, size=n, most=12), ops.slice(
+        x, start=(0,), limit=(n,), strides=(1,)))[1], f32(12), TensorType(dtypes.int64, ()))
+    model = exported(counted)
+    _, (got,) = run_model(model, [np.arange(12, dtype=np.float32), np.array(5)])
+    np.testing.assert_array_equal(got, np.arange(5))
+
+
 def test_a_loop_over_an_open_number_of_rows() -> None:
     body = trace(lambda h, x: (ops.add(h, x), ops.mul(h, x)), [f32(4), f32(4)])
     for reverse in (False, True):
