@@ -580,6 +580,7 @@ for _yes in (True, False):
     case("cond", [np.asarray(_yes), (4,), (4,)], then=_DOUBLE, orelse=_SUM)
 for _turns in (0, 3):
     case("while", [np.asarray(_turns), (4,), (4,)], cond=_MORE, body=_LESS, carries=2)
+    case("while", [np.asarray(_turns), (4,), (4,)], cond=_MORE, body=_LESS, carries=2, bound=2)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5, reverse=True)
 case("scan", [(4,), (0, 4), (4,)], body=_CELL, carries=1, xs=1, length=0)

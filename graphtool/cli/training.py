@@ -46,6 +46,9 @@ def grad(graph: options.Graph,
          batch_norm_momentum: Annotated[float, typer.Option(
              "--batch-norm-momentum", min=0.0, max=1.0,
              help="How fast the running statistics move.")] = 0.1,
+         bound: Annotated[int | None, typer.Option(
+             "--bound", min=0, help="The most turns of each `while` that states none: its "
+                                    "backward pass keeps what every turn starts from.")] = None,
          dim: options.Dim = None) -> None:
     """The gradients of a loss; with an optimizer the whole training step, as one graph.
 
@@ -61,7 +64,7 @@ def grad(graph: options.Graph,
         module = specialize(module, **sizes)
     names = tuple(n.strip() for n in wrt.split(",") if n.strip())
     recipe = training.Recipe(loss, names, optimizer, target, lr, clip_value, clip_norm, accumulate,
-                             decay_vectors, batch_norm, batch_norm_momentum)
+                             decay_vectors, batch_norm, batch_norm_momentum, bound)
     result = training.training(module, recipe)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "

@@ -73,4 +73,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0618": ("weights that do not fit",
                "None of the arrays is named after a parameter of the graph, or one has another "
                "shape. Graphs keep their parameters' names until they are optimised."),
+    "GT0619": ("a loop without a bound",
+               "The backward pass keeps what every turn of a `while` starts from, so it must know "
+               "how many there can be: `graphtool grad --bound 64`, or the attribute `bound` of "
+               "the loop. With a bound, the loop stops after so many turns."),
 }

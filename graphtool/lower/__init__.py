@@ -125,8 +125,8 @@ _OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered witho
 def _refuse_unsupported(module: Module) -> None:
     missing: dict[str, list[str]] = {}
     for node in all_nodes(module.graph):
-        if node.op.lower is None and (
-                "template" not in node.op.traits and node.op.name not in _OTHERS):
+        plain = node.op.name in _OTHERS and node.attrs.get("bound") is None
+        if node.op.lower is None and "template" not in node.op.traits and not plain:
             missing.setdefault(node.op.name, []).append(node.outputs[0].hint)
     if missing:
         items = tuple(Unsupported(op, "has no form in compiled code", tuple(places))

@@ -13,8 +13,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.ir.graph import Graph, Node, TensorType
-from graphtool.ir.op import Op, register
-from graphtool.ir.trace import evaluate, replay
+from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.trace import evaluate, inline, replay, trace
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim
 
@@ -69,8 +69,9 @@ register(Op("cond", _cond_infer, _cond_eval, category="control",
 
 # ---- while -------------------------------------------------------------------------------------
 
-def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int) -> tuple[
-        TensorType, ...]:
+def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int,
+                 bound: int | None = None) -> tuple[TensorType, ...]:
+    need(bound is None or bound >= 0, f"a loop turns at least 0 times, not {bound}")
     need(0 < carries <= len(operands), f"{carries} of {len(operands)} operands are carried")
     _takes("condition", cond, operands)
     _takes("body", body, operands)
@@ -80,16 +81,37 @@ def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int) 
     return operands[:carries]
 
 
-def _while_eval(*operands: Array, cond: Body, body: Body, carries: int) -> tuple[Array, ...]:
+def _while_eval(*operands: Array, cond: Body, body: Body, carries: int,
+                bound: int | None) -> tuple[Array, ...]:
     held, fixed = list(operands[:carries]), operands[carries:]
     cond, body = _callable(cond), _callable(body)
-    while bool(cond(*held, *fixed)[0]):
-        held = body(*held, *fixed)
+    turns = 0
+    while turns != bound and bool(cond(*held, *fixed)[0]):
+        held, turns = body(*held, *fixed), turns + 1
     return tuple(held)
 
 
-register(Op("while", _while_infer, _while_eval, category="control",
-            doc="the first `carries` operands, by `body` until `cond` fails; others stay"))
+def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
+             bound: int | None) -> tuple[Any, ...]:
+    """A loop with a bound as one without, which counts its turns."""
+    if bound is None:
+        return tuple(OPS["while"](*operands, cond=cond, body=body, carries=carries))
+    types = [TensorType(dtypes.int64, ()), *(v.type for v in body.inputs)]
+
+    def goes_on(turn: Any, *xs: Any) -> Any:
+        return OPS["and"](OPS["lt"](turn, bound), inline(turn.builder, cond, xs)[0])
+
+    def step(turn: Any, *xs: Any) -> Any:
+        return OPS["add"](turn, 1), *inline(turn.builder, body, xs)
+    start = operands[0].builder.constant(np.zeros((), np.int64))
+    out = OPS["while"](start, *operands, cond=trace(goes_on, types), body=trace(step, types),
+                       carries=carries + 1)
+    return tuple(out[1:])
+
+
+register(Op("while", _while_infer, _while_eval, decompose=_counted, category="control",
+            doc="the first `carries` operands, by `body` until `cond` fails, or for `bound` turns; "
+                "the other operands stay"))
 
 
 # ---- scan --------------------------------------------------------------------------------------

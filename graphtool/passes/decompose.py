@@ -27,13 +27,13 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
 
     def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,
                emitter: Emitter) -> Any:
-        if not _opens(op, keep) or op.decompose is None:
+        if not _opens(op, attrs, keep) or op.decompose is None:
             return None
         return op.decompose(*map(emitter.wrap, inputs), **attrs)
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
         nonlocal found
-        if not _opens(node.op, keep) or node.op.decompose is None:
+        if not _opens(node.op, node.attrs, keep) or node.op.decompose is None:
             return None
         found = True
         emitter = Emitter(builder, expand)
@@ -44,8 +44,8 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
     return decompose(dce(new), keep=keep) if found else graph
 
 
-def _opens(op: Op, keep: tuple[str, ...] | None) -> bool:
-    """Whether a composite is expanded."""
-    if "composite" not in op.traits:
+def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None) -> bool:
+    """Whether a composite is expanded; a loop with a bound becomes one that counts its turns."""
+    if "composite" not in op.traits and attrs.get("bound") is None:
         return False
     return KERNEL.isdisjoint(op.traits) if keep is None else op.name not in keep

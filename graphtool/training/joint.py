@@ -30,7 +30,10 @@ def training(module: Module, recipe: Recipe) -> Module:
     Raises InputError GT061x for a loss, name or model that does not fit, UnsupportedError GT0612
     for ops without a gradient.
     """
-    return _Joint(module, recipe).run()
+    graph = autodiff.lifted(module.graph)
+    if recipe.bound is not None:
+        graph = autodiff.bounded(graph, recipe.bound)
+    return _Joint(replace(module, graph=graph), recipe).run()
 
 
 class _Joint:

@@ -113,7 +113,11 @@ def _repeat(trips: Any, cond: Any, carried: Any, body: Any, ctx: Any) -> list[An
             raise Refused(f"a loop that carries {x.type} and makes {y.type} of it")
     inner.results = [o.add(inner.inputs[0], 1), reshape(again, ()), *new]
     outer = union(inner)
-    limit = [] if trips is None else [reshape(trips, ())]
+    known = None if trips is None else array_of(trips)
+    bound = None if known is None else max(int(known.reshape(-1)[0]), 0)
+    if bound is not None and bound > UNROLL:  # exporters write "no limit" so; else gradients exist
+        bound = None
+    limit = [] if trips is None or bound is not None else [reshape(trips, ())]
     given = [step, flag, *carried, *_tracers(outer, ctx), *limit]
     grown = inner.graph(outer)
     grown = replace(grown, inputs=(*grown.inputs, *(Value(x.type, "trips") for x in limit)))
@@ -121,7 +125,8 @@ def _repeat(trips: Any, cond: Any, carried: Any, body: Any, ctx: Any) -> list[An
     def goes_on(*xs: Any) -> Any:
         return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
     check = trace(goes_on, [x.type for x in given])
-    return list(o.while_(*given, cond=check, body=grown, carries=len(types)))[2:]
+    return list(o.while_(*given, cond=check, body=grown, carries=len(types),
+                         bound=bound))[2:]
 
 
 def _label(ctx: Any, step: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.autodiff import regions as r
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import complete_attrs
@@ -72,7 +73,9 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
             slices.setdefault(node.inputs[0], []).append((node, grads[node.outputs[0]]))
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
-            for x, g in zip(node.inputs, _apply_vjp(builder, node, grads), strict=True):
+            found = (_through_regions(builder, node, grads, active) if r.regions(node)
+                     else _apply_vjp(builder, node, grads))
+            for x, g in zip(node.inputs, found, strict=True):
                 if isinstance(x, Value) and x in active and g is not None:
                     _accumulate(builder, grads, x, g)
     for v, parts in slices.items():
@@ -128,22 +131,39 @@ def _gap(builder: Builder, v: Value, axis: int, size: int) -> Tracer:
 
 def expand(graph: Graph, wrt: Sequence[Value]) -> Graph:
     """Decompose what lies between `wrt` and the outputs and has no gradient rule of its own."""
-    while True:
-        active = _active(graph.nodes, wrt)
-        missing = {n for n in graph.nodes if _differentiates(n, active) and n.op.vjp is None}
-        unsupported = [n for n in missing if n.op.decompose is None]
-        if unsupported:
-            raise _no_rule(unsupported)
-        if not missing:
-            return graph
+    active = _active(graph.nodes, wrt)
+    _check([n for n in graph.nodes if _differentiates(n, active)])
+    changed = False
 
-        def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder,
-                    missing: set[Node] = missing) -> Sequence[Any] | None:
-            if node not in missing or node.op.decompose is None:
-                return None
-            out = node.op.decompose(*_tracers(builder, operands), **node.attrs)
-            return out if isinstance(out, tuple) else (out,)
-        graph = rebuild(graph, rewrite)
+    def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
+        nonlocal changed
+        if not _differentiates(node, active):
+            return None
+        out = _prepared(node, _tracers(builder, operands), active)
+        changed |= out is not None
+        return out
+    grown = rebuild(graph, rewrite)
+    return expand(grown, wrt) if changed else graph
+
+
+def _prepared(node: Node, xs: list[Any], active: set[Value]) -> Sequence[Any] | None:
+    """What has a rule in place of a node that has none; None where it has one."""
+    if r.regions(node):
+        return r.prepared(node, xs, [x in active for x in node.inputs], vjp, _active)
+    if node.op.vjp is not None or node.op.decompose is None:
+        return None
+    out = node.op.decompose(*xs, **node.attrs)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _check(nodes: Sequence[Node]) -> None:
+    """Raises UnsupportedError with all that cannot be differentiated."""
+    missing = [n for n in nodes
+               if n.op.vjp is None and n.op.decompose is None and not r.regions(n)]
+    if missing:
+        raise _no_rule(missing)
+    if endless := [n for n in nodes if n.op.name == "while" and n.attrs["bound"] is None]:
+        raise r.unbounded(endless)
 
 
 def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
@@ -159,8 +179,14 @@ def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:
     """The float values that depend on `wrt` through floats."""
     active = set(wrt)
     for node in nodes:
-        if node.op.name != "detach" and any(x in active for x in node.inputs):
-            active.update(v for v in node.outputs if v.type.dtype.is_float)
+        if node.op.name == "detach" or not any(x in active for x in node.inputs):
+            continue
+        if r.regions(node):
+            reached = r.active_outputs(node, [x in active for x in node.inputs], _active)
+        else:
+            reached = [True] * len(node.outputs)
+        active.update(v for v, yes in zip(node.outputs, reached, strict=True)
+                      if yes and v.type.dtype.is_float)
     return active
 
 
@@ -181,6 +207,14 @@ def _apply_vjp(builder: Builder, node: Node, grads: dict[Value, Tracer]) -> Sequ
     out = node.op.vjp(g[0] if one else g, y[0] if one else y, *xs, **attrs)
     # a rule may answer for fewer operands than there are, and for optional ones not given
     return [*out, *(None,) * (len(node.inputs) - len(out))][:len(node.inputs)]
+
+
+def _through_regions(builder: Builder, node: Node, grads: dict[Value, Tracer],
+                     active: set[Value]) -> Sequence[Any]:
+    gs = [grads.get(v) if v in active else None for v in node.outputs]
+    given = [x in active for x in node.inputs]
+    return r.gradients(node, _tracers(builder, node.inputs), _tracers(builder, node.outputs), gs,
+                       given, vjp, _active)
 
 
 def _accumulate(builder: Builder, grads: dict[Value, Tracer], v: Value, g: Any) -> None:

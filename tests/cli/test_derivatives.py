@@ -1,0 +1,135 @@
+"""Gradients of branches and loops from the command line: an ONNX model, a graph written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import torch
+
+from graphtool import npz
+from tests.cli.conftest import Cli
+
+# until the sum is large a layer at each turn, then one of two ways out
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+m (float[4] x) => (float[4] z) <float[4, 4] w, float[4] scale> {
+  most = Constant <value = int64[1] {9}> ()
+  small = Constant <value = float[1] {20.0}> ()
+  zero = Constant <value = float[1] {0.0}> ()
+  sum0 = ReduceSum <keepdims = 0> (x)
+  yes = Less (sum0, small)
+  y = Loop (most, yes, x) <body = turn (int64 i, bool c, float[4] h) => (bool again, float[4] g) {
+    m = MatMul (w, h)
+    t = Tanh (m)
+    g = Add (t, h)
+    a = Abs (g)
+    s = ReduceSum <keepdims = 0> (a)
+    again = Less (s, small)
+  }>
+  total = ReduceSum <keepdims = 0> (y)
+  up = Greater (total, zero)
+  z = If (up) <then_branch = up () => (float[4] u) {
+    u1 = Mul (y, scale)
+    u2 = Exp (y)
+    u3 = Neg (u2)
+    u4 = Sigmoid (u3)
+    u = Mul (u4, u1)
+  }, else_branch = down () => (float[4] d) {
+    d1 = Mul (y, y)
+    d2 = Mul (d1, scale)
+    d3 = Sin (d2)
+    d = Sub (d3, y)
+  }>
+}
+"""
+W = (np.arange(16).reshape(4, 4) % 5 - 1.4).astype(np.float32) * 0.5
+SCALE = np.array([1, -2, 0.5, 3], np.float32)
+
+
+def in_torch(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    turns, again = 0, bool(x.sum() < 20)
+    while again and turns < 9:
+        x = torch.tanh(w @ x) + x
+        turns, again = turns + 1, bool(x.abs().sum() < 20)
+    if x.sum() > 0:
+        return torch.sigmoid(-x.exp()) * (x * scale)
+    return torch.sin(x * x * scale) - x
+
+
+def test_an_onnx_model_with_if_and_loop(gt: Cli, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(MODEL)
+    model.graph.initializer.extend([onnx.numpy_helper.from_array(W, "w"),
+                                    onnx.numpy_helper.from_array(SCALE, "scale")])
+    del model.graph.input[1:]
+    onnx.save(model, tmp_path / "m.onnx")
+    source, joint, build = (tmp_path / n for n in ("m.graph.json", "g.graph.json", "b"))
+    assert gt("import", tmp_path / "m.onnx", "-o", source).code == 0
+    assert gt("grad", source, "--loss", "mse", "-o", joint).code == 0
+    assert gt("build", joint, "-o", build).code == 0
+    for sign in (1, -1):
+        x = np.array([0.1, -0.3, 0.2, 0.6], np.float32) * sign
+        npz.save({"x": x, "y": SCALE}, tmp_path / "in.npz")
+        leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True)
+                  for a in (x, W, SCALE)]
+        loss = (in_torch(*leaves) - torch.tensor(SCALE)).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for verb, subject in (("eval", joint), ("run", build)):
+            assert gt(verb, subject, "--inputs", tmp_path / "in.npz", "-o",
+                      tmp_path / "out.npz").code == 0
+            out = npz.load(tmp_path / "out.npz")
+            np.testing.assert_allclose(out["loss"], loss.item(), rtol=1e-5)
+            for name, leaf in (("w", leaves[1]), ("scale", leaves[2])):
+                np.testing.assert_allclose(out[f"grad.{name}"], leaf.grad, rtol=1e-4, atol=1e-5)
+
+
+BY_HAND = """{"format": "graphtool/graph",
+"version": 1,
+"meta": {},
+"weights": "",
+"symbols": {},
+"inputs": [
+ {"id": "x", "type": "f32[3]"},
+ {"id": "k", "type": "i64[]"}
+],
+"params": [],
+"nodes": [
+ {"id": ["loop", "turns"], "op": "while", "in": ["x", "k"], "attrs": {"cond": "more", "body": "turn", "carries": 2}, "type": ["f32[3]", "i64[]"]},
+ {"id": "sum", "op": "reduce_sum", "in": ["loop"], "attrs": {"axes": [0]}, "type": "f32[1]"}
+],
+"outputs": [
+ {"name": "sum", "value": "sum"}
+],
+"regions": [
+ {"id": "more", "inputs": [{"id": "x", "type": "f32[3]"}, {"id": "k", "type": "i64[]"}], "params": [], "nodes": [{"id": "lt", "op": "lt", "in": ["k", 5], "type": "bool[]"}], "outputs": ["lt"]},
+ {"id": "turn", "inputs": [{"id": "x", "type": "f32[3]"}, {"id": "k", "type": "i64[]"}], "params": [], "nodes": [{"id": "sin", "op": "sin", "in": ["x"], "type": "f32[3]"}, {"id": "mul", "op": "mul", "in": ["sin", 2.0], "type": "f32[3]"}, {"id": "add", "op": "add", "in": ["k", 1], "type": "i64[]"}], "outputs": ["mul", "add"]}
+],
+"groups": [],
+"locations": []
+}
+"""  # noqa: E501  (a line a region)
+
+
+def test_a_graph_written_by_hand(gt: Cli, tmp_path: Path) -> None:
+    source, joint, build = (tmp_path / n for n in ("m.graph.json", "g.graph.json", "b"))
+    source.write_text(BY_HAND)
+    call = ("grad", source, "--loss", "sum", "--wrt", "inputs", "-o", joint)
+    refused = gt(*call)
+    assert refused.code == 4
+    assert "GT0619" in refused.err and "loop" in refused.err and "--bound" in refused.err
+    assert gt(*call, "--bound", 8).code == 0
+    assert gt("build", joint, "-o", build).code == 0
+    x = np.array([0.3, -1.0, 2.0], np.float32)
+    for k in (0, 3, 7):
+        npz.save({"x": x, "k": np.asarray(k)}, tmp_path / "in.npz")
+        value, leaf = (t := torch.tensor(x, requires_grad=True)), t
+        for _ in range(k, 5):
+            value = value.sin() * 2
+        value.sum().backward()  # type: ignore[no-untyped-call]
+        for verb, subject in (("eval", joint), ("run", build)):
+            assert gt(verb, subject, "--inputs", tmp_path / "in.npz", "-o",
+                      tmp_path / "out.npz").code == 0
+            np.testing.assert_allclose(npz.load(tmp_path / "out.npz")["grad.x"], leaf.grad,
+                                       rtol=1e-5)
