@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ZOO
+from benchmarks.models import ALL, SETS, ZOO, named
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
-    known = models(options.command)
+    known = {**SETS, **ALL} if options.command not in OF_TASKS else TASKS
     unknown = [m for m in options.models if m not in known]
     if unknown:
         raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=text)
         one.add_argument("-m", "--models", default=models(name), metavar="NAMES",
-                         type=lambda text: text.split(","), help="separated by commas")
+                         type=named, help=f"separated by commas, or a set: {', '.join(SETS)}")
         one.add_argument("--work", type=Path, metavar="DIR",
                          help="the work folder (default: $BENCH_DIR, or bench-work)")
         importlib.import_module(f"benchmarks.{name}").arguments(one)

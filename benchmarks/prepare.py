@@ -39,9 +39,9 @@ def export(name: str) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from benchmarks.models import ZOO
+    from benchmarks.models import ALL
     from benchmarks.models.seeded import build, flat
-    missing = [n for n in ZOO[name].needs if importlib.util.find_spec(n) is None]
+    missing = [n for n in ALL[name].needs if importlib.util.find_spec(n) is None]
     if missing:
         return {"error": f"needs {', '.join(missing)}"}
     logging.disable(logging.WARNING)
@@ -59,7 +59,7 @@ def export(name: str) -> dict[str, Any]:
     temporary = target.folder / "unfinished.onnx"
     _to_onnx(model, inputs, len(outputs), temporary)
     np.savez(target.folder / "io.npz", **arrays)
-    meta = {"name": name, "kind": ZOO[name].kind, "opset": OPSET, "onnx": target.onnx.name,
+    meta = {"name": name, "kind": ALL[name].kind, "opset": OPSET, "onnx": target.onnx.name,
             "parameters": sum(p.numel() for p in model.parameters()),
             "inputs": [[list(x.shape), str(x.dtype).removeprefix("torch.")] for x in inputs],
             "outputs": [[list(x.shape), str(x.dtype).removeprefix("torch.")] for x in outputs],

@@ -23,6 +23,7 @@ from benchmarks import (
     zoo,
 )
 from benchmarks.__main__ import parser
+from benchmarks.models import EXTRA, ZOO, named
 from benchmarks.work import Journal, Row
 from graphtool.report.costs import flops, total
 
@@ -215,3 +216,8 @@ def test_a_training_step_beside_torch(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "error" not in c, (name, c)
         assert c["loss_error"] < 1e-5 and c["peak_mb"] > 1
     assert "| linear_b1 |" in training.report([row], "command")
+
+
+def test_models_by_name_and_by_set() -> None:
+    assert named("lenet,lstm,lenet") == ["lenet", "lstm"]
+    assert named("all") == named("zoo,extra") == [*ZOO, *EXTRA]

@@ -1,7 +1,9 @@
 """The zoo: which models there are, where they are defined and what they need to be installed.
 
 Definitions are in vision.py (torchvision, timm), dense.py and small.py (plain torch) and
-language.py (transformers); seeded.py makes them. Nothing here imports torch.
+language.py (transformers); seeded.py makes them. EXTRA holds more kinds of models, extra.py and
+sequence.py their definitions: what was tuned on the zoo is to hold there too. Nothing here imports
+torch.
 """
 
 from __future__ import annotations
@@ -43,3 +45,48 @@ ZOO: dict[str, Entry] = {
     "llama_tiny_decode_kv128": _LANGUAGE,
     "whisper_tiny_enc": _LANGUAGE,
 }
+
+_TIMM = Entry("extra", "transformer", ("timm", "torchvision"))
+_MORE = Entry("extra", "cnn", ("torchvision",))
+_SEQUENCE = Entry("sequence", "transformer", ("transformers",))
+_PLAIN = Entry("extra_small", "small")
+EXTRA: dict[str, Entry] = {
+    "resnet34": _MORE,
+    "resnet101": _MORE,
+    "resnext50": _MORE,
+    "regnet_y_400mf": _MORE,
+    "vgg11_bn": _MORE,
+    "alexnet": _MORE,
+    "inception_v3": _MORE,
+    "googlenet": _MORE,
+    "squeezenet": _MORE,
+    "mnasnet": _MORE,
+    "mobilenet_v3_small": _MORE,
+    "lraspp_mobilenet_v3": _MORE,
+    "r3d_18_small": _MORE,
+    "swin_tiny": Entry("extra", "transformer", ("torchvision",)),
+    "deit_tiny": _TIMM,
+    "mixer_s16": _TIMM,
+    "resnet18_b8": _MORE,
+    "distilbert_64": _SEQUENCE,
+    "roberta_small_256": _SEQUENCE,
+    "t5_small_enc": _SEQUENCE,
+    "gpt2_small_decode_kv64": _SEQUENCE,
+    "gru": _PLAIN,
+    "rnn_b8": _PLAIN,
+    "tcn": _PLAIN,
+    "autoencoder": _PLAIN,
+    "conv_autoencoder": _PLAIN,
+    "cnn_32": _PLAIN,
+    "mlp_tiny": _PLAIN,
+    "mlp_wide_b16": _PLAIN,
+    "attention_tiny": _PLAIN,
+}
+ALL = ZOO | EXTRA
+SETS: dict[str, dict[str, Entry]] = {"zoo": ZOO, "extra": EXTRA, "all": ALL}
+
+
+def named(text: str) -> list[str]:
+    """Models by name, or by the set they are in, separated by commas."""
+    return list(dict.fromkeys(
+        model for name in text.split(",") for model in SETS.get(name, {name: None})))

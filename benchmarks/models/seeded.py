@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from benchmarks.models import ZOO
+from benchmarks.models import ALL
 
 Tensors = tuple[torch.Tensor, ...]
 Definition = Callable[[], tuple[nn.Module, Tensors]]
@@ -21,7 +21,7 @@ SEED, BIAS_SEED, BATCH_NORM_SEED = 1234, 99, 7
 def build(name: str) -> tuple[nn.Module, Tensors]:
     """The model in inference mode and its inputs; the same numbers in every process."""
     warnings.filterwarnings("ignore")
-    module = importlib.import_module(f"benchmarks.models.{ZOO[name].module}")
+    module = importlib.import_module(f"benchmarks.models.{ALL[name].module}")
     definitions: dict[str, Definition] = module.MODELS
     torch.manual_seed(SEED)
     model, inputs = definitions[name]()
