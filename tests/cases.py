@@ -395,6 +395,13 @@ case("conv", [(2, 3, 10), (4, 3, 3)], strides=(2,), padding=((1, 2),))
 case("conv", [(1, 2, 4, 5, 4), (3, 2, 2, 3, 2)], strides=(1, 2, 2),
      padding=((1, 0), (1, 1), (0, 1)))
 case("conv", [(2, 6, 5, 3), (4, 3, 3, 3)], channels_last=True, padding=((1, 1), (1, 1)))
+case("conv", [(2, 5, 6, 5, 4), (6, 2, 3, 3, 2)], channels_last=True, groups=2,
+     padding=((1, 1), (1, 0), (0, 1)), strides=(2, 1, 1))
+case("conv", [(2, 4, 3, 5, 3), (20, 3, 2, 2, 3)], channels_last=True, rhs_dilation=(2, 1, 1),
+     padding=((1, 2), (0, 1), (1, 1)))
+case("conv", [(1, 3, 4, 4, 2), (5, 2, 3, 3, 3)], channels_last=True, lhs_dilation=(2, 2, 2),
+     padding=((2, 1), (2, 2), (1, 2)))
+case("conv", [(1, 3, 4, 4, 2), (5, 2, 1, 3, 3)], channels_last=True)
 case("conv", [(2, 6, 6, 4), (4, 2, 3, 2)], channels_last=True, strides=(2, 2), groups=2)
 case("conv", [(1, 3, 4, 4), (5, 3, 1, 1)])
 case("conv", [(0, 3, 4, 4), (5, 3, 3, 3)])
@@ -501,6 +508,8 @@ case("attention", [(2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 6)])
 case("attention", [(2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 6), (2, 4, 3, 5)], softcap=2.0)
 case("attention", [(2, 4, 3, 8), (2, 1, 5, 8), (2, 1, 5, 6), (3, 5)], causal=True)
 case("attention", [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), t((2, 1, 3, 5), "bool")])
+case("attention", [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), (5,)])
+case("attention", [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), ()])
 case("attention", [(2, 3, 4), (2, 5, 4), (2, 5, 4)])
 case("attention", [(3, 4), (5, 4), (5, 4)])
 case("attention", [(1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4),

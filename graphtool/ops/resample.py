@@ -52,7 +52,7 @@ def _resize_types(x: TensorType, *, sizes: tuple[Dim, ...], mode: str, coordinat
     return TensorType(x.dtype, sizes)
 
 
-@composite(types=_resize_types)
+@composite(types=_resize_types, traits=("layout",))
 def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
            coordinates: str = "half_pixel", rounding: str = "round_prefer_floor",
            scales: tuple[float, ...] | None = None, roi: tuple[float, ...] | None = None,
@@ -64,7 +64,7 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
     tf_crop_and_resize; torch's nearest is asymmetric with floor, its bicubic has cubic = −0.75.
     """
     outside: list[Any] = []
-    for axis, size in enumerate(sizes):
+    for axis, size in reversed(list(enumerate(sizes))):  # the last, largest step moves whole rows
         scale = None if scales is None else scales[axis]
         crop = (0.0, 1.0) if roi is None else (roi[axis], roi[x.ndim + axis])
         cropped = coordinates == "tf_crop_and_resize" and crop != (0.0, 1.0)

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
@@ -33,12 +33,15 @@ from graphtool.passes.specialize import specialize
 
 @dataclass(frozen=True)
 class Pass:
-    """A row of the table. `default` says whether the row is part of the default pipeline."""
+    """A row of the table. `default` says whether the row is part of the default pipeline, and
+    `arguments` what it is called with there.
+    """
 
     name: str
     function: Callable[..., Any]
     reason: str
     default: bool = True
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -49,14 +52,16 @@ PASSES: tuple[Pass, ...] = (
     Pass("recognise", recognise, "what exporters took apart has better kernels whole"),
     Pass("freeze", freeze, "batch norm and scales join the weights before these are packed"),
     Pass("cse", cse, "parameters that were equal by chance are constants now"),
-    Pass("decompose", decompose, "lowering knows primitives and the composites with a kernel"),
+    Pass("decompose", decompose, "lowering knows primitives and the composites with a kernel",
+         arguments={"placed": False}),
     Pass("simplify", simplify, "decompositions meet literals and axes of size 1"),
     Pass("fold", fold, "constants that decompositions brought in"),
     Pass("cse", cse, "decompositions of siblings share their parts"),
     Pass("layout", layout, "convolution and pooling are fast with channels last"),
     Pass("simplify", simplify, "most of the transposes that layout made meet their inverse"),
     Pass("fold", fold, "constants are laid out now, not at run time"),
-    Pass("select", select, "contractions become the ops of the kernels, their weights packed"),
+    Pass("select", select, "contractions become the ops of the kernels, their weights packed; "
+         "composites that waited for their layout are opened"),
     Pass("simplify", simplify, "reshapes around the kernels meet"),
     Pass("fold", fold, "packing constant weights happens here"),
     Pass("cse", cse, "equal packed weights, equal paddings"),
@@ -133,7 +138,7 @@ def calls(passes: str | Sequence[str | PassCall] | None = None) -> list[PassCall
     """The calls that a list or a text of passes stands for, in a legal order."""
     known = functions()
     if passes is None:
-        return [PassCall(p.name) for p in PASSES if p.default]
+        return [PassCall(p.name, p.arguments) for p in PASSES if p.default]
     out: list[PassCall] = []
     for item in (passes,) if isinstance(passes, str) else passes:
         out += parse(item, known) if isinstance(item, str) else [

@@ -15,10 +15,11 @@ from graphtool.passes.rewrite import Emitter
 KERNEL = frozenset({"kernel", "statements"})  # traits of an op that lowering takes as it is
 
 
-def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
+def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool = True) -> Graph:
     """The graph without composites. `keep` names those that stay; unless given, they are those
 
-    that lowering takes whole (the traits `kernel` and `statements`).
+    that lowering takes whole (the traits `kernel` and `statements`). Before the layout is `placed`,
+    those stay too whose parts depend on the order of axes (the trait `layout`).
     """
     for name in keep or ():
         if name not in OPS:
@@ -27,13 +28,13 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
 
     def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,
                emitter: Emitter) -> Any:
-        if not _opens(op, attrs, keep) or op.decompose is None:
+        if not _opens(op, attrs, keep, placed) or op.decompose is None:
             return None
         return op.decompose(*map(emitter.wrap, inputs), **attrs)
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
         nonlocal found
-        if not _opens(node.op, node.attrs, keep) or node.op.decompose is None:
+        if not _opens(node.op, node.attrs, keep, placed) or node.op.decompose is None:
             return None
         found = True
         emitter = Emitter(builder, expand)
@@ -41,11 +42,13 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None) -> Graph:
         return out if isinstance(out, tuple) else (out,)
 
     new = rebuild(graph, visit)
-    return decompose(dce(new), keep=keep) if found else graph
+    return decompose(dce(new), keep=keep, placed=placed) if found else graph
 
 
-def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None) -> bool:
+def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, placed: bool) -> bool:
     """Whether a composite is expanded; a loop with a bound becomes one that counts its turns."""
+    if "layout" in op.traits and not placed:
+        return False
     if "composite" not in op.traits and attrs.get("bound") is None:
         return False
     return KERNEL.isdisjoint(op.traits) if keep is None else op.name not in keep

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ops.shape import reshape_blocks
+from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "conv_packed", "depthwise", "winograd",
                           "attend"})
@@ -119,9 +120,11 @@ class _Fuser:
         if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
             return False  # each element would be computed once per window
         if reader.op.name in ("pack", "gather"):
-            return "elementwise" in maker.op.traits
+            return "elementwise" in maker.op.traits and not _repeats(v, reader)
         if "reduction" in maker.op.traits:
-            return maker.op.name.startswith("reduce_") and _trailing(maker)
+            # a reader that sums over rows would compute each row's result once per column
+            return maker.op.name.startswith("reduce_") and _trailing(maker) and all(
+                "axes" in n.attrs and _trailing(n) for n in inside if "reduction" in n.op.traits)
         return "elementwise" in maker.op.traits or maker.op.name in ("gather", "iota")
 
     def trim(self, inside: set[Node], root: Node) -> None:
@@ -152,6 +155,11 @@ def _trailing(node: Node) -> bool:
     axes = {a % len(shape) for a in node.attrs["axes"]}
     kept = [i for i, d in enumerate(shape) if i not in axes and d != 1]
     return not kept or all(a > kept[-1] for a in axes if shape[a] != 1)
+
+
+def _repeats(v: Value, reader: Node) -> bool:
+    """Whether the reader takes the elements of v several times each."""
+    return known(product(v.type.shape), "<", product(reader.outputs[0].type.shape)) is True
 
 
 def _moves_freely(node: Node) -> bool:

@@ -169,13 +169,24 @@ def _permuted(*names: str) -> Handler:
     return handler
 
 
+def _resize(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    rank = len(node.outputs[0].type.shape)
+    roi = node.attrs["roi"]
+    if roi is not None:  # a start for each axis, then an end for each
+        ends = tuple(rank + p for p in to_last(rank))
+        roi = tuple(roi[p] for p in (*to_last(rank), *ends))
+    return _permuted("sizes", "scales")(
+        last_of, b, Node(node.op, node.inputs, {**node.attrs, "roi": roi}, node.outputs,
+                         node.where), inputs)
+
+
 _SOURCES: dict[str, Handler] = {"conv": _conv}
 _FOLLOWERS: dict[str, Handler] = {
     "max_pool": _pool, "avg_pool": _pool,
     **{f"reduce_{k}": _reduce for k in ("sum", "prod", "max", "min", "mean")},
     "softmax": _one_axis, "log_softmax": _one_axis, "concat": _one_axis, "cumulative": _one_axis,
     "pad": _permuted("lo", "hi", "interior"), "slice": _permuted("start", "limit", "strides"),
-    "broadcast": _permuted("shape"), "resize": _permuted("sizes"),
+    "broadcast": _permuted("shape"), "resize": _resize,
     "reduce_window": _permuted("window", "strides", "padding", "base_dilation",
                                "window_dilation"),
 }

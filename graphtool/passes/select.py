@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import dtypes, target
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
 from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
+from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
@@ -95,7 +97,12 @@ def panel_width(goal: Target, rows: Dim, n: Dim) -> int:
 
 
 def _is_constant(x: Tracer) -> bool:
-    node = x.builder.made.get(x.value)
+    """Whether fold will know it: a constant, or one that is only laid out otherwise."""
+    made = x.builder.made
+    node = made.get(x.value)
+    while node is not None and node.op.name in ("reshape", "transpose", "slice", "reverse"):
+        source = node.inputs[0]
+        node = made.get(source) if isinstance(source, Value) else None
     return node is not None and node.op.name == "constant"
 
 
@@ -113,11 +120,25 @@ def _attention(node: Node, operands: list[Any]) -> Any:
         isinstance(d, int) and d > 0 for x in (q, v) for d in (x.shape[-1], x.shape[-3]))
     if not fits:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
-    if mask is not None and mask.dtype is dtypes.bool_:
-        mask = OPS["select"](mask, OPS["cast"](mask, dtype=q.dtype) * 0.0, -math.inf)
+    given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
-    given = () if mask is None else (mask,)
     return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"])
+
+
+def _hides_nothing(mask: Tracer) -> bool:
+    node = mask.builder.made.get(mask.value)
+    if node is None or node.op.name != "constant":
+        return False
+    data = node.attrs["data"].source
+    return bool(data.all() if mask.dtype is dtypes.bool_ else not data.any())
+
+
+def _added(mask: Any, dtype: DType) -> Any:
+    """The mask as numbers to add, a row for each query."""
+    if mask.dtype is dtypes.bool_:
+        mask = OPS["select"](mask, OPS["cast"](mask, dtype=dtype) * 0.0, -math.inf)
+    return mask if mask.ndim >= 2 else OPS["reshape"](mask, shape=(*(1,) * (2 - mask.ndim),
+                                                                   *mask.shape))
 
 
 # ---- recurrence --------------------------------------------------------------------------------
@@ -142,11 +163,14 @@ def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
 def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: int) -> Any:
     a = node.attrs
     rank = x.ndim
-    if not a["channels_last"] or rank not in (3, 4) or a["batch_groups"] != 1 or a["dtype"]:
+    if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
         return None
     if not all(isinstance(d, int) for d in w.shape):
         return None  # in a gradient by the weights the batch stands in for channels
     out = node.outputs[0].type.shape
+    if rank == 5:
+        return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
+            goal, plain, part, taps, winograd, shape))
     if rank == 3:  # a row is an image one pixel high
         x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))

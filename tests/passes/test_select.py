@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from pass_samples import assert_same, module, values
 
@@ -58,3 +59,33 @@ def test_few_channels_share_the_phases_of_a_row() -> None:
     m = convolution((1, 8, 8, 4), 3, (4, 4), padding=((2, 2), (2, 2)), lhs_dilation=(2, 2))
     assert len(kernels(run(m, "select{march=x86-64-v4}"))) == 2
     assert len(kernels(run(m, "select{march=x86-64-v2}"))) == 4
+
+
+VOLUMES = [  # input, channels out, window, attributes, kernels
+    ((2, 4, 6, 6, 16), 16, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["winograd"]),
+    ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),
+    ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["matmul_packed"]),
+    ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["matmul_packed"]),
+]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "attrs", "names"), VOLUMES)
+def test_volumes_by_the_kernels_of_images(shape: Any, o: int, window: Any, attrs: Any,
+                                          names: list[str]) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["conv"](x, values(x, o, shape[4], *window), channels_last=True, **attrs)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v3},simplify,fold")
+    assert kernels(new) == names
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("mask", "operands"), [
+    (np.ones((), bool), 3), (np.zeros(5, np.float32), 3), (np.array([1, 0, 1, 1, 1], bool), 4)])
+def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
+    def fn(q: Any, k: Any) -> Any:
+        return OPS["attention"](q, k, k, q.builder.constant(mask))
+    m = module(fn, "f32[2,3,4]", "f32[2,5,4]")
+    new = run(m, "select")
+    assert [len(n.inputs) for n in new.graph.nodes if n.op.name == "attend"] == [operands]
+    assert_same(m, new, rtol=1e-5)

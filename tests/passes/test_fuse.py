@@ -1,0 +1,41 @@
+"""What one kernel computes: nothing is computed again for every element that reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pass_samples import module
+
+from graphtool import ops as o
+from graphtool.ir.graph import Module
+from graphtool.passes import run
+
+
+def groups(m: Module) -> list[list[str]]:
+    new = run(m, "decompose,simplify,fuse")
+    return [[n.op.name for n in g.members] for g in new.graph.groups]
+
+
+def norm(x: Any) -> Any:
+    return x / o.reduce_sum(x * x, axes=(2,))
+
+
+def test_a_sum_within_rows_joins_what_follows() -> None:
+    m = module(lambda x: o.reduce_sum(norm(x), axes=(2,)), "f32[2,3,4]")
+    assert groups(m) == [["mul", "reduce_sum", "div", "reduce_sum"]]
+
+
+def test_a_sum_over_rows_reads_the_sums_within_them() -> None:
+    m = module(lambda x: o.reduce_sum(norm(x), axes=(1,)), "f32[2,3,4]")
+    assert groups(m) == [["mul", "reduce_sum"], ["div", "reduce_sum"]]
+
+
+def gathered(rows: int) -> Module:
+    at = np.arange(rows).reshape(rows, 1) % 3
+    return module(lambda x: o.gather(o.tanh(x), at, axes=(0,)), "f32[3,4]")
+
+
+def test_a_gather_joins_what_it_takes_once() -> None:
+    assert groups(gathered(2)) == [["tanh", "gather"]]
+    assert groups(gathered(7)) == []

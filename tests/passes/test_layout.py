@@ -1,0 +1,31 @@
+"""Channels go last around convolutions, and what stands between two of them follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pass_samples import assert_same, module, values
+
+from graphtool import ops as o
+from graphtool.passes import run
+
+RESIZES = [
+    {"mode": "linear"},
+    {"mode": "nearest", "coordinates": "asymmetric", "rounding": "floor"},
+    {"mode": "linear", "scales": (1.0, 1.0, 2.0, 1.5)},
+    {"mode": "linear", "coordinates": "tf_crop_and_resize",
+     "roi": (0.0, 0.0, 0.1, 0.2, 1.0, 1.0, 0.7, 0.9)},
+]
+
+
+@pytest.mark.parametrize("attrs", RESIZES)
+def test_resize_between_convolutions(attrs: Any) -> None:
+    def fn(x: Any) -> Any:
+        y = o.resize(o.conv(x, values(x, 5, 3, 1, 1)), sizes=(2, 5, 8, 6), **attrs)
+        return o.conv(y, values(x, 4, 5, 3, 3))
+    m = module(fn, "f32[2,3,4,4]")
+    new = run(m, "decompose{placed=false},layout,simplify,dce")
+    moved = [n.op.name for n in new.graph.nodes if n.op.name in ("transpose", "resize")]
+    assert moved == ["transpose", "resize", "transpose"]
+    assert_same(m, new, rtol=1e-5)
