@@ -14,6 +14,7 @@ from graphtool.importers.onnx.values import (
     cast,
     reshape,
     take,
+    transpose,
 )
 from graphtool.ir.op import ops as o
 
@@ -62,15 +63,20 @@ def _activated(y: Any, activation: str, params: Any = ()) -> Any:
 
 # ---- products and convolutions -----------------------------------------------------------------
 
-@microsoft("FusedMatMul")
+@microsoft("FusedMatMul", "TransposeMatMul")
 def fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
                  transBatchA: int = 0, transBatchB: int = 0) -> Any:
-    if transBatchA or transBatchB:
-        raise Refused("transposed batch axes")
+    a = _first_axis_last(a) if transBatchA else a
+    b = _first_axis_last(b) if transBatchB else b
     if a.ndim < 2 or b.ndim < 2:
         return nn.matmul(a, b) if alpha == 1.0 else o.mul(nn.matmul(a, b), alpha)
     y = o.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB))
     return y if alpha == 1.0 else o.mul(y, alpha)
+
+
+def _first_axis_last(x: Any) -> Any:
+    """The rows, which stand before the batch axes, behind them."""
+    return transpose(x, (*range(1, x.ndim - 1), 0, x.ndim - 1)) if x.ndim > 2 else x
 
 
 @microsoft("FusedGemm")
@@ -123,9 +129,7 @@ def _skipped(x: Any, skip: Any, bias: Any) -> Any:
 
 
 def _with_sum(y: Any, total: Any, ctx: Any) -> Any:
-    if ctx.wanted(1) or ctx.wanted(2):
-        raise Refused("the mean and the deviation as outputs")
-    return [y, None, None, total][:max(ctx.outputs, 1)]
+    return [y, None, None, total][:max(ctx.outputs, 1)]  # the statistics are for training
 
 
 @microsoft("EmbedLayerNormalization")
@@ -139,9 +143,6 @@ def embed_layer_norm(ids: Any, segments: Any, words: Any, places: Any, kinds: An
     if segments is not None:
         x = o.add(x, o.embedding(kinds, segments))
     y = o.layer_norm(x, gamma, beta, axes=(2,), epsilon=epsilon)
-    if ctx.wanted(1):
-        if mask is None:
-            raise Refused("the mask index without a mask")
-        count = reshape(o.reduce_sum(cast(mask, dtypes.int32), axes=(1,)), (mask.shape[0],))
-        return [y, count, x][:ctx.outputs]
-    return [y, None, x][:ctx.outputs]
+    seen = cast(mask, dtypes.int32) if mask is not None else o.mul(cast(ids, dtypes.int32), 0)
+    count = reshape(o.reduce_sum(seen, axes=(1,)), (ids.shape[0],)) if ctx.wanted(1) else None
+    return [y, count, x][:ctx.outputs]

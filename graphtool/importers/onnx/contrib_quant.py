@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.importers.onnx import quant
 from graphtool.importers.onnx.contrib import DOMAIN, microsoft
+from graphtool.importers.onnx.contrib_attention import projected
 from graphtool.importers.onnx.pool import average_pool
 from graphtool.importers.onnx.quant import dequantize_linear, quantized
 from graphtool.importers.onnx.registry import Refused, add
@@ -22,6 +23,7 @@ from graphtool.importers.onnx.values import (
 )
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
+from graphtool.symbolic import product
 
 
 @microsoft("MatMulNBits")
@@ -29,8 +31,8 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
                  bias: Any = None, *, K: int, N: int, bits: int = 4, block_size: int,
                  accuracy_level: int = 0, weight_prepacked: int = 0) -> Any:
     """Weights [N, blocks, bytes] of 2, 4 or 8 bits, low bits first, with a scale per block."""
-    if group_index is not None or weight_prepacked:
-        raise Refused("reordered groups or prepacked weights")
+    if weight_prepacked:
+        raise Refused("prepacked weights")
     blocks = -(-K // block_size)
     each = unpacked(packed, bits)  # [N, blocks, block]
     if zero is None:
@@ -41,9 +43,15 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
         centre = cast(reshape(take(flat, 1, 0, blocks), (N, blocks, 1)), dtype_of(x))
     else:
         centre = reshape(zero, (N, blocks, 1))
-    real = o.mul(o.sub(cast(each, dtype_of(x)), centre),
-                 cast(reshape(scales, (N, blocks, 1)), dtype_of(x)))
-    w = take(reshape(real, (N, blocks * block_size)), 1, 0, K)
+    scales = cast(reshape(scales, (N, blocks, 1)), dtype_of(x))
+    if group_index is not None:  # the block of each of the K rows, not in their order
+        at = reshape(group_index, (group_index.shape[0], 1))
+        each = take(reshape(each, (N, blocks * block_size, 1)), 1, 0, K)
+        centre, scales = (v if isinstance(v, float) else transpose(
+            o.gather(v, at, axes=(1,)), (1, 0, 2)) for v in (centre, scales))
+    real = o.mul(o.sub(cast(each, dtype_of(x)), centre), scales)
+    rows = K if group_index is not None else blocks * block_size
+    w = take(reshape(real, (N, rows)), 1, 0, K)
     y = o.linear(x, w) if bias is None else o.linear(x, w, bias)
     return y
 
@@ -93,9 +101,13 @@ def qlinear_leaky_relu(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: 
 @microsoft("QLinearSoftmax")
 def qlinear_softmax(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
                     axis: int = -1, opset: int = 13) -> Any:
+    """Before opset 13 all axes from the given one on are one."""
+    at, real = axis_of(axis, x.ndim), _real(x, x_scale, x_zero)
     if opset < 13:
-        raise Refused("QLinearSoftmax with the old flattening")
-    y = o.softmax(_real(x, x_scale, x_zero), axis=axis_of(axis, x.ndim))
+        flat = (product(x.shape[:at]), product(x.shape[at:]))
+        y = reshape(o.softmax(reshape(real, flat), axis=1), x.shape)
+    else:
+        y = o.softmax(real, axis=at)
     return quantized(y, y_scale, y_zero, dtype_of(x))
 
 
@@ -119,18 +131,46 @@ def qlinear_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero
                          auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0,
                          count_include_pad: int = 0, kernel_shape: Any, pads: Any = None,
                          strides: Any = None) -> Any:
-    if channels_last:
-        raise Refused("channels last")
-    y = average_pool(_real(x, x_scale, x_zero), auto_pad=auto_pad, ceil_mode=ceil_mode,
-                        count_include_pad=count_include_pad, kernel_shape=kernel_shape, pads=pads,
-                        strides=strides)
+    real = _real(x, x_scale, x_zero)
+    y = average_pool(_channels_second(real) if channels_last else real, auto_pad=auto_pad,
+                     ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+                     kernel_shape=kernel_shape, pads=pads, strides=strides)
+    y = _channels_last(y) if channels_last else y
     return quantized(y, y_scale, y_zero, dtype_of(x))
+
+
+def _channels_second(x: Any) -> Any:
+    return transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _channels_last(x: Any) -> Any:
+    return transpose(x, (0, *range(2, x.ndim), 1))
+
+
+@microsoft("QLinearConv")
+def qlinear_conv(x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero: Any,
+                 y_scale: Any, y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET",
+                 channels_last: int = 0, dilations: Any = None, group: int = 1,
+                 kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    y = quant.qlinear_conv(_channels_second(x) if channels_last else x, x_scale, x_zero, w, w_scale,
+                           w_zero, y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations,
+                           group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return _channels_last(y) if channels_last else y
+
+
+@microsoft("QLinearWhere")
+def qlinear_where(cond: Any, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
+                  y_scale: Any, y_zero: Any) -> Any:
+    y = o.select(cond, *operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
+    return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
 
 
 @microsoft("QGemm")
 def qgemm(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, c: Any = None,
           y_scale: Any = None, y_zero: Any = None, *, alpha: float = 1.0, transA: int = 0,
           transB: int = 0) -> Any:
+    if transB and b_zero is not None and b_zero.ndim == 1:  # one a column of the product
+        b_zero = reshape(b_zero, (b_zero.shape[0], 1))
     left, right = quant.centred(a, a_zero, dtypes.int32), quant.centred(b, b_zero, dtypes.int32)
     left = transpose(left, (1, 0)) if transA else left
     right = transpose(right, (1, 0)) if transB else right
@@ -147,3 +187,25 @@ def matmul_integer_to_float(a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: 
     total = cast(quant.matmul_integer(a, b, a_zero, b_zero), dtype_of(a_scale))
     y = o.mul(total, o.mul(*operands(a_scale, b_scale)))
     return y if bias is None else o.add(y, bias)
+
+
+@microsoft("DynamicQuantizeMatMul")
+def dynamic_quantize_matmul(x: Any, b: Any, b_scale: Any, b_zero: Any = None,
+                            bias: Any = None) -> Any:
+    """x is quantised by its own range first."""
+    q, scale, zero = quant.dynamic_quantize_linear(x)
+    return matmul_integer_to_float(q, b, scale, b_scale, zero, b_zero, bias)
+
+
+@microsoft("QAttention")
+def qattention(x: Any, w: Any, bias: Any, x_scale: Any, w_scale: Any, mask: Any = None,
+               x_zero: Any = None, w_zero: Any = None, past: Any = None, *, num_heads: int,
+               unidirectional: int = 0, scale: float | None = None, do_rotary: int = 0,
+               mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0,
+               ctx: Any) -> Any:
+    """Attention whose product of x and the joined weights is one of integers."""
+    if do_rotary or past_present_share_buffer:
+        raise Refused("a shared buffer, or rotation, inside com.microsoft.QAttention")
+    y = matmul_integer_to_float(x, w, reshape(x_scale, ()), w_scale, x_zero, w_zero, bias)
+    return projected(y, mask, past, None, num_heads, None, unidirectional, scale,
+                     mask_filter_value, ctx.outputs)

@@ -91,11 +91,19 @@ def _has_body(node: Any, domain: str, version: int) -> bool:
     return s is not None and (s.has_function or s.has_context_dependent_function)
 
 
+_LAYOUTS = dict.fromkeys(
+    ("com.microsoft.nchwc", "com.ms.internal.nhwc"),
+    "in a memory layout of the machine that onnxruntime wrote the model on: save it with "
+    "ORT_ENABLE_EXTENDED, or import the model it was made from")
+
+
 def _why(domain: str, name: str, version: int) -> str:
     if (domain, name) in HANDLERS:
         return f"opset {version} is older than what is supported"
     if _schema(domain, name, version) is not None:
         return "not supported yet"
+    if domain in _LAYOUTS:
+        return _LAYOUTS[domain]
     newest = onnx.defs.onnx_opset_version()
     return "no such operator" if domain == "" and version <= newest else "an unknown operator"
 

@@ -81,6 +81,17 @@ def centred(x: Any, zero: Any, kind: DType) -> Any:
     return cast(wide, kind)
 
 
+@onnx_op("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear(x: Any) -> list[Any]:
+    """To uint8 by the range of x, which 0 belongs to; then the scale and the zero point."""
+    axes = tuple(range(x.ndim))
+    low, high = (reshape(f(g(x, axes=axes), 0.0), ()) for f, g in (
+        (o.min, o.reduce_min), (o.max, o.reduce_max)))
+    scale = o.div(o.sub(high, low), 255.0)
+    zero = cast(o.clamp(o.round(o.div(o.sub(0.0, low), scale)), 0.0, 255.0), dtypes.uint8)
+    return [quantized(x, scale, zero, dtypes.uint8), scale, zero]
+
+
 # ---- products of integers ----------------------------------------------------------------------
 
 def _row_wise(p: Any, rank: int) -> Any:
