@@ -79,10 +79,15 @@ def _shift(a: Array, b: Array, left: bool) -> Array:
     return np.where((b >= bits) | (b < 0), beyond, moved).astype(a.dtype)
 
 
-def _elementwise(f: Callable[[float], float]) -> Callable[..., Array]:
+def _elementwise(f: Callable[..., float]) -> Callable[..., Array]:
     """A numpy function from a scalar one, for those that numpy lacks."""
     vector = np.vectorize(f, otypes=[np.float64])
-    return lambda x: vector(x).astype(np.result_type(x)) if np.size(x) else np.asarray(x)
+
+    def apply(*xs: Any) -> Array:
+        shape = np.broadcast_shapes(*map(np.shape, xs))
+        dtype = np.result_type(*xs)
+        return vector(*xs).astype(dtype) if math.prod(shape) else np.zeros(shape, dtype)
+    return apply
 
 
 def _sigmoid(x: Array) -> Array:
@@ -114,6 +119,37 @@ def _digamma(x: float) -> float:
     r = 1 / (x * x)
     series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
     return shift + math.log(x) - 0.5 / x - series
+
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def _polygamma(n: float, x: float) -> float:
+    """The n-th derivative of digamma, (−1)ⁿ⁺¹ n! ζ(n+1, x): Σ x⁻ˢ until x is large, then the series
+    of Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole,
+    and below −10000 for n > 1."""
+    if n == 0:
+        return _digamma(x)
+    if math.isnan(x) or not n > 0 or n != math.floor(n) or x == -math.inf \
+            or (x < -1e4 and n > 1):
+        return math.nan
+    sign = 1.0 if n % 2 else -1.0
+    if x == math.inf:
+        return 0.0 * sign
+    if x <= 0 and x == math.floor(x):
+        return sign * math.inf
+    if x < 0 and n == 1:
+        return (math.pi / math.sin(math.pi * (x - math.floor(x)))) ** 2 - _polygamma(1, 1 - x)
+    s, total = float(n + 1), 0.0
+    while x < 10 + n:
+        total += float(np.power(x, -s))
+        x += 1
+    total += float(np.power(x, 1 - s)) / n + 0.5 * float(np.power(x, -s))
+    term = s * float(np.power(x, -s - 1)) / 2
+    for k, b in enumerate(_BERNOULLI, 1):
+        total += b * term
+        term *= (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2) * x * x)
+    return sign * (math.gamma(s) if s < 171 else math.inf) * total
 
 
 def _erf_inv(x: float) -> float:
@@ -233,7 +269,9 @@ TABLE: tuple[Scalar, ...] = (
     _fn("erf_inv", _elementwise(_erf_inv),
         lambda o, g, y, x: (g * (1 / _TWO_OVER_ROOT_PI) * o.exp(y * y),), flops=40),
     _fn("lgamma", _elementwise(_lgamma), lambda o, g, y, x: (g * o.digamma(x),), flops=40),
-    _fn("digamma", _elementwise(_digamma), None, flops=60),
+    _fn("digamma", _elementwise(_digamma), lambda o, g, y, x: (g * o.polygamma(1, x),), flops=60),
+    _fn("polygamma", _elementwise(_polygamma), lambda o, g, y, n, x: (
+        None, g * o.polygamma(n + 1, x)), arity=2, flops=200),
     # ---- comparison -------------------------------------------------------------------------
     *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=ANY, prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))

@@ -166,6 +166,13 @@ case("pow", [2.0, (3, 4)])
 edge("pow", [ODD, ODD[::-1].copy()])
 edge("pow", [f(0, 0, 2, -1), f(0, 2, 0, 3)])
 case("pow", [t((6,), "i32"), ints([0, 1, 2, 3, -1, 4], "i32")])
+for _order in (0, 1, 2, 5):
+    case("polygamma", [_order, t((3, 4), kind="positive")])
+edge("polygamma", [1, (5,)])
+edge("polygamma", [f(1, 2, 3), t((2, 3), kind="positive")])
+case("polygamma", [2.0, t((0, 3))])
+edge("polygamma", [1, ODD])
+edge("polygamma", [2, ODD])
 case("atan2", [(3, 4), (4,)])
 edge("atan2", [f(0, 1, -1, 0), f(0, 0, 0, -1)])
 for _op in ("eq", "ne", "lt", "le", "gt", "ge"):

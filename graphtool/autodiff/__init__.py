@@ -1,6 +1,6 @@
 """Derivatives, graph → graph: `reverse` is the chain rule, `regions` knows branches and loops."""
 
 from graphtool.autodiff.regions import bounded, lifted
-from graphtool.autodiff.reverse import backward, expand, grad, unbroadcast, vjp
+from graphtool.autodiff.reverse import backward, expand, grad, no_rule, unbroadcast, vjp
 
-__all__ = ["backward", "bounded", "expand", "grad", "lifted", "unbroadcast", "vjp"]
+__all__ = ["backward", "bounded", "expand", "grad", "lifted", "no_rule", "unbroadcast", "vjp"]

@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.autodiff import regions as r
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
-from graphtool.ir.op import complete_attrs
+from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
 
@@ -171,8 +171,18 @@ def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
     for n in nodes:
         places.setdefault(n.op.name, []).append(n.where or n.outputs[0].hint)
     return UnsupportedError("GT0612", "no gradient", tuple(
-        Unsupported(name, "the op has no gradient rule", tuple(sorted(at)))
+        Unsupported(name, no_rule(named(name)), tuple(sorted(at)))
         for name, at in sorted(places.items())))
+
+
+_NO_RULE = {"bitcast": "the bits of a number have no slope"}
+
+
+def no_rule(op: Op) -> str:
+    """Why an op with float results has no gradient; empty where that is not so."""
+    if "template" in op.traits or op.category == "memory":
+        return "it is the form of a kernel: differentiate before the passes choose kernels"
+    return _NO_RULE.get(op.name, "")
 
 
 def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:

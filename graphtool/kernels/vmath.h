@@ -257,6 +257,38 @@ GT_INLINE double gt_digamma_f64(double x)
 
 GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
 
+/* Its n-th derivative, (-1)^(n+1) n! zeta(n+1, x): the sum until x is large, then the series of
+   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole, and
+   below -10000 for n > 1. */
+GT_INLINE double gt_polygamma_f64(double n, double x)
+{
+    static const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                       5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+    const double pi = 3.14159265358979323846;
+    const double s = n + 1.0, sign = fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
+    double y = 0.0, base = 0.0;
+    if (n == 0.0) return gt_digamma_f64(x);
+    if (x != x || x == -INFINITY || !(n > 0.0) || n != floor(n)) return (double)GT_NAN;
+    if (x < -1e4 && n > 1.0) return (double)GT_NAN;
+    if (x == INFINITY) return 0.0 * sign;
+    if (x <= 0.0 && x == floor(x)) return sign * INFINITY;
+    if (x < 0.0 && n == 1.0) {
+        base = pi / sin(pi * (x - floor(x)));
+        base *= base;
+        x = 1.0 - x;
+    }
+    for (; x < 10.0 + n; x += 1.0) y += pow(x, -s);
+    y += pow(x, -n) / n + 0.5 * pow(x, -s);
+    double term = 0.5 * s * pow(x, -s - 1.0);
+    for (int k = 1; k <= 8; k++) {
+        y += bernoulli[k - 1] * term;
+        term *= (s + 2 * k - 1) * (s + 2 * k) / ((2.0 * k + 1) * (2.0 * k + 2) * x * x);
+    }
+    return base > 0.0 ? base - y : sign * tgamma(s) * y;
+}
+
+GT_INLINE float gt_polygamma_f32(float n, float x) { return (float)gt_polygamma_f64(n, x); }
+
 /* Winitzki's approximation, then Newton's steps on erf, or on erfc where erf is flat. */
 GT_INLINE double gt_erf_inv_f64(double x)
 {

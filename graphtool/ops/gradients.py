@@ -6,10 +6,11 @@ autodiff.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import filled
@@ -199,10 +200,10 @@ def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: in
 
 
 def reduce_window(g: Any, y: Any, x: Any, *, kind: str, **attrs: Any) -> tuple[Any, ...]:
-    """A sum's gradient is a windowed sum; an extreme's goes to the first element that held it."""
+    """A sum's gradient is a windowed sum; an extreme's goes to the first element that held it; a
+    factor's is the product of the others, one tap of the window after the other."""
     if kind == "prod":
-        raise UnsupportedError("GT0612", "no gradient", (
-            Unsupported("reduce_window", "the gradient of windowed products is not built"),))
+        return (_window_prod(g, x, **attrs),)
     if kind == "sum":
         return (_window_sum(g, x, **attrs),)
     places = product(g.shape)
@@ -210,6 +211,43 @@ def reduce_window(g: Any, y: Any, x: Any, *, kind: str, **attrs: Any) -> tuple[A
     flat = o.scatter(filled(x, 0.0, (product(x.shape),)), o.reshape(index, shape=(places, 1)),
                      o.reshape(g, shape=(places,)), axes=(0,), kind="add")
     return (o.reshape(flat, shape=x.shape),)
+
+
+def _window_prod(g: Any, x: Any, *, window: Any, strides: Any, padding: Any, base_dilation: Any,
+                 window_dilation: Any) -> Any:
+    strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base_dilation,
+                                                     window_dilation)
+    around = {"lo": tuple(lo for lo, _ in padding), "hi": tuple(hi for _, hi in padding),
+              "interior": tuple(b - 1 for b in base)}
+    wide = o.pad(x, **around, value=1.0)
+    spans = [(m - 1) * s + 1 for m, s in zip(g.shape, strides, strict=True)]
+    taps = []
+    for at in itertools.product(*(range(0, k * r, r) for k, r in zip(
+            window, dilation, strict=True))):
+        limit = tuple(a + n for a, n in zip(at, spans, strict=True))
+        taps.append(({"start": at, "limit": limit, "strides": tuple(strides)},
+                     o.slice(wide, start=at, limit=limit, strides=strides)))
+    total = filled(x, 0.0, wide.shape)
+    for (cut, _), others in zip(taps, _all_but_one([t for _, t in taps]), strict=True):
+        mine = g if others is None else g * others
+        total = total + _vjp("slice")(mine, None, wide, **cut)[0]
+    return _vjp("pad")(total, None, x, **around, value=1.0)[0]
+
+
+def _vjp(name: str) -> Any:
+    return OPS[name].vjp
+
+
+def _all_but_one(factors: list[Any]) -> list[Any]:
+    """For each factor the product of the others; None where there are none."""
+    def runs(xs: list[Any]) -> list[Any]:
+        out: list[Any] = [None]
+        for x in xs[:-1]:
+            out.append(x if out[-1] is None else out[-1] * x)
+        return out
+    before, behind = runs(factors), runs(factors[::-1])[::-1]
+    return [b if a is None else a if b is None else a * b
+            for a, b in zip(before, behind, strict=True)]
 
 
 def _window_sum(g: Any, x: Any, *, window: Any, strides: Any, padding: Any, base_dilation: Any,

@@ -14,7 +14,7 @@ UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "
          "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
          "digamma", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
 OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid"]
-BINARY = ["max", "min", "pow", "atan2", "rem", "mod"]
+BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma"]
 TESTS = ["is_nan", "is_inf", "is_finite"]
 INTEGER = ["add", "sub", "mul", "div", "rem", "mod", "pow", "max", "min", "shift_left",
            "shift_right"]
@@ -165,6 +165,20 @@ def test_bounded_functions_stay_within_their_bounds(library: Library) -> None:
     for name in ("tanh", "erf", "sin", "cos", "sigmoid"):
         y = library(f"{name}_f32", np.float32, x)
         assert (np.abs(y) <= 1).all(), name
+
+
+def test_polygamma(library: Library) -> None:
+    # ψ′(1) = π²/6, ψ′(½) = π²/2, ψ′(-½) = π²/2 + 4, ψ″(1) = -2ζ(3), ψ″(½) = -14ζ(3), ψ‴(1) = π⁴/15
+    zeta, pi = 1.2020569031595942854, math.pi
+    n = np.array([1, 1, 1, 2, 2, 3.0])
+    x = np.array([1, 0.5, -0.5, 1, 0.5, 1])
+    want = [pi ** 2 / 6, pi ** 2 / 2, pi ** 2 / 2 + 4, -2 * zeta, -14 * zeta, pi ** 4 / 15]
+    np.testing.assert_allclose(library("polygamma_f64", np.float64, n, x), want, rtol=1e-13)
+    single = library("polygamma_f32", np.float32, n.astype(np.float32), x.astype(np.float32))
+    np.testing.assert_allclose(single, want, rtol=1e-6)
+    edges = library("polygamma_f64", np.float64, np.array([1.5, -1, 1, 2, 1, 2, 2]),
+                    np.array([1, 1, 0, -3, np.inf, -2e4, np.nan]))
+    np.testing.assert_array_equal(edges, [np.nan, np.nan, np.inf, -np.inf, 0, np.nan, np.nan])
 
 
 def test_digamma_and_erf_inv(library: Library) -> None:

@@ -41,7 +41,13 @@ def test_unary_as_torch(name: str, theirs: Any, x: Any) -> None:
 
 def test_digamma_as_torch() -> None:
     x = np.array([-2.5, -0.1, 1e-3, 0.5, 1, 12.0])
-    agree(o.digamma, torch.digamma, [x], 1e-9, grads=False)
+    agree(o.digamma, torch.digamma, [x], 1e-8)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
+def test_polygamma_as_torch(n: int) -> None:
+    x = np.array([-3.3, -0.5, 0.1, 0.7, 3, 12, 40, 1e5])
+    agree(lambda x: o.polygamma(n, x), lambda x: torch.polygamma(n, x), [x], 1e-8)
 
 
 @pytest.mark.parametrize(("name", "theirs"), [

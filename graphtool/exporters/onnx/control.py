@@ -68,7 +68,9 @@ def while_(w: Writer, node: Node, *operands: Ref) -> Any:
     held = [named(inner, x.type, f"held.{i}") for i, x in enumerate(operands[:count])]
     new = inner.graph(node.attrs["body"], [*held, *operands[count:]])
     again, = inner.graph(check, [*new, *operands[count:]])
-    made = w("Loop", None, first, *operands[:count], outputs=count,
+    bound = node.attrs["bound"]
+    most = None if bound is None else w.array(bound)
+    made = w("Loop", most, first, *operands[:count], outputs=count,
              body=body(inner, inner.hint, [step, flag, *held], [again, *new]))
     return made if count != 1 else (made,)
 
