@@ -7,7 +7,7 @@ import math
 import mmap
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,26 @@ class Model:
                                                            len(self.manifest.dims))))
             case _:
                 raise InputError("GT2215", "a dimension is out of its range")
+
+    def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
+               outputs: Sequence[int]) -> None:
+        """Run on memory given by its addresses, in the order of the manifest's ports.
+
+        Nothing but the range of the sizes is checked: all must be contiguous and of the shapes
+        that `sizes` gives; a donated output starts from what it holds.
+        """
+        self._seen = None
+        changed = False
+        for i, row in enumerate(self.manifest.dims):
+            changed |= self._dims[i] != sizes[row.name]
+            self._dims[i] = sizes[row.name]
+        if changed or not self._arena.size:
+            self._grow()
+        self._ins[:len(inputs)] = list(inputs)
+        self._outs[:len(outputs)] = list(outputs)
+        if self._run(ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
+                     self._ins, self._outs, ctypes.c_int(self.threads)):
+            raise InputError("GT2215", "a dimension is out of its range")
 
     def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
         """The inputs, if they are as the last ones were; None if they want a closer look."""

@@ -17,12 +17,13 @@ LAYERS = (  # a name may import its own layer and those before it
      "training"),
     ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "fat", "runtime"),
     ("train",),
-    ("report",), ("verify",), ("api", "onnx_backend"), ("cli",), ("__init__", "__main__"),
+    ("report",), ("verify",), ("api", "onnx_backend", "torch_backend"), ("cli",),
+    ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
     "onnx": ("importers/onnx", "exporters/onnx", "onnx_backend.py"),
-    "torch": ("importers/torch",),
+    "torch": ("importers/torch", "torch_backend.py"),
     "typer": ("cli",),
     "rich": ("cli",),
 }

@@ -65,6 +65,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "An input is given as NAME:TYPE, like x:f32[1,3,224,224]."),
     "GT1116": ("torch fails on the inputs",
                "The model raised an error when torch itself ran it; the message is torch's."),
+    "GT1120": ("an option that the torch.compile backend does not know",
+               "The message lists those it knows: freeze=True builds the parameters in."),
     "GT1201": ("not a .pt2 archive", "The file is cut short, or was not written by torch.export."),
     "GT1202": ("a broken .pt2 archive",
                "A member is missing, compressed, too large, or not what its place demands."),

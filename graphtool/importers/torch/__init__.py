@@ -1,7 +1,7 @@
 """Models from torch: live modules by torch.export or torch.fx, and `.pt2` archives.
 
-Importing this package fills the table of handlers and loads no torch; only capture.py, live.py,
-lines.py and source.py do, when they are called for.
+Importing this package fills the table of handlers and loads no torch; only capture.py, exported.py,
+live.py, lines.py and source.py do, when they are called for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from graphtool.errors import UsageError
 from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     activation,
+    attention,
     backward,
     chance,
     create,

@@ -6,11 +6,12 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.autodiff import vjp
 from graphtool.importers.torch.context import Context, pairs
 from graphtool.importers.torch.linalg import transposed_attrs, turned
-from graphtool.importers.torch.table import aten
+from graphtool.importers.torch.table import aten, handler
 from graphtool.ir.op import OPS, complete_attrs
-from graphtool.ir.trace import Tracer
+from graphtool.ir.trace import Tracer, inline, trace
 from graphtool.symbolic import product
 
 
@@ -26,18 +27,23 @@ def embedding_dense_backward(c: Context, grad_output: Tracer, indices: Tracer, n
     return o.scatter(start, index, grad_output, axes=(0,), kind="add")
 
 
-@aten("max_pool2d_with_indices_backward")
-def max_pool_backward(c: Context, grad_output: Tracer, self: Tracer, kernel_size: Any, stride: Any,
-                      padding: Any, dilation: Any, ceil_mode: bool, indices: Tracer) -> Any:
-    """Each gradient added to the place in its plane that won."""
-    planes, size = self.shape[:-2], product(self.shape[-2:])
-    count = product(grad_output.shape[-2:])
-    start = c.full((*planes, size), 0, c.out.dtype)
-    at = c.reshape(indices, (*planes, count, 1))
-    n = len(planes)
-    y = o.scatter(start, at, c.reshape(grad_output, (*planes, count)), axes=(n,), batch=n,
-                  kind="add")
-    return c.reshape(y, self.shape)
+def _max_pool_backward(n: int) -> Any:
+    """Each gradient added to the place in its plane that won; the indices come last."""
+    def gradient(c: Context, grad_output: Tracer, self: Tracer, *rest: Any) -> Any:
+        planes, size = self.shape[:-n], product(self.shape[-n:])
+        count = product(grad_output.shape[-n:])
+        start = c.full((*planes, size), 0, c.out.dtype)
+        at = c.reshape(rest[-1], (*planes, count, 1))
+        lead = len(planes)
+        y = o.scatter(start, at, c.reshape(grad_output, (*planes, count)), axes=(lead,),
+                      batch=lead, kind="add")
+        return c.reshape(y, self.shape)
+    return gradient
+
+
+for _n in (2, 3):
+    aten(f"max_pool{_n}d_with_indices_backward", f"adaptive_max_pool{_n}d_backward")(
+        _max_pool_backward(_n))
 
 
 def _normalised(c: Context, g: Any, centred: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
@@ -100,3 +106,42 @@ def convolution_backward(c: Context, grad_output: Tracer, input: Tracer, weight:
     return (gx if c.used(0) else None,
             (turned(c, gw, groups) if transposed else gw) if c.used(1) else None,
             gb if gb is None else c.reshape(gb, (grad_output.shape[1],)))
+
+
+# ---- gradients that are those of a forward handler ----------------------------------------------
+
+# ATen's gradient op → the op whose it is, how many of its first operands have a gradient, and
+# whether the operands that follow are those of the forward op
+_OF_FORWARD: dict[str, tuple[str, int, bool]] = {
+    **{f"avg_pool{n}d_backward": (f"avg_pool{n}d", 1, True) for n in (2, 3)},
+    **{f"_adaptive_avg_pool{n}d_backward": (f"_adaptive_avg_pool{n}d", 1, False) for n in (2, 3)},
+    **{f"{kind}_pad{n}d_backward": (f"{kind}_pad{n}d", 1, True)
+       for kind in ("reflection", "replication") for n in (1, 2, 3)},
+    "grid_sampler_2d_backward": ("grid_sampler_2d", 2, True),
+}
+
+
+def _of_forward(name: str, count: int, same: bool) -> Any:
+    def gradient(c: Context, grad_output: Tracer, *operands: Any) -> Any:
+        xs = operands[:count]
+        rest = [x for x in operands[count:] if not _mask(x)] if same else [None]
+
+        def forward(*args: Tracer) -> Any:
+            inner = Context(args[0].builder)
+            inner.outs = (grad_output.type,)
+            fn = handler(f"aten.{name}")
+            assert fn is not None
+            return fn(inner, *args, *rest)
+        graph = trace(forward, [x.type for x in xs])
+        joint = vjp(graph, graph.inputs, [0])
+        return tuple(inline(c.builder, joint, [*xs, grad_output])[-count:])
+    return gradient
+
+
+def _mask(x: Any) -> bool:
+    """Which gradients are wanted; unused ones fall away by themselves."""
+    return isinstance(x, tuple) and bool(x) and all(isinstance(i, bool) for i in x)
+
+
+for _name, (_forward, _count, _same) in _OF_FORWARD.items():
+    aten(_name)(_of_forward(_forward, _count, _same))

@@ -20,7 +20,7 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
-from graphtool.importers.torch import live
+from graphtool.importers.torch.exported import read as read_exported
 from graphtool.importers.torch.fxtrace import places_of, traced
 from graphtool.importers.torch.lines import failure, root_of
 from graphtool.importers.torch.records import Program
@@ -62,8 +62,8 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
         exported = _exported(model, args, shapes and _as_called(model, shapes))
     renamed = _symbol_names(exported, marks)
     meta = {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
-    read = live.read(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
-                     renamed, meta, places_of(model))
+    read = read_exported(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
+                         renamed, meta, places_of(model))
     return read if not names and how == "export" else _renamed(read, inputs)
 
 
@@ -199,16 +199,15 @@ def _exported(model: nn.Module, args: tuple[Any, ...], shapes: Any) -> ExportedP
         except Exception:
             raise failure(error, "torch.export", _TORCH) from error
     try:
-        return exported.run_decompositions(_decompositions(exported))
+        return exported.run_decompositions(without_kept(default_decompositions()))
     except GraphtoolError:
         raise
     except Exception as error:
         raise failure(error, "torch.export's decomposition", _TORCH) from error
 
 
-def _decompositions(exported: ExportedProgram) -> Any:
-    """torch's table down to core ATen, without the ops that we keep whole."""
-    table = default_decompositions()
+def without_kept(table: Any) -> Any:
+    """torch's table of decompositions without the ops that we keep whole."""
     for name in KEEP:
         packet_name, _, overload = name.partition(".")
         packet = getattr(torch.ops.aten, packet_name, None)

@@ -8,6 +8,7 @@ from typing import Any
 from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
+from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, Source
 from graphtool.importers.torch.table import handler
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
@@ -98,8 +99,9 @@ class _Converter:
                 if isinstance(kind, Opaque):
                     self.missing[f"the input {source.key}", kind.reason] = [""]
                     self.poisoned.add(source.name)
-                if not isinstance(kind, TensorType):
-                    continue  # an argument that capture fixed (None, a number)
+                if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
+                    self.env[source.name] = kind
+                    continue
                 x = self.builder.input(kind, source.key)
                 (inputs if source.data is None else state).append((source, x.value))
                 self.env[source.name] = x
@@ -141,7 +143,8 @@ class _Converter:
         if not call.target.startswith(_SYMBOLIC):
             return False
         for name, kind in zip(call.outputs, kinds, strict=True):
-            self.env[name] = kind
+            self.env[name] = kind if kind is not None else number(
+                self.context, call.target, self._resolve(call.args))
         return True
 
     def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:

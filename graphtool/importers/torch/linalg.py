@@ -11,7 +11,6 @@ from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, pairs
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
-from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim
 
 # ---- matrix products ---------------------------------------------------------------------------
@@ -163,39 +162,7 @@ def turned(c: Context, w: Tracer, groups: int) -> Tracer:
     return w if all(k == 1 for k in window) else o.reverse(w, axes=tuple(space))
 
 
-# ---- attention ---------------------------------------------------------------------------------
-
-@aten("scaled_dot_product_attention")
-def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: Tracer,
-                                 attn_mask: Tracer | None = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, *, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Any:
-    if dropout_p:
-        raise Missing("attention with dropout is random; call model.eval() before the import")
-    lead = _lead(query, key, value)
-    q, k, v = (c.broadcast(x, (*lead[x], *x.shape[-2:])) for x in (query, key, value))
-    if attn_mask is not None and attn_mask.dtype is not dtypes.bool_:
-        attn_mask = c.cast(attn_mask, q.dtype)
-    return o.attention(q, k, v, attn_mask, causal=is_causal, scale=scale)
-
-
-def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
-    """Leading dims: heads may be shared by groups of queries, the dims before them broadcast."""
-    if q.ndim == 2:
-        return {x: () for x in (q, k, v)}
-    batch = broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
-    return {x: (*batch, x.shape[-3]) for x in (q, k, v)}
-
-
-@aten("_scaled_dot_product_flash_attention_for_cpu")
-def flash_attention_for_cpu(c: Context, query: Tracer, key: Tracer, value: Tracer,
-                            dropout_p: float = 0.0, is_causal: bool = False, *,
-                            attn_mask: Tracer | None = None, scale: float | None = None) -> Any:
-    if c.used(1):
-        raise Missing("the logarithms that a fused attention kernel keeps for its gradient")
-    return scaled_dot_product_attention(c, query, key, value, attn_mask, dropout_p, is_causal,
-                                        scale=scale), None
-
+# ---- products of three, distances ------------------------------------------------------------
 
 @aten("_trilinear")
 def trilinear(c: Context, i1: Tracer, i2: Tracer, i3: Tracer, expand1: tuple[int, ...],
@@ -210,8 +177,6 @@ def trilinear(c: Context, i1: Tracer, i2: Tracer, i3: Tracer, expand1: tuple[int
     total = o.reduce_sum(o.mul(o.mul(*parts[:2]), parts[2]), axes=tuple(sumdim))
     return c.reshape(total, c.out.shape)
 
-
-# ---- distances ---------------------------------------------------------------------------------
 
 def _distance(c: Context, gap: Any, p: float) -> Any:
     """The p-norm of the last axis."""

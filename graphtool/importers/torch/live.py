@@ -1,4 +1,7 @@
-"""A live `torch.export` program as a `Program`: nodes, types, weights and names read off torch."""
+"""torch's tensors as arrays, and its graphs' nodes as calls with types: live objects read off.
+
+Knows nothing of what calls the graph: its inputs and outputs are the business of exported.py.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,16 @@ import ml_dtypes
 import numpy as np
 import torch
 from torch import fx
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
-from torch.utils import _pytree as pytree
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.torch import exprs
-from graphtool.importers.torch.names import output_name
 from graphtool.importers.torch.provenance import clean_path
 from graphtool.importers.torch.records import Call, Opaque, Place, Program, Ref, Sink, Source, Type
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol
-from graphtool.weights import Weight, weight
+from graphtool.weights import weight
 
 DTYPES: dict[torch.dtype, DType] = {
     getattr(torch, name): getattr(dtypes, ours) for name, ours in (
@@ -67,43 +66,70 @@ def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
     return bits.view(next(kind for kind, row in DTYPES.items() if row.numpy == data.dtype))
 
 
-def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
-         renamed: Mapping[str, str], meta: Mapping[str, Any],
-         places: Mapping[str, Place]) -> Program:
-    """`wanted` gives the bounds of the user's symbols, `renamed` torch's names of them.
+class Nodes:
+    """Reads the nodes of one fx graph. `ranges` bound torch's symbols, `renamed` gives them the
+    user's names, `wanted` their bounds; `places` tells what a file in a stack stands for."""
 
-    `places` tells what a file name in a stack stands for, where fx has run the model.
-    """
-    return _Reader(exported, wanted, renamed, places).program(meta)
-
-
-class _Reader:
-    def __init__(self, exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
-                 renamed: Mapping[str, str], places: Mapping[str, Place]) -> None:
-        self.exported, self.renamed, self.places = exported, renamed, places
+    def __init__(self, owner: fx.GraphModule | None, ranges: Mapping[str, tuple[int, int | None]],
+                 renamed: Mapping[str, str] | None = None,
+                 wanted: Mapping[str, tuple[int, int | None]] | None = None,
+                 places: Mapping[str, Place] | None = None) -> None:
+        self.owner, self.ranges = owner, ranges
+        self.renamed, self.places = renamed or {}, places or {}
         self.symbols: dict[str, Symbol] = {
-            name: Symbol(name, lo, hi) for name, (lo, hi) in wanted.items()}
-        self.ranges = {str(k): (_bound(v.lower) or 0, _bound(v.upper))
-                       for k, v in exported.range_constraints.items()}
+            name: Symbol(name, lo, hi) for name, (lo, hi) in (wanted or {}).items()}
         self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
         self.types: dict[str, Type] = {}
         self.items: dict[fx.Node, dict[int, str]] = {}
+        self.constants: list[Source] = []  # tensors that the graph holds as attributes
 
-    def program(self, meta: Mapping[str, Any]) -> Program:
-        graph = self.exported.graph
+    def calls(self, graph: fx.Graph) -> tuple[Call, ...]:
+        """The calls of a graph, in order; fills `types` and `constants` on the way."""
         for node in graph.nodes:
             self._type(node)
-        calls = tuple(self._call(n) for n in graph.nodes
-                      if n.op == "call_function" and n.target is not operator.getitem)
-        return Program(self._sources(), calls, self._sinks(), self.types, self.symbols, meta)
+        return tuple(self._call(n) for n in graph.nodes
+                     if n.op == "call_function" and n.target is not operator.getitem)
+
+    def region(self, module: fx.GraphModule) -> Program:
+        """A graph inside the graph: its placeholders are its users' inputs, in order."""
+        inner = Nodes(module, self.ranges, self.renamed, places=self.places)
+        inner.symbols, inner.fresh = self.symbols, self.fresh  # one size, one symbol
+        calls = inner.calls(module.graph)
+        return Program((*inner.inputs(module.graph), *inner.constants), calls,
+                       inner.outputs(module.graph), inner.types, self.symbols)
+
+    def inputs(self, graph: fx.Graph) -> tuple[Source, ...]:
+        return tuple(Source(n.name, "user", n.name) for n in graph.nodes if n.op == "placeholder")
+
+    def outputs(self, graph: fx.Graph) -> tuple[Sink, ...]:
+        results = next(n for n in graph.nodes if n.op == "output").args[0]
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        return tuple(Sink(self._argument(x), "user", f"output_{i}")
+                     for i, x in enumerate(results))
 
     # ---- types ---------------------------------------------------------------------------------
 
     def _type(self, node: fx.Node) -> None:
         if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
             self.items.setdefault(node.args[0], {})[int(node.args[1])] = node.name
-        if "val" in node.meta:
+        if node.op == "get_attr":
+            self._attribute(node)
+        elif "val" in node.meta:
             self.types[node.name] = self._value_type(node.meta["val"])
+
+    def _attribute(self, node: fx.Node) -> None:
+        found = self._held(node)
+        if isinstance(found, torch.Tensor):
+            self.types[node.name] = self._value_type(found)
+            self.constants.append(Source(node.name, "constant", str(node.target),
+                                         weight(array(found))))
+
+    def _held(self, node: fx.Node) -> Any:
+        """What a get_attr node names."""
+        found: Any = self.owner
+        for part in str(node.target).split("."):
+            found = getattr(found, part, None)
+        return found
 
     def _value_type(self, value: Any) -> Type:
         try:
@@ -160,6 +186,8 @@ class _Reader:
 
     def _argument(self, x: Any) -> Any:
         match x:
+            case fx.Node(op="get_attr") if isinstance(held := self._held(x), fx.GraphModule):
+                return self.region(held)
             case fx.Node():
                 return Ref(x.name)
             case list() | tuple():
@@ -173,92 +201,14 @@ class _Reader:
             case _:
                 return None  # device, layout, memory format: nothing that we could honour
 
-    # ---- inputs and outputs --------------------------------------------------------------------
 
-    def _sources(self) -> tuple[Source, ...]:
-        signature, out = self.exported.graph_signature, []
-        for spec in signature.input_specs:
-            name = getattr(spec.arg, "name", "")
-            match spec.kind:
-                case InputKind.USER_INPUT:
-                    out.append(Source(name, "user", name))
-                case InputKind.PARAMETER:
-                    out.append(Source(name, "parameter", clean_path(spec.target or name),
-                                      self._weight(spec.target)))
-                case InputKind.BUFFER:
-                    out.append(Source(name, "buffer", clean_path(spec.target or name),
-                                      self._weight(spec.target)))
-                case InputKind.CONSTANT_TENSOR:
-                    out.append(Source(name, "constant", clean_path(spec.target or name),
-                                      self._weight(spec.target)))
-                case _:
-                    raise InputError("GT1106", f"inputs of the kind {spec.kind.name} are not "
-                                               "supported", where=name)
-        return tuple(out)
-
-    def _weight(self, name: str | None) -> Weight:
-        program = self.exported
-        found = program.state_dict.get(name or "")
-        found = found if found is not None else program.constants.get(name or "")
-        if not isinstance(found, torch.Tensor):
-            raise InputError("GT1106", f"the constant {name!r} is not a tensor")
-        return weight(array(found))
-
-    def _sinks(self) -> tuple[Sink, ...]:
-        signature = self.exported.graph_signature
-        keys = {s.arg.name: clean_path(s.target or "") for s in signature.input_specs
-                if s.kind in (InputKind.BUFFER, InputKind.PARAMETER)}
-        by_target = {s.target: keys[s.arg.name] for s in signature.input_specs
-                     if s.arg.name in keys}
-        names = iter(self._output_names())
-        out: list[Sink] = []
-        for spec in signature.output_specs:
-            value = getattr(spec.arg, "name", None)
-            match spec.kind:
-                case OutputKind.USER_OUTPUT | OutputKind.LOSS_OUTPUT:
-                    name = next(names)
-                    constant = getattr(spec.arg, "value", None)
-                    if value is not None and not hasattr(spec.arg, "value"):
-                        out.append(Sink(Ref(value), "user", name))
-                    elif constant is not None and isinstance(constant, (int, float)):
-                        out.append(Sink(constant, "user", name))
-                case OutputKind.BUFFER_MUTATION | OutputKind.PARAMETER_MUTATION:
-                    out.append(Sink(Ref(str(value)), "state", by_target[spec.target]))
-                case OutputKind.USER_INPUT_MUTATION:
-                    out.append(Sink(Ref(str(value)), "state", str(spec.target)))
-                case _:
-                    raise InputError("GT1106", f"outputs of the kind {spec.kind.name} are not "
-                                               "supported", where=str(value))
-        return tuple(out)
-
-    def _output_names(self) -> list[str]:
-        spec = self.exported.call_spec.out_spec
-        if spec is None:
-            return []
-        tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-        found = {}
-        for path, i in pytree.tree_flatten_with_path(tree)[0]:
-            found[i] = output_name(tuple(_step(key) for key in path))
-        return [found.get(i, f"output_{i}") for i in range(spec.num_leaves)]
-
-
-def _bound(x: Any) -> int | None:
+def bound(x: Any) -> int | None:
     """torch's infinities, and what it uses for them, are no bound."""
     try:
         n = int(x)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return None
     return n if abs(n) < _HUGE else None
-
-
-def _step(key: Any) -> str | int:
-    match key:
-        case pytree.SequenceKey(idx=i):
-            return int(i)
-        case pytree.MappingKey(key=name) | pytree.GetAttrKey(name=name):
-            return str(name)
-        case _:
-            return str(key).strip(".[]'")
 
 
 def target_name(target: Any) -> str:
