@@ -24,9 +24,12 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
-   all threads work in GT_WORK(0): each weight is then read by one thread only. The phases become
-   three functions, GT_NAME_input, GT_NAME_multiply and GT_NAME_output, with barriers between. */
+   all threads work in GT_WORK(0), with barriers inside: each weight is then read by one thread
+   only, which pays where the weights outweigh the image. */
 #include "tile.h"
+#ifdef GT_SHARED
+#include "runtime.h"
+#endif
 
 #ifndef GT_WINOGRAD_H
 #define GT_WINOGRAD_H
@@ -219,22 +222,15 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t
 
 #define GT_UNITS (GT_N * GT_N * gt_ceil_div(GT_O, GT_NR))
 #ifdef GT_SHARED
-static void GT_JOIN(GT_NAME, _input)(int t, int threads GT_PARAMS)
+static void GT_NAME(int t, int threads GT_PARAMS)
 {
     const int64_t first = gt_part(GT_TILES, t, threads), last = gt_part(GT_TILES, t + 1, threads);
-    GT_JOIN(GT_NAME, _gather)(first, last, first, 0 GT_ARGS);
-}
-
-static void GT_JOIN(GT_NAME, _multiply)(int t, int threads GT_PARAMS)
-{
     if (GT_TILES == 0) return;
+    GT_JOIN(GT_NAME, _gather)(first, last, first, 0 GT_ARGS);
+    gt_barrier(threads);
     GT_JOIN(GT_NAME, _products)
     (gt_part(GT_UNITS, t, threads), gt_part(GT_UNITS, t + 1, threads), GT_TILES, 0 GT_ARGS);
-}
-
-static void GT_JOIN(GT_NAME, _output)(int t, int threads GT_PARAMS)
-{
-    const int64_t first = gt_part(GT_TILES, t, threads), last = gt_part(GT_TILES, t + 1, threads);
+    gt_barrier(threads);
     GT_JOIN(GT_NAME, _scatter)(first, last, first, 0 GT_ARGS);
 }
 #else

@@ -268,11 +268,13 @@ def winograd(site: Site) -> Lowered:
     rounded_c = -(-c // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
-    work = _scratch(site, share)
+    # weights that outweigh the image are split between the threads, which then share its tiles
+    shared = tiles == group and c * channels >= 2 * group * (c + channels)
+    work = _scratch(site, share, 1 if shared else None)
     macros: Macros = [
         ("GT_TILE", str(m)), ("GT_MR", str(tile_rows(site.target, nv, group))),
         ("GT_NV", str(nv)), ("GT_GROUP", str(group)), *_image(site), ("GT_C", c),
-        ("GT_O", channels)]
+        ("GT_O", channels), *((("GT_SHARED", "1"),) if shared else ())]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
                 ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
@@ -328,10 +330,10 @@ def _up(n: Dim, to: int) -> Dim:
     return ceildiv(n, to) * to
 
 
-def _scratch(site: Site, share: Dim) -> str:
+def _scratch(site: Site, share: Dim, shares: int | None = None) -> str:
     """A buffer with one share for each thread; it lives during this kernel only."""
     name = f"s{len(site.placement.buffers)}"
-    site.placement.buffers[name] = Storage(name, dtypes.float32, share * site.target.threads,
+    site.placement.buffers[name] = Storage(name, dtypes.float32, share * (shares or site.target.threads),
                                            "arena", label=f"scratch of {site.out.hint}")
     return name
 

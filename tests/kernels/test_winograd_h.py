@@ -46,10 +46,18 @@ INSTANCE = """
 #include "winograd.h"
 """
 EXPORT = """
-void {name}{phase}(int t, int threads PARAMS);
-void {name}{phase}(int t, int threads PARAMS) {{ {name}_share{phase}(t, threads ARGS); }}
+void {name}(int t, int threads PARAMS);
+void {name}(int t, int threads PARAMS) {{ {name}_share(t, threads ARGS); }}
 """
-PHASES = ("_input", "_multiply", "_output")
+REGION = """
+void {name}{count}(int t, int threads PARAMS);
+void {name}{count}(int t, int threads PARAMS)
+{{
+    (void)t, (void)threads;
+#pragma omp parallel num_threads({count})
+    {name}_share(omp_get_thread_num(), omp_get_num_threads() ARGS);
+}}
+"""
 # batch, output rows and columns, input and output channels, tiles a group
 CASES = [
     (1, 1, 1, 1, 1, 1),
@@ -65,7 +73,8 @@ def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: boo
     values = [f"d_{s}" for s in SIZES] if case is None else case
     text = INSTANCE.format(name=name, m=m, shared="#define GT_SHARED" if shared else "",
                            **dict(zip(SIZES, values, strict=True)))
-    return text + "".join(EXPORT.format(name=name, phase=p) for p in (PHASES if shared else [""]))
+    return text + ("".join(REGION.format(name=name, count=n) for n in (1, 2, 3)) if shared
+                   else EXPORT.format(name=name))
 
 
 ROWS = {2: [(1, 0, 0), (Fraction(1, 2),) * 3, (Fraction(1, 2), Fraction(-1, 2), Fraction(1, 2)),
@@ -122,11 +131,11 @@ def test_groups_of_tiles(tmp_path: Path, flags: list[str], m: int) -> None:
 @pytest.mark.parametrize("m", [2, 4])
 def test_shared_input(tmp_path: Path, m: int) -> None:
     library = compile_c(SOURCE + instance(m, "any", shared=True) + LANES, tmp_path,
-                        ["-march=native"])
+                        ["-march=native", "-fopenmp"])
     for threads in (1, 2, 3):
         for case in CASES:
             tiles = case[0] * -(-case[1] // m) * -(-case[2] // m)
-            check(library, ["any" + p for p in PHASES], m, case, threads, tiles)
+            check(library, [f"any{threads}"], m, case, 1, tiles)
 
 
 @width
