@@ -332,8 +332,8 @@ def _up(n: Dim, to: int) -> Dim:
 
 def _scratch(site: Site, share: Dim, shares: int | None = None) -> str:
     """A buffer with one share for each thread; it lives during this kernel only."""
-    name = f"s{len(site.placement.buffers)}"
-    site.placement.buffers[name] = Storage(name, dtypes.float32, share * (shares or site.target.threads),
+    name, shares = f"s{len(site.placement.buffers)}", shares or site.target.threads
+    site.placement.buffers[name] = Storage(name, dtypes.float32, share * shares,
                                            "arena", label=f"scratch of {site.out.hint}")
     return name
 

@@ -20,7 +20,7 @@ from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
-from graphtool.symbolic import Dim, bounds, product
+from graphtool.symbolic import Dim, bounds, ceildiv, product
 from graphtool.target import Target
 
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
@@ -149,10 +149,13 @@ def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
     p, r, *rest = operands_of(inputs, b)
     if node.attrs["packed"] or p.dtype is not dtypes.float32:
         return None
-    nr = goal.lanes * (8 if p.shape[2] == 1 else 4)
-    hidden = r.shape[1]
-    if node.attrs["kind"] == "gru" and hidden % nr:
-        return None  # its last gate is a product of its own, and must begin a panel
+    _, hidden, wide = r.shape
+    widths = [goal.lanes * n for n in ((8, 7, 6, 5, 4) if p.shape[2] == 1 else (4, 3))]
+    if node.attrs["kind"] == "gru":  # its last gate is a product of its own, and begins a panel
+        widths = [nr for nr in widths if hidden % nr == 0]
+    if not widths:
+        return None
+    nr = min(widths, key=lambda nr: ceildiv(wide, nr) * nr)  # the least padding, then the widest
     results: Sequence[Any] = node.op(p, OPS["pack"](r, nr=nr), *rest,
                                      **{**node.attrs, "packed": nr})
     return results
