@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -75,3 +76,11 @@ class CompilerError(GraphtoolError):
 
 class InternalError(GraphtoolError):
     exit_code = 70
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names with commas; of more than `most` the first ones, and how many there are."""
+    found = list(names)
+    if len(found) <= most:
+        return ", ".join(found) or "none"
+    return f"{', '.join(found[:most])}, … ({len(found)} in all)"

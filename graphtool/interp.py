@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.errors import GraphtoolError, InputError, InternalError
+from graphtool.errors import GraphtoolError, InputError, InternalError, listed
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.sizes import bare, defined
@@ -153,12 +153,12 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
     """The arrays in the order of the graph's inputs; fills `setting.sizes` from their shapes."""
     names = value_names(module.graph)
     wanted = {names[v]: v.type for v in module.graph.inputs}
-    listing = ", ".join(f"{n}: {t}" for n, t in wanted.items()) or "none"
+    listing = listed(f"{n}: {t}" for n, t in wanted.items())
     if missing := [n for n in wanted if n not in inputs]:
-        raise InputError("GT0511", f"missing input {', '.join(missing)}",
+        raise InputError("GT0511", f"missing input {listed(missing)}",
                          hint=f"the inputs are {listing}")
     if extra := [n for n in inputs if n not in wanted]:
-        raise InputError("GT0512", f"there is no input {', '.join(extra)}",
+        raise InputError("GT0512", f"there is no input {listed(extra)}",
                          hint=f"the inputs are {listing}")
     arrays = {n: _converted(n, np.asarray(inputs[n]), t, setting) for n, t in wanted.items()}
     _bind_sizes(arrays, wanted, setting.sizes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError
+from graphtool.errors import InputError, listed
 from graphtool.manifest import PortRow, read_manifest
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
@@ -185,7 +185,7 @@ class Model:
         if len(inputs) > len(self.inputs):
             extra = sorted(set(inputs) - {s.name for s in self.inputs})
             raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
-                             + ", ".join(s.name for s in self.inputs))
+                             + listed(s.name for s in self.inputs))
         sizes = self._bind(arrays)
         self._made = [(s.name, _extents(s, sizes), s.dtype.numpy) for s in self.outputs]
         self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
@@ -257,7 +257,7 @@ class Model:
         unknown = [n for n in out if n not in {s.name for s in self.outputs}]
         if unknown:
             raise InputError("GT2218", f"unknown output {unknown[0]!r}", hint="the model gives "
-                             + ", ".join(s.name for s in self.outputs))
+                             + listed(s.name for s in self.outputs))
         results = {}
         for name, shape, kind in self._made:
             r = out.get(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError, UsageError, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +98,7 @@ def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
         out = {**make(), **out}
     elif not file and not given and names:
         raise UsageError("GT3012", "no inputs are given",
-                         hint=f"the inputs are {', '.join(names)}; --inputs FILE.npz, "
+                         hint=f"the inputs are {listed(names)}; --inputs FILE.npz, "
                               "--input NAME=VALUE, or --random")
     return out
 

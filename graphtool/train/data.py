@@ -11,7 +11,7 @@ import numpy as np
 
 from graphtool import npz
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError
+from graphtool.errors import InputError, listed
 from graphtool.train.model import TrainModel
 
 Array = np.ndarray[Any, Any]
@@ -40,8 +40,8 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
     missing = [n for n in model.data if n not in found]
     if missing:
         raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
-                         hint=f"wanted are {', '.join(model.data)}; there are "
-                              f"{', '.join(found) or 'none'}")
+                         hint=f"wanted are {listed(model.data)}; there are "
+                              f"{listed(found)}")
     arrays = {n: _typed(n, found[n], kind, where) for n, kind in model.types().items()}
     counts = {n: len(a) if a.ndim else 0 for n, a in arrays.items()}
     n = min(counts.values())

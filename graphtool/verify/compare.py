@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphtool.errors import InputError
+from graphtool.errors import InputError, listed
 
 Array = np.ndarray[Any, Any]
 SHARE = 1e-5
@@ -38,7 +38,7 @@ def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: fl
     """
     if len(expected) != len(actual):
         raise InputError("GT3041", f"{len(expected)} outputs on one side, {len(actual)} on the "
-                                   "other", where=f"{', '.join(expected)}\n{', '.join(actual)}")
+                                   "other", where=f"{listed(expected)}\n{listed(actual)}")
     named = set(expected) == set(actual)
     others: Sequence[Array] = [actual[n] for n in expected] if named else list(actual.values())
     return [difference(name, e, a, atol, rtol)
