@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from graphtool.errors import UsageError
@@ -18,6 +19,8 @@ class Target:
     """`lanes`: f32 lanes of a vector; a tile is `mr` rows × `nv` vectors of accumulators.
 
     `threads` is the most that a run may use: kernels with scratch memory keep a share for each.
+    Caches are in bytes, `bandwidth` in GB/s a core out of each of them and out of memory: only the
+    costs of alternatives are computed from these. `bf16` says whether there are dot products of it.
     """
 
     march: str
@@ -26,7 +29,11 @@ class Target:
     nv: int
     l1: int = 32 << 10
     l2: int = 512 << 10
+    l3: int = 8 << 20
     threads: int = 1
+    mhz: int = 3000
+    bandwidth: tuple[float, float, float, float] = (190.0, 95.0, 45.0, 15.0)
+    bf16: bool = False
 
     @property
     def nr(self) -> int:
@@ -36,7 +43,8 @@ class Target:
 
 # tiles: all accumulators, one row of B and a broadcast must fit the registers (32, 16, 16, 32)
 TABLE: dict[str, Target] = {
-    "x86-64-v4": Target("x86-64-v4", 16, 14, 2, 48 << 10, 1 << 20),
+    "x86-64-v4": Target("x86-64-v4", 16, 14, 2, 48 << 10, 1 << 20, 32 << 20, mhz=3900,
+                        bandwidth=(506.0, 249.0, 112.0, 40.0)),
     "x86-64-v3": Target("x86-64-v3", 8, 6, 2),
     "x86-64-v2": Target("x86-64-v2", 4, 6, 2),
     "x86-64": Target("x86-64", 4, 6, 2),
@@ -63,18 +71,52 @@ def detect() -> Target:
 
 
 def _native() -> Target:
+    row = TABLE[_level()]
+    l1, l2, l3 = (own or usual for own, usual in zip(_caches(), (row.l1, row.l2, row.l3),
+                                                     strict=True))
+    return replace(row, march="native", l1=l1, l2=l2, l3=l3,
+                   bf16=row.lanes == 16 and "avx512_bf16" in cpu_flags())
+
+
+@cache
+def _caches() -> tuple[int, int, int]:
+    """Bytes of the data caches of a core, as Linux tells them; 0 for what it does not tell."""
+    sizes = [0, 0, 0]
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and level in ("1", "2", "3") and size[:-1].isdigit():
+            sizes[int(level) - 1] = int(size[:-1]) << {"K": 10, "M": 20}.get(size[-1], 0)
+    return sizes[0], sizes[1], sizes[2]
+
+
+def isa(target: Target) -> str:
+    """The row of the table that the target's instructions are those of."""
+    level = _level() if target.march == "native" else target.march
+    return f"{level}+bf16" if target.bf16 else level
+
+
+def tile_rows(target: Target, nv: int, limit: int | None) -> int:
+    """Rows of a register tile nv vectors wide: accumulators, a row of B, one broadcast."""
+    registers = 32 if target.lanes == 16 or isa(target).startswith("arm") else 16
+    most = max(1, min(16, (registers - nv - 1) // nv))
+    return most if limit is None else max(1, min(most, limit))
+
+
+def _level() -> str:
+    """The row of the table that this machine's instructions are those of."""
     machine, flags = platform.machine().lower(), cpu_flags()
     if machine in ("aarch64", "arm64"):
-        return replace(TABLE["armv8-a"], march="native")
+        return "armv8-a"
     if machine not in ("x86_64", "amd64"):
-        return replace(TABLE["generic"], march="native")
+        return "generic"
     if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= flags:
-        level = "x86-64-v4"
-    elif {"avx2", "fma"} <= flags:
-        level = "x86-64-v3"
-    else:
-        level = "x86-64-v2" if "sse4_2" in flags else "x86-64"
-    return replace(TABLE[level], march="native")
+        return "x86-64-v4"
+    if {"avx2", "fma"} <= flags:
+        return "x86-64-v3"
+    return "x86-64-v2" if "sse4_2" in flags else "x86-64"
 
 
 def named(march: str, threads: int = 0) -> Target:

@@ -14,9 +14,9 @@ LAYERS = (  # a name may import its own layer and those before it
                   "npz", "explain", "manifest"),
     ("ir", "loops"), ("ops",),
     ("passes", "autodiff", "optimizers", "interp", "importers", "exporters", "target",
-     "training"),
+     "training", "choice"),
     ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "fat", "runtime"),
-    ("train",),
+    ("train", "tune"),
     ("report",), ("verify",), ("api", "onnx_backend", "torch_backend"), ("cli",),
     ("__init__", "__main__"),
 )

@@ -77,4 +77,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "The backward pass keeps what every turn of a `while` starts from, so it must know "
                "how many there can be: `graphtool grad --bound 64`, or the attribute `bound` of "
                "the loop. With a bound, the loop stops after so many turns."),
+    "GT0631": ("an unreadable record of a choice",
+               "Nodes and tuning files name kernels like winograd{tile=4,group=28}; the text was "
+               "edited, or comes from another version."),
+    "GT0632": ("an unreadable line of a tuning file",
+               "Each line is one measurement that `graphtool tune` wrote. After a conflict in git "
+               "either side of it can be kept: `tune` measures again what is missing."),
 }

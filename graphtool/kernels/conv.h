@@ -13,6 +13,8 @@
    GT_XN GT_XH GT_XW     strides of the input in floats: image, row, pixel; channels are adjacent
    GT_W           const float *, the weights [groups][ceil(O/NR)][KH][KW·C][NR], zero padded,
                   64-byte aligned
+   GT_ROWS_FIRST  whether a row goes through all panels before the next one (1), or a panel through
+                  as many rows as stay in the cache (0); left out: rows if the weights stay in it
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from the
@@ -32,6 +34,9 @@
 #endif
 #ifndef GT_TALL
 #define GT_TALL 1
+#endif
+#ifndef GT_ROWS_FIRST
+#define GT_ROWS_FIRST (all * size * 4 <= 400 * 1024)
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 /* pixel i of a tile: its row and column from the first one */
@@ -109,7 +114,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 {
     /* A row of pixels falls into balanced blocks: `longer` blocks of shorter + 1, then the others.
        A unit of work is one block times one panel, in the order chunk of rows, panel, row, block:
-       a chunk is one row if all weights stay in L2, else as many rows as stay there themselves.
+       a chunk is one row, or as many rows as stay in L2.
        The threads cut that sequence evenly. Where a tile is tall, a row here is a band of them. */
     const int64_t bands = gt_ceil_div(GT_OH, GT_TALL), rows = (GT_BATCH) * bands;
     const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;
@@ -121,7 +126,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
     const int64_t size = GT_DEPTH * GT_NR;
     const int64_t resident =
-        all * size * 4 <= 400 * 1024
+        GT_ROWS_FIRST
             ? 1
             : gt_max(1, 640 * 1024 / 4 / (GT_TALL * (int64_t)(GT_SH) * (GT_C) * (GT_SW) * (GT_OW)));
     const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
@@ -160,6 +165,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_NR
 #undef GT_DEPTH
 #undef GT_TALL
+#undef GT_ROWS_FIRST
 #undef GT_DOWN
 #undef GT_ALONG
 #undef GT_BATCH

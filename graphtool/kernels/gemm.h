@@ -10,6 +10,10 @@
    GT_A(b)       const float *, A of product b
    GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
                  aligned
+   GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
+                 panels together (default 640 KB)
+   GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
+                 rows where all of B costs less than rows of A and C that move from core to core
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
@@ -29,6 +33,12 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_RESIDENT
+#define GT_RESIDENT (640 * 1024)
+#endif
+#ifndef GT_BY_ROWS
+#define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 
@@ -89,14 +99,12 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* Rows fall into balanced blocks: `longer` blocks of shorter + 1 rows, then those of shorter.
        A unit of work is one block times one panel, in the order batch, chunk, panel, block; a chunk
        is as many blocks as leave their rows of A in L2. Threads take a range of blocks each, as the
-       kernels before and after do, where reading all of B costs less than rows of A and C that
-       move from one core to the other; else they cut the whole sequence evenly. */
+       kernels before and after do, or they cut the whole sequence evenly. */
     const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
     if (all == 0) return;
     const int64_t shorter = (GT_M) / all, longer = (GT_M) % all;
     int64_t base = 0, blocks = all;
-    if ((GT_BATCH) == 1 && (GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N)
-        && gt_by_rows(all, threads)) {
+    if ((GT_BATCH) == 1 && (GT_BY_ROWS) && gt_by_rows(all, threads)) {
         base = gt_part(all, t, threads);
         blocks = gt_part(all, t + 1, threads) - base;
         t = 0, threads = 1;
@@ -104,7 +112,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
     if (u >= end) return;
-    const int64_t resident = gt_max(1, 640 * 1024 / 4 / GT_MR / gt_max(1, GT_K));
+    const int64_t resident = gt_max(1, (GT_RESIDENT) / 4 / GT_MR / gt_max(1, GT_K));
     const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
 
     int64_t b = u / (panels * blocks), rest = u % (panels * blocks);
@@ -149,6 +157,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_LDA
 #undef GT_LDK
 #undef GT_BATCH
+#undef GT_RESIDENT
+#undef GT_BY_ROWS
 #undef GT_A
 #undef GT_B
 #undef GT_PARAMS

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.choice import Candidate, choice
 from graphtool.errors import InternalError, UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Hook, Load, Stmt, Template
@@ -24,7 +25,7 @@ from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of
-from graphtool.target import Target
+from graphtool.target import Target, tile_rows
 
 Macros = list[tuple[str, str | Dim]]
 Lowered = tuple[tuple[Stmt, ...], Dim]
@@ -47,6 +48,12 @@ class Site:
     @property
     def out(self) -> Value:
         return self.root.outputs[0]
+
+    @property
+    def plan(self) -> Candidate:
+        """The kernel's parameters as they were chosen; none for a node without a record."""
+        recorded = self.root.attrs["choice"]
+        return choice(recorded).candidate if recorded else Candidate("")
 
 
 def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:
@@ -116,12 +123,8 @@ def template(site: Site, header: str, macros: Macros, pointers: list[tuple[str, 
                      tuple(dict.fromkeys([*writes, *scratch])), (hook,)),)
 
 
-def tile_rows(target: Target, nv: int, rows: Dim) -> int:
-    """Rows of a register tile nv vectors wide: accumulators, a row of B, one broadcast."""
-    registers = 32 if target.lanes == 16 or target.march.startswith("arm") else 16
-    most = max(1, min(16, (registers - nv - 1) // nv))
-    limit = bounds(rows)[1]
-    return most if limit is None else max(1, min(most, limit))
+def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:
+    return tile_rows(target, nv, bounds(rows)[1])
 
 
 def panel_vectors(target: Target, nr: int) -> int:
@@ -159,10 +162,15 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
     nv = panel_vectors(site.target, nr)
     macros: Macros = [
-        ("GT_MR", str(tile_rows(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
+        ("GT_MR", str(rows_of_tile(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
         ("GT_N", n), ("GT_K", k), ("GT_LDA", step if m != 1 else k), ("GT_BATCH", batch)]
     if transposed(a):
         macros.append(("GT_LDK", a.strides[-1]))
+    plan = site.plan
+    if (kept := plan.get("resident", 640)) != 640:
+        macros.append(("GT_RESIDENT", str(kept * 1024 or "INT64_MAX")))
+    if split := plan.get("split", 0):
+        macros.append(("GT_BY_ROWS", str(int(split == 1))))
     own = len(rows) + 1
     pointers = [("GT_A(b)", a.buffer, _batch_offset(a, which, own)),
                 ("GT_B(b)", b.buffer, _batch_offset(b, which, 3))]
@@ -219,6 +227,8 @@ def conv(site: Site) -> Lowered:
         ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
         ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    if (rows_first := site.plan.get("rows", -1)) >= 0:
+        macros.append(("GT_ROWS_FIRST", str(rows_first)))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
     return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
@@ -230,10 +240,10 @@ def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str,
     Not where its pixels are a multiple of 4 KB apart: so many would meet in one set of the cache.
     """
     _, height, width, _ = out
-    most = tile_rows(target, nv, height * width)
+    most = rows_of_tile(target, nv, height * width)
     alike = isinstance(step, int) and step % 1024 == 0
     if alike or not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
-        return str(tile_rows(target, nv, width)), "1"
+        return str(rows_of_tile(target, nv, width)), "1"
     bands = -(-height // (most // width))
     rows = -(-height // bands)
     return str(rows * width), str(rows)
@@ -242,12 +252,9 @@ def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str,
 def depthwise(site: Site) -> Lowered:
     x, w, a = site.view(0), site.view(1), site.root.attrs
     kh, kw, c = w.shape
-    out = site.out.type.shape
-    registers = 32 if site.target.lanes == 16 else 16
-    small = (kh, kw) == (3, 3) and a["strides"] == (1, 1) and registers == 32
-    wide = (bounds(out[2])[1] or 64) >= 56
+    out, plan = site.out.type.shape, site.plan
     macros: Macros = [
-        ("GT_BH", "2" if small else "1"), ("GT_BW", "7"), ("GT_CB", "1" if wide else "2"),
+        ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"), ("GT_CB", str(plan.get("block", 1))),
         *_image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
         ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
@@ -261,10 +268,8 @@ def winograd(site: Site) -> Lowered:
     points, _, c, nr = w.shape
     assert isinstance(points, int) and isinstance(c, int) and isinstance(nr, int)
     m, channels = a["tile"], a["channels"]
-    n, oh, ow, _ = site.out.type.shape
     nv = panel_vectors(site.target, nr)
-    tiles = bounds(n * ((oh + m - 1) // m) * ((ow + m - 1) // m))[1]
-    group = tiles if tiles is not None and tiles <= 64 else 28
+    group = site.plan.get("group", 28)
     rounded_c = -(-c // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
@@ -291,7 +296,7 @@ def attention(site: Site) -> Lowered:
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
     shared = (*which[:-1], which[-1] // group)
     nv = panel_vectors(site.target, site.target.nr)
-    rows = tile_rows(site.target, nv, s)
+    rows = rows_of_tile(site.target, nv, s)
     most = bounds(t)[1]
     if most is None:
         raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",

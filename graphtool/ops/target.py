@@ -1,7 +1,8 @@
 """Target ops: what the kernels in kernels/*.h compute, on weights packed for them.
 
 They evaluate like any op, so a graph can be run at every stage before lowering. `nr` is the width
-of a packed panel; panels are padded with zeros.
+of a packed panel; panels are padded with zeros. `choice` records by which kernel parameters, and
+against which rivals, as choice/ writes it: lowering reads it, values do not depend on it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory
 
 # ---- matmul_packed -----------------------------------------------------------------------------
 
-def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
     need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
     need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
@@ -76,7 +77,7 @@ def unpack(b: Array, n: int) -> Array:
 
 
 register(Op("matmul_packed", _matmul_infer,
-            lambda a, b, *, n: np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype),
+            lambda a, b, *, n, choice: np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype),
             traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
 
 
@@ -120,7 +121,8 @@ register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_low
 
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
-                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> TensorType:
+                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+                choice: str = "") -> TensorType:
     need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
     groups, depth = w.shape[0], w.shape[3]
     need(depth * groups == window[1] * x.shape[3], f"{w} does not fit {x}")
@@ -133,7 +135,7 @@ def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
-               dilation: Any) -> Any:
+               dilation: Any, choice: str) -> Any:
     groups, panels, kh, depth, nr = w.shape
     kw = window[1]
     og = channels // groups
@@ -150,12 +152,12 @@ register(Op("conv_packed", _conv_infer, _conv_eval, traits=TEMPLATE | {"contract
 # ---- depthwise: w [KH, KW, C] -------------------------------------------------------------------
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
-                     dilation: tuple[int, int] = (1, 1)) -> TensorType:
+                     dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
     need(x.rank == 4 and w.rank == 3 and x.shape[3] == w.shape[2], f"depthwise of {x} with {w}")
     return TensorType(x.dtype, (x.shape[0], *_space(x, w.shape[:2], strides, dilation), w.shape[2]))
 
 
-def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any) -> Any:
+def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: str) -> Any:
     plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:, None])
     return OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=w.shape[2],
                        channels_last=True)
@@ -189,12 +191,13 @@ register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category
             doc="3×3 weights transformed to U = G·g·Gᵀ and packed"))
 
 
-def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int) -> TensorType:
+def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
+                    choice: str = "") -> TensorType:
     need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2], f"winograd of {x} with {w}")
     return TensorType(x.dtype, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int) -> Any:
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str) -> Any:
     n = tile + 2
     u = unpack(w, channels).reshape(n, n, x.shape[3], channels).astype(np.float64)
     back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from graphtool import dtypes, target
+from graphtool import dtypes
+from graphtool.choice import Choice, Conv, Product
+from graphtool.choice.alternatives import Rules, choose
+from graphtool.choice.tuning import Tuning
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
@@ -21,21 +25,33 @@ from graphtool.passes.polyphase import polyphase
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
 from graphtool.symbolic import Dim, bounds, ceildiv, product
-from graphtool.target import Target
+from graphtool.target import Target, named
 
-WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
+UNKNOWN = 128  # what an open dim without bound is taken for
 
 
-def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
-    """Choose kernels for `march`; `winograd` is the largest output tile allowed (0, 2 or 4)."""
-    goal = target.named(march)
+@dataclass(frozen=True)
+class Goal:
+    """What kernels are chosen for: the machine, and what may be chosen."""
+
+    target: Target
+    rules: Rules
+
+
+def select(graph: Graph, *, target: Target | None = None, tuning: Tuning | None = None,
+           march: str = "", winograd: int = 4) -> Graph:
+    """Choose kernels for the target, or for `march`, by their cost or as they were tuned;
+    `winograd` is the largest output tile allowed (0, 2 or 4).
+    """
+    aim = named(march or "native") if march or target is None else target
+    goal = Goal(aim, Rules(winograd=winograd, tuning=tuning or Tuning()))
     choices = {"matmul": _matmul, "conv": _conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_window":
             return _padded_window(node, inputs[0], b)
         if node.op.name == "recurrence":
-            return _recurrence(goal, node, inputs, b)
+            return _recurrence(goal.target, node, inputs, b)
         if node.op.name == "attention":
             return (_attention(node, operands_of(inputs, b)),)
         choose = choices.get(node.op.name)
@@ -46,7 +62,7 @@ def select(graph: Graph, *, march: str = "native", winograd: int = 4) -> Graph:
             return None
         if any(d == 0 for d in node.outputs[0].type.shape):
             return None
-        out = choose(b, goal, node, Tracer(x, b), Tracer(w, b), winograd)
+        out = choose(b, goal, node, Tracer(x, b), Tracer(w, b))
         return None if out is None else (out,)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
@@ -72,37 +88,43 @@ def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
 
 # ---- products ----------------------------------------------------------------------------------
 
-def _matmul(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, _: int) -> Any:
+def _matmul(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     if x.dtype is not dtypes.float32 or w.dtype is not dtypes.float32:
         return None
-    if node.attrs["transpose_a"]:
+    across = bool(node.attrs["transpose_a"])
+    if across:
         x = OPS["transpose"](x, perm=_swapped(x.ndim))
     n = w.shape[-2 if node.attrs["transpose_b"] else -1]
     constant = _is_constant(w)
-    if not isinstance(n, int) or n < goal.lanes // 2:
+    if not isinstance(n, int) or n < goal.target.lanes // 2:
         return None
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
     if not constant and (bounds(rows)[1] or 1 << 20) < 4:
         return None  # packing would cost as much as the product
-    packed = OPS["pack"](w, nr=panel_width(goal, rows, n), transpose=node.attrs["transpose_b"])
-    return OPS["matmul_packed"](x, packed, n=n)
+    batch = 1 if w.ndim == 2 else product(node.outputs[0].type.shape[:-2])
+    site = Product(_size(batch), _size(rows), n, _size(x.shape[-1]), constant, across,
+                   all(isinstance(d, int) for d in (batch, rows)))
+    return _product(goal, site, x, w, node.attrs["transpose_b"])
 
 
-def panel_width(goal: Target, rows: Dim, n: Dim) -> int:
-    """Columns of a panel: wide where few rows stream the weights, narrow where n is small."""
-    most = bounds(rows)[1]
-    if most is not None and most <= 2 and n >= 4 * goal.lanes:
-        return goal.lanes * 8
-    return goal.lanes if n <= goal.lanes else goal.nr
+def _product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
+    """x·w by the kernel that is best for the site."""
+    choice = choose(site, goal.target, goal.rules)
+    nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
+    packed = OPS["pack"](w, nr=nr, transpose=transpose)
+    return OPS["matmul_packed"](x, packed, n=site.n, choice=str(choice))
+
+
+def _size(d: Dim) -> int:
+    """The size that costs are computed for: the upper bound of an open dim."""
+    return d if isinstance(d, int) else bounds(d)[1] or UNKNOWN
 
 
 def _is_constant(x: Tracer) -> bool:
-    """Whether fold will know it: a constant, or one that is only laid out otherwise."""
-    made = x.builder.made
-    node = made.get(x.value)
-    while node is not None and node.op.name in ("reshape", "transpose", "slice", "reverse"):
-        source = node.inputs[0]
-        node = made.get(source) if isinstance(source, Value) else None
+    """Whether the value is known at build time: a constant, or what is only moved from one."""
+    node = x.builder.made.get(x.value)
+    while node is not None and node.op.name in ("reshape", "transpose", "slice"):
+        node = x.builder.made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
     return node is not None and node.op.name == "constant"
 
 
@@ -163,7 +185,7 @@ def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
 
 # ---- convolutions ------------------------------------------------------------------------------
 
-def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: int) -> Any:
+def _conv(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     a = node.attrs
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
@@ -173,15 +195,15 @@ def _conv(b: Builder, goal: Target, node: Node, x: Tracer, w: Tracer, winograd: 
     out = node.outputs[0].type.shape
     if rank == 5:
         return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
-            goal, plain, part, taps, winograd, shape))
+            goal, plain, part, taps, shape))
     if rank == 3:  # a row is an image one pixel high
         x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
         a = _one_row(a)
     shape = out if rank == 4 else (out[0], 1, *out[1:])
-    y = weight_gradient(goal, a, x, w, shape)
+    y = weight_gradient(goal.target, a, x, w, shape)
     if y is None:
-        y = _spread(goal, a, x, w, winograd, shape)
+        y = _spread(goal, a, x, w, shape)
     return OPS["reshape"](y, shape=out) if rank == 3 else y
 
 
@@ -193,42 +215,57 @@ def _one_row(a: Any) -> Any:
             "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
 
 
-def _spread(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int,
-            out: tuple[Dim, ...]) -> Any:
+def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> Any:
     """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
     if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
-        return _conv2d(goal, a, x, w, winograd)
-    y = polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(
-        goal, plain, part, taps, winograd), goal.lanes)
+        return _conv2d(goal, a, x, w)
+    y = polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
+                  goal.target.lanes)
     if y is not None:
         return y
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
     spread = OPS["pad"](x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
-    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w, winograd)
+    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
 
 
-def _conv2d(goal: Target, a: Any, x: Tracer, w: Tracer, winograd: int) -> Any:
+def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
     padding = a["padding"] or ((0, 0), (0, 0))
     o, c, kh, kw = w.shape
-    groups = a["groups"]
+    groups: int = a["groups"]
     if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
-        return _pointwise(goal, x, w)
+        rows = product(x.shape[:-1])
+        site = Product(1, _size(rows), _size(o), _size(c), _is_constant(w),
+                       fixed=isinstance(rows, int))
+        return _product(goal, site, x, OPS["reshape"](w, shape=(o, c)), True)
     if _of_one_pixel(x, w, a):
         return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
-    if groups == o and c == 1 and groups == x.shape[3]:
+    n, height, width, channels = x.shape
+    h, wide = (_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
+        (height, width), (kh, kw), strides, dilation, strict=True))
+    found = Conv(_size(n), h, wide, _size(channels), _size(o), _size(kh), _size(kw),
+                 strides[0], strides[1], dilation[0], dilation[1], groups, _is_constant(w))
+    return _chosen(goal, choose(found, goal.target, goal.rules), x, w, strides, dilation, groups)
+
+
+def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any,
+            groups: int) -> Any:
+    """The convolution by the kernel that was chosen, its weights laid out for it."""
+    o, _, kh, kw = w.shape
+    candidate = choice.candidate
+    if candidate.kind == "depthwise":
         flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
-        return OPS["depthwise"](x, flat, strides=strides, dilation=dilation)
-    tile = _winograd_tile(goal, x, w, strides, dilation, groups, winograd)
-    if tile and _is_constant(w):  # transforming the weights at every run would cost what it saves
-        packed = OPS["pack_winograd"](w, tile=tile, nr=goal.nr)
-        return OPS["winograd"](x, packed, channels=o, tile=tile)
-    nr = goal.lanes if o // groups <= goal.lanes else goal.nr
+        return OPS["depthwise"](x, flat, strides=strides, dilation=dilation, choice=str(choice))
+    if candidate.kind == "winograd":
+        tile = candidate.get("tile", 2)
+        packed = OPS["pack_winograd"](w, tile=tile, nr=goal.target.nr)
+        return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
+    nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
     packed = OPS["pack_conv"](w, nr=nr, groups=groups)
     return OPS["conv_packed"](x, packed, channels=o, window=(kh, kw), strides=strides,
-                              dilation=dilation)
+                              dilation=dilation, choice=str(choice))
 
 
 def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
@@ -240,7 +277,7 @@ def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
                     for p in pair))
 
 
-def _one_pixel(goal: Target, x: Tracer, w: Tracer, padding: Any) -> Any:
+def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
     o, c, *window = w.shape
     out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
@@ -249,25 +286,11 @@ def _one_pixel(goal: Target, x: Tracer, w: Tracer, padding: Any) -> Any:
                         limit=(o, c, *(f + n for f, n in zip(first, out, strict=True))))
     flat = OPS["transpose"](OPS["reverse"](taps, axes=(2, 3)), perm=(1, 2, 3, 0))
     columns = out[0] * out[1] * o
-    packed = OPS["pack"](OPS["reshape"](flat, shape=(c, columns)),
-                         nr=panel_width(goal, x.shape[0], columns))
-    y = OPS["matmul_packed"](OPS["reshape"](x, shape=(x.shape[0], c)), packed, n=columns)
+    site = Product(1, _size(x.shape[0]), _size(columns), _size(c), _is_constant(w),
+                   fixed=isinstance(x.shape[0], int))
+    y = _product(goal, site, OPS["reshape"](x, shape=(x.shape[0], c)),
+                 OPS["reshape"](flat, shape=(c, columns)), False)
     return OPS["reshape"](y, shape=(x.shape[0], *out, o))
-
-
-def _winograd_tile(goal: Target, x: Tracer, w: Tracer, strides: Any, dilation: Any, groups: int,
-                   most: int) -> int:
-    """The output tile that saves most, 0 where the direct sum is better."""
-    o, c, kh, kw = w.shape
-    regular = (kh, kw) == (3, 3) and strides == dilation == (1, 1) and groups == 1
-    if not regular or min(o, c) < WINOGRAD_LEAST or most < 2:
-        return 0
-    height = bounds(x.shape[1])[1] or 1 << 20
-    width = bounds(x.shape[2])[1] or 1 << 20
-    if min(height, width) - 2 < 4 or most < 4:
-        return 2
-    # on small maps the weights, (m+2)²/9 times larger, are read for few tiles
-    return 4 if (height - 2) * (width - 2) >= 144 else 2
 
 
 def _padded(x: Tracer, padding: Any) -> Any:
@@ -276,10 +299,3 @@ def _padded(x: Tracer, padding: Any) -> Any:
     lo = (0, *(p[0] for p in padding), 0)
     return OPS["pad"](x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
 
-
-def _pointwise(goal: Target, x: Tracer, w: Tracer) -> Any:
-    """1×1 of stride 1: one product over all pixels."""
-    o, c = w.shape[:2]
-    flat = OPS["reshape"](w, shape=(o, c))
-    nr = panel_width(goal, product(x.shape[:-1]), o)
-    return OPS["matmul_packed"](x, OPS["pack"](flat, nr=nr, transpose=True), n=o)

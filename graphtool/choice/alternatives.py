@@ -1,0 +1,104 @@
+"""Which candidates a site has, and the choice among them: tuned if the tuning file knows the site,
+else the one that should cost least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from graphtool.choice import Candidate, Choice, Conv, Product, Site
+from graphtool.choice.cost import cost
+from graphtool.choice.tuning import Tuning
+from graphtool.target import Target
+
+WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
+MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may be chosen at all. `winograd`: the largest output tile, 0 for none."""
+
+    winograd: int = 4
+    bf16: bool = False
+    kernels: str = "generated"  # generated | blas | auto
+    tuning: Tuning = field(default_factory=Tuning)
+
+
+def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
+    """The alternatives; where costs are equal the earlier one is taken."""
+    return _conv(site, target, rules) if isinstance(site, Conv) else _product(site, target, rules)
+
+
+def choose(site: Site, target: Target, rules: Rules) -> Choice:
+    """The best candidate of a site by measurement if there is one, else by cost."""
+    allowed = candidates(site, target, rules)
+    found = rules.tuning.find(site, target)
+    measured = [(c, us) for c, us in found if c in allowed]
+    if measured:
+        return Choice(site, "tuned", tuple(sorted(measured, key=lambda m: m[1])))
+    ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + MARGIN))
+              for i, c in enumerate(allowed)]
+    if rules.kernels == "blas" and any(c.kind == "blas" for c in allowed):
+        ranked.sort(key=lambda r: (r[0].kind != "blas", r[1]))
+    else:
+        ranked = [r for r in ranked if r[0].kind != "blas"]
+        ranked.sort(key=lambda r: r[1])
+    return Choice(site, "cost", tuple(ranked))
+
+
+def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+    if s.groups == s.o == s.c:
+        return _depthwise(s, target)
+    nv = 1 if s.o // s.groups <= target.lanes else target.nv
+    out = [Candidate("direct", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
+    if s.constant and (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
+            s.sh == s.sw == s.dh == s.dw == s.groups == 1):
+        out += [w for m in (4, 2) if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
+                for w in _groups(s, m)]
+    return out
+
+
+def _groups(s: Conv, m: int) -> list[Candidate]:
+    """All tiles at once if they are few, else groups that leave the planes in the cache."""
+    tiles = s.n * -(-s.h // m) * -(-s.w // m)
+    sizes = [28, 16] if tiles > 28 else []
+    if tiles <= 64:
+        sizes.insert(0, tiles)
+    return [Candidate("winograd", (("tile", m), ("group", g))) for g in sizes]
+
+
+def _depthwise(s: Conv, target: Target) -> list[Candidate]:
+    """Vectors of channels in a sweep, and output rows of a register block.
+
+    A sweep of two is left to small blocks: gcc makes one body of them, and large ones spill.
+    """
+    registers = 32 if target.lanes == 16 else 16
+    small = (s.kh, s.kw, s.sh, s.sw) == (3, 3, 1, 1) and registers == 32
+    blocks = [b for b in ((1, 2, 4) if small else (1, 4)) if b == 1 or (b - 1) * target.lanes < s.c]
+    return [Candidate("depthwise", (("block", b), ("high", high)))
+            for b in blocks for high in ((2, 1) if small else (1,))]
+
+
+def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
+    widths = [1 if s.n <= target.lanes else target.nv]
+    if s.m <= 3 and s.n >= 4 * target.lanes:
+        widths.append(8)
+    kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
+    splits = [0]
+    if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:
+        splits = [1, 2] if s.m * (s.k + s.n) >= s.k * s.n else [2, 1]
+    out = []
+    for nv in widths:
+        for split in splits:
+            for resident in kept:
+                given = {"nv": nv, "split": split, "resident": resident}
+                dull = {k for k, n in (("split", splits), ("resident", kept)) if len(n) == 1}
+                out.append(Candidate("gemm", tuple(
+                    (k, v) for k, v in given.items() if k not in dull)))
+    plain = s.constant and not s.across
+    if rules.bf16 and plain and target.bf16:
+        out.append(Candidate("bf16", (("nv", widths[0]),)))
+    if rules.kernels != "generated" and plain and s.m >= 16 and s.n >= 64 and s.k >= 64:
+        out.append(Candidate("blas"))
+    return out

@@ -1,0 +1,165 @@
+"""What a candidate costs, in microseconds, as a closed form: cycles of the register tiles, bytes
+through each level of the caches. Parameters are the target's; nothing is measured here.
+
+The model ranks the alternatives of one site. Its absolute figures leave out what all of them pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.target import Target, tile_rows
+
+# vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
+_INPUT = {2: 32, 4: 110}
+_OUTPUT = {2: 24, 4: 80}
+_UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
+_LATENCY = 4  # cycles from one multiply-add to the next on the same sum
+_BLAS = 1.15  # a library packs both operands at every call
+_BF16 = 1.8  # multiply-adds a cycle against float32
+
+
+def cost(site: Site, c: Candidate, target: Target) -> float:
+    """Expected microseconds of the candidate with all the target's threads."""
+    return _COSTS[c.kind](site, c, target)
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def cycles(rows: int, nv: int) -> float:
+    """Cycles of one k-step of a register tile: arithmetic, loads or latency, whichever is longest.
+
+    Some of each is lost to stores and loop ends, the more the fewer sums there are.
+    """
+    return max(rows * nv / _UNITS, (rows + nv) / _UNITS, _LATENCY)
+
+
+def _blocks(n: int, most: int, nv: int) -> float:
+    """Cycles of a k-step over n rows in balanced blocks."""
+    count = _ceil(n, most)
+    longer = n % count
+    return longer * cycles(n // count + 1, nv) + (count - longer) * cycles(n // count, nv)
+
+
+def _time(target: Target, work: float, traffic: float) -> float:
+    """Microseconds of `work` cycles beside `traffic` microseconds: prefetching hides the less."""
+    return max(work / target.mhz, traffic) + 0.15 * min(work / target.mhz, traffic)
+
+
+def _moved(target: Target, nbytes: float, resident: float) -> float:
+    """Microseconds for bytes out of the level that holds `resident` bytes."""
+    for size, speed in zip((target.l1, target.l2, target.l3), target.bandwidth, strict=False):
+        if resident <= 0.75 * size:
+            return nbytes / speed / 1000
+    return nbytes / target.bandwidth[3] / 1000
+
+
+def _weights(target: Target, nbytes: float, times: float) -> float:
+    """Microseconds for constant weights: once out of memory, as no network's fit a cache, and out
+    of the level that holds them whenever they are read again.
+    """
+    return nbytes / target.bandwidth[3] / 1000 + _moved(
+        target, max(0.0, times - 1) * nbytes, nbytes)
+
+
+def _share(n: int, threads: int) -> int:
+    """The longest share of n units."""
+    return _ceil(n, threads)
+
+
+def _direct(s: Site, c: Candidate, t: Target) -> float:
+    assert isinstance(s, Conv)
+    nv = c.get("nv", t.nv)
+    nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
+    panels = s.groups * _ceil(s.o // s.groups, nr)
+    weights = panels * depth * nr * 4
+    rows = s.n * s.h
+    mine = max(1 / t.threads, _share(rows * panels, t.threads) / (rows * panels))
+    work = rows * panels * depth * _blocks(s.w, tile_rows(t, nv, None), nv) * mine
+    line = s.sh * s.c * s.sw * s.w * 4
+    image = rows * line
+    if c.get("rows", 1):
+        traffic = _weights(t, weights, rows * mine) + _moved(t, image * mine, image)
+    else:
+        chunk = max(line, 0.6 * t.l2)
+        chunks = max(1.0, image * mine / chunk)
+        traffic = (_weights(t, weights, chunks * mine)
+                   + _moved(t, panels * image * mine, min(image, chunk)))
+    return _time(t, work, traffic)
+
+
+def _winograd(s: Site, c: Candidate, t: Target) -> float:
+    assert isinstance(s, Conv)
+    m, group = c.get("tile", 2), c.get("group", 28)
+    points, nv = (m + 2) ** 2, t.nv
+    panels = _ceil(s.o, t.nr)
+    tiles = _share(s.n * _ceil(s.h, m) * _ceil(s.w, m), t.threads)
+    groups = _ceil(tiles, group)
+    last = tiles - (groups - 1) * group
+    most = tile_rows(t, nv, group)
+    step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
+    weights = points * panels * s.c * t.nr * 4
+    products = _time(t, points * panels * s.c * step, _weights(t, weights, groups))
+    ends = tiles * (_INPUT[m] * _ceil(s.c, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
+    planes = points * min(group, tiles) * (s.c + panels * t.nr + 32) * 4
+    return products + ends / t.mhz + _moved(t, 2 * planes * groups, planes)
+
+
+def _depthwise(s: Site, c: Candidate, t: Target) -> float:
+    """Loads of the cache bind it: an input pixel is read once a row of the window and of the block.
+    """
+    assert isinstance(s, Conv)
+    vectors, high = c.get("block", 1), c.get("high", 1)
+    width = 7
+    columns = (width - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    blocks = _share(s.n * s.h, t.threads) * _ceil(s.w, width) * _ceil(s.c, t.lanes)
+    sums = s.kh * s.kw * width / _UNITS
+    loads = (s.kh * columns + s.kh * s.kw / high) / _UNITS
+    begun = 40 / high + 12 / vectors  # a block of rows, and a sweep over channels
+    # rows that neighbours share are still in the first level if a band of the block's channels is
+    band = s.kh * s.w * s.sw * vectors * t.lanes * 4
+    image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
+    again = 1 if band <= t.l1 else 1.5
+    return _time(t, blocks * (max(sums, loads) + begun), _moved(t, image * again, image))
+
+
+def _gemm(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
+    assert isinstance(s, Product)
+    nv = c.get("nv", t.nv)
+    panels = _ceil(s.n, nv * t.lanes)
+    b = panels * nv * t.lanes * s.k * width
+    a = s.m * s.k * width
+    most = tile_rows(t, nv, s.m)
+    units = s.batch * panels * _ceil(s.m, most)
+    mine = _share(units, t.threads) / units
+    work = s.batch * panels * s.k * _blocks(s.m, most, nv) * mine / speed
+    kept = c.get("resident", 640) * 1024 or a
+    chunks = max(1.0, a / kept)
+    traffic = _moved(t, s.batch * chunks * b * mine, b) + _moved(
+        t, s.batch * panels * a * mine, min(a, kept))
+    if t.threads > 1 and s.batch == 1:  # what crosses from one core to the other
+        crossing = b if c.get("split", _split(s)) == 1 else a + s.m * s.n * 4
+        traffic += _moved(t, crossing / t.threads, t.l2)
+    return _time(t, work, traffic)
+
+
+def _split(s: Product) -> int:
+    return 1 if s.m * (s.k + s.n) >= s.k * s.n else 2
+
+
+def _bf16(s: Site, c: Candidate, t: Target) -> float:
+    return _gemm(s, c, t, _BF16, 2)
+
+
+def _blas(s: Site, _: Candidate, t: Target) -> float:
+    assert isinstance(s, Product)
+    packing = _moved(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
+    return _BLAS * _gemm(s, Candidate("gemm"), t) + packing
+
+
+_COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
+    "direct": _direct, "winograd": _winograd, "depthwise": _depthwise, "gemm": _gemm,
+    "bf16": _bf16, "blas": _blas}

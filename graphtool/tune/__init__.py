@@ -1,0 +1,1 @@
+"""Which alternative is fastest is measured here, a site at a time; choice/ says what there is."""

@@ -1,0 +1,109 @@
+"""Measures the candidates of one site: a model of that one operation for each, timed in turns.
+
+Before each call the second-level cache is swept, as the layers between two uses would.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool import dtypes, passes, runtime
+from graphtool.build import build
+from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.choice.tuning import merged, row
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import trace
+from graphtool.target import Target
+
+PASSES = "select,simplify,fold,cse,dce,fuse"
+LEAST, MOST = 7, 200  # calls of each candidate
+
+
+def measure(site: Site, candidates: Sequence[Candidate], target: Target, *, seconds: float = 0.3,
+            cc: str | None = None) -> dict[Candidate, float]:
+    """Microseconds of each candidate, the median of calls in turns.
+
+    `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
+    """
+    closed = replace(site, fixed=True) if isinstance(site, Product) else site
+    module = model(closed)
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        def made(item: tuple[int, Candidate]) -> Path:
+            i, c = item
+            tuning = merged([row(closed, target, {c: 1.0})])
+            ready = passes.run(module, PASSES, verify=False,
+                               supply={"target": target, "tuning": tuning})
+            return build(ready, Path(folder) / str(i), name="site", target=target, cc=cc, jobs=1)
+        with ThreadPoolExecutor(2) as pool:
+            paths = list(pool.map(made, enumerate(candidates)))
+        calls = [_call(path, target.threads) for path in paths]
+        times = in_turns(calls, seconds, target)
+    return dict(zip(candidates, times, strict=True))
+
+
+def _call(path: Path, threads: int) -> Callable[[], None]:
+    model = runtime.load(path, threads)
+    rng = np.random.default_rng(0)
+    model.run({p.name: rng.standard_normal(p.shape, np.float32)  # type: ignore[arg-type]
+               for p in model.inputs})
+    return model.call
+
+
+def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
+             target: Target) -> list[float]:
+    """Median microseconds of each; a slow spell hits all of them alike."""
+    swept = np.ones(target.l2 // 2, np.float32)  # twice the cache
+    samples: list[list[float]] = [[] for _ in calls]
+    for call in calls:
+        call()
+    end = time.perf_counter() + seconds
+    while len(samples[0]) < MOST and (
+            len(samples[0]) < LEAST or time.perf_counter() < end):
+        for call, own in zip(calls, samples, strict=True):
+            swept.sum()
+            start = time.perf_counter()
+            call()
+            own.append(1e6 * (time.perf_counter() - start))
+    return [statistics.median(own) for own in samples]
+
+
+# ---- models of one operation -------------------------------------------------------------------
+
+def model(site: Site) -> Module:
+    """A module of the operation alone; weights that are known at build time are constants."""
+    fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
+    if site.constant:
+        w = np.random.default_rng(1).standard_normal(shapes[1], np.float32)
+        graph = trace(lambda x: fn(x, w), [TensorType(dtypes.float32, shapes[0])], ["x"])
+    else:
+        graph = trace(fn, [TensorType(dtypes.float32, s) for s in shapes], ["x", "w"])
+    return Module(graph, ("y",))
+
+
+Operation = tuple[Callable[[Any, Any], Any], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def _conv(s: Conv) -> Operation:
+    rows = (s.h - 1) * s.sh + (s.kh - 1) * s.dh + 1
+    columns = (s.w - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    return lambda x, w: OPS["conv"](
+        x, w, strides=(s.sh, s.sw), rhs_dilation=(s.dh, s.dw), groups=s.groups,
+        channels_last=True), ((s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
+
+
+def _product(s: Product) -> Operation:
+    lead = (s.batch,) if s.batch > 1 else ()
+    a = (s.k, s.m) if s.across else (s.m, s.k)
+    return lambda x, w: OPS["matmul"](x, w, transpose_a=s.across), (
+        (*lead, *a), (*lead, s.k, s.n))

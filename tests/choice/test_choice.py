@@ -1,0 +1,92 @@
+"""Records of choices read as they were written; costs rank as was measured; tuning overrides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphtool.choice import Candidate, Choice, Conv, Product, candidate, choice, site
+from graphtool.choice.alternatives import Rules, candidates, choose
+from graphtool.choice.cost import cost
+from graphtool.choice.tuning import load, merged, row, save
+from graphtool.errors import InputError
+from graphtool.target import TABLE, Target
+
+V4 = replace(TABLE["x86-64-v4"], threads=1)
+WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
+SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
+         constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False)]
+# site, threads, how the chosen kernel begins: as measured with AVX-512
+EXPECTED = [
+    (WIDE, 1, "winograd{tile=4"),
+    (Conv(1, 7, 7, 512, 512, 3, 3), 1, "winograd{tile=2"),
+    (Conv(1, 14, 14, 256, 256, 3, 3), 1, "winograd{tile=4"),
+    (Conv(1, 14, 14, 256, 256, 3, 3), 2, "winograd{tile=2"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "direct"),
+    (Conv(1, 56, 56, 8, 8, 3, 3), 1, "direct"),
+    (replace(WIDE, constant=False), 1, "direct"),
+    (Conv(1, 14, 14, 384, 384, 3, 3, groups=384), 1, "depthwise{block=4,high=2"),
+    (Product(1, 128, 768, 768), 1, "gemm{nv=2"),
+    (Product(1, 1, 4096, 4096), 1, "gemm{nv=8"),
+    (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
+]
+
+
+@pytest.mark.parametrize("s", SITES, ids=str)
+def test_sites_read_as_written(s: Conv | Product) -> None:
+    assert site(str(s)) == s
+
+
+def test_choices_read_as_written() -> None:
+    made = choose(WIDE, V4, Rules())
+    again = choice(str(made))
+    assert (again.site, again.candidate, str(again)) == (WIDE, made.candidate, str(made))
+
+
+@pytest.mark.parametrize("text", ["", "conv", "conv{n=1} cost:", "conv{n=1} cost: direct",
+                                  "lstm{n=1} cost: direct 1", "conv{m=1} cost: direct 1"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="GT0631"):
+        choice(text)
+
+
+@pytest.mark.parametrize(("s", "threads", "kernel"), EXPECTED, ids=str)
+def test_costs_rank_as_measured(s: Conv | Product, threads: int, kernel: str) -> None:
+    assert str(choose(s, replace(V4, threads=threads), Rules()).candidate).startswith(kernel)
+
+
+@pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
+@pytest.mark.parametrize("s", SITES, ids=str)
+def test_every_candidate_has_a_cost(s: Conv | Product, target: Target) -> None:
+    found = candidates(s, target, Rules(kernels="auto"))
+    assert found and all(0 < cost(s, c, target) < 1e6 for c in found)
+
+
+def test_rules_exclude() -> None:
+    assert choose(WIDE, V4, Rules(winograd=2)).candidate.get("tile", 0) == 2
+    assert choose(WIDE, V4, Rules(winograd=0)).candidate.kind == "direct"
+
+
+def test_what_was_measured_is_chosen(tmp_path: Path) -> None:
+    times = {candidate("direct{nv=2,rows=1}"): 3.0, candidate("winograd{tile=4,group=28}"): 5.0,
+             candidate("unknown{x=1}"): 1.0}
+    save(merged([row(WIDE, V4, times)]), tmp_path / "t.jsonl")
+    rules = Rules(tuning=load(tmp_path / "t.jsonl"))
+    assert choose(WIDE, V4, rules) == Choice(WIDE, "tuned", tuple(list(times.items())[:2]))
+    assert choose(WIDE, replace(V4, l2=1 << 19), rules).by == "cost"
+    assert choose(WIDE, replace(V4, threads=2), rules).by == "tuned"
+
+
+def test_the_later_of_two_lines_counts(tmp_path: Path) -> None:
+    one, other = (row(WIDE, V4, {Candidate("direct"): us}) for us in (1.0, 2.0))
+    found = merged([one], [other])
+    assert found.repeated == (str(WIDE),) and list(found.rows.values()) == [other]
+
+
+@pytest.mark.parametrize("line", ["{", "{}", "<<<<<<< HEAD", '{"site": 1}'])
+def test_lines_that_are_none(line: str, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match="GT0632"):
+        load(tmp_path / "t.jsonl")
