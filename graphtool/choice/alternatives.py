@@ -55,17 +55,21 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
     if s.constant and (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
         out += [w for m in (4, 2) if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
-                for w in _groups(s, m)]
+                for w in _groups(s, m, target.threads)]
     return out
 
 
-def _groups(s: Conv, m: int) -> list[Candidate]:
-    """All tiles at once if they are few, else groups that leave the planes in the cache."""
+def _groups(s: Conv, m: int, threads: int) -> list[Candidate]:
+    """All tiles at once if they are few, else groups that leave the planes in the cache.
+
+    Threads that share all tiles split the weights, and each reads a part of them.
+    """
     tiles = s.n * -(-s.h // m) * -(-s.w // m)
-    sizes = [28, 16] if tiles > 28 else []
+    given = [(g, 0) for g in ((28, 16) if tiles > 28 else ())]
     if tiles <= 64:
-        sizes.insert(0, tiles)
-    return [Candidate("winograd", (("tile", m), ("group", g))) for g in sizes]
+        given = [(tiles, shared) for shared in ((0, 1) if threads > 1 else (0,))] + given
+    return [Candidate("winograd", (("tile", m), ("group", g), *((("shared", 1),) * shared)))
+            for g, shared in given]
 
 
 def _depthwise(s: Conv, target: Target) -> list[Candidate]:

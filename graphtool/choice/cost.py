@@ -16,6 +16,7 @@ _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
 _UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
+_BARRIER = 2.0  # microseconds, with cores that arrive at different times
 _BLAS = 1.15  # a library packs both operands at every call
 _BF16 = 1.8  # multiply-adds a cycle against float32
 
@@ -93,19 +94,22 @@ def _direct(s: Site, c: Candidate, t: Target) -> float:
 
 def _winograd(s: Site, c: Candidate, t: Target) -> float:
     assert isinstance(s, Conv)
-    m, group = c.get("tile", 2), c.get("group", 28)
+    m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
     points, nv = (m + 2) ** 2, t.nv
-    panels = _ceil(s.o, t.nr)
-    tiles = _share(s.n * _ceil(s.h, m) * _ceil(s.w, m), t.threads)
+    panels, all_tiles = _ceil(s.o, t.nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
+    own = _share(all_tiles, t.threads)
+    tiles, split = (all_tiles, t.threads) if shared else (own, 1)
     groups = _ceil(tiles, group)
     last = tiles - (groups - 1) * group
     most = tile_rows(t, nv, group)
     step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
-    weights = points * panels * s.c * t.nr * 4
-    products = _time(t, points * panels * s.c * step, _weights(t, weights, groups))
-    ends = tiles * (_INPUT[m] * _ceil(s.c, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
+    weights = points * panels * s.c * t.nr * 4 / split
+    products = _time(t, points * panels * s.c * step / split, _weights(t, weights, groups))
+    ends = own * (_INPUT[m] * _ceil(s.c, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
     planes = points * min(group, tiles) * (s.c + panels * t.nr + 32) * 4
-    return products + ends / t.mhz + _moved(t, 2 * planes * groups, planes)
+    # threads that share the planes read in their second phase what the others wrote in the first
+    moved = _moved(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
+    return products + ends / t.mhz + moved + 2 * _BARRIER * shared
 
 
 def _depthwise(s: Site, c: Candidate, t: Target) -> float:

@@ -273,8 +273,7 @@ def winograd(site: Site) -> Lowered:
     rounded_c = -(-c // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
-    # weights that outweigh the image are split between the threads, which then share its tiles
-    shared = tiles == group and c * channels >= 2 * group * (c + channels)
+    shared = site.plan.get("shared", 0)
     work = _scratch(site, share, 1 if shared else None)
     macros: Macros = [
         ("GT_TILE", str(m)), ("GT_MR", str(tile_rows(site.target, nv, group))),
