@@ -105,22 +105,42 @@ class Compiler:
             raise CompilerError("GT2122", f"{command[0]} failed", where=_tail(done.stderr))
 
 
-def find(cc: str | None, target: Target, *, openmp: bool = True) -> Compiler:
-    """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`. Raises CompilerError GT2120."""
-    for command in candidates(cc):
+def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = False) -> Compiler:
+    """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`; with `mpi` else mpicc.
+
+    Raises CompilerError GT2120 where there is none, GT2126 where one does not know MPI.
+    """
+    for command in candidates(cc) if cc or not mpi else mpi_candidates():
         version = version_of(command)
         if version is None:
             continue
+        if mpi and not supports(command, "-DGT_MPI"):
+            raise _no_mpi(f"{' '.join(command)} finds no <mpi.h>, or not its library")
         with_openmp = openmp and supports(command, "-fopenmp")
         extra = "-fopenmp" if with_openmp else (
             "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
         flags = (*BASE, *march_flags(target, command), *((extra,) if extra else ()),
-                 *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()))
+                 *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
+                 *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""
         return Compiler(command, version, flags, with_openmp, machine)
+    if mpi and not cc:
+        raise _no_mpi("no mpicc found")
     wanted = cc or "cc, gcc, clang or ziglang"
     raise CompilerError("GT2120", f"no C compiler found: {wanted}",
                         hint="install gcc or clang, or `pip install 'graphtool[zig]'`")
+
+
+def mpi_candidates() -> Iterator[tuple[str, ...]]:
+    """mpicc of the path, and the one that a package has put beside this Python."""
+    for folder in (None, str(Path(sys.executable).parent)):
+        if found := shutil.which("mpicc", path=folder):
+            yield (found,)
+
+
+def _no_mpi(message: str) -> CompilerError:
+    return CompilerError("GT2126", message, hint="pip install 'graphtool[mpi]', or the system's "
+                                                 "openmpi or mpich, or name one: --cc mpicc")
 
 
 def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -186,6 +206,10 @@ def version_of(command: tuple[str, ...]) -> str | None:
 
 
 _PROBE = """
+#ifdef GT_MPI
+#include <mpi.h>
+int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 int main(void) { return omp_get_max_threads() < 0; }

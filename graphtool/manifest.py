@@ -69,6 +69,7 @@ class TrainingRow(msgspec.Struct, forbid_unknown_fields=True):
     accumulate: int
     model: list[str]
     predict: list[str]
+    distributed: bool = False  # its steps exchange gradients with other processes
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):

@@ -312,12 +312,15 @@ def _array(name: str, x: Any) -> Array:
                          hint="give a numpy array, or a tensor on the CPU, detached") from error
 
 
-def open_library(path: Path) -> ctypes.CDLL:
-    """The library under a name of its own: the loader would take a rebuilt one for the old one."""
+def open_library(path: Path, shared: bool = False) -> ctypes.CDLL:
+    """The library under a name of its own: the loader would take a rebuilt one for the old one.
+
+    `shared`: what it needs is seen by further libraries, as MPI's parts want it.
+    """
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         link = Path(folder) / path.name
         link.symlink_to(path.resolve())
-        return ctypes.CDLL(str(link))
+        return ctypes.CDLL(str(link), mode=ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)
 
 
 def _map(path: Path, offset: int, size: int) -> tuple[int, Array | None]:

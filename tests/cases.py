@@ -611,3 +611,15 @@ case("nonzero", [np.array([[[True], [False]], [[True], [True]]])], size=3)
 case("nonzero", [f(0.0, -0.0, NAN, 2.0)], size=2)
 case("nonzero", [np.zeros((2, 3), np.float32)], size=0)
 case("nonzero", [np.array(True)], size=1)
+
+# ---- collectives: here of a process alone; of several in tests/ops/test_collective.py -----------
+
+for _kind in ("sum", "mean", "max", "min"):
+    case("all_reduce", [(3, 4)], kind=_kind)
+case("all_reduce", [t((5,), "i32", "integers")], kind="max")
+case("all_reduce", [t((2, 3), "bf16")], kind="mean")
+case("all_gather", [(3, 4)], axis=1, size=1)
+case("reduce_scatter", [(3, 4)], axis=0, size=1)
+for _kind in ("sum", "max", "gather", "scatter"):
+    case("collective_begin", [(6,)], kind=_kind)
+case("collective_end", [(6,), (6,), np.zeros(1, np.int64)])

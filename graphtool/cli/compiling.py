@@ -80,6 +80,9 @@ def build(source: Model,
           weights: Annotated[str, typer.Option(
               "--weights", help="file (mapped at run time), embed (in the library), or c.")
           ] = "file",
+          mpi: Annotated[bool, typer.Option(
+              "--mpi", help="Of a training graph: several processes, started by mpirun.")
+          ] = False,
           keep: Annotated[bool, typer.Option(
               "--keep", help="Keep each stage's artifact in OUT/stages.")] = False) -> None:
     """Compile a graph, program or model into a build directory.
@@ -99,9 +102,12 @@ def build(source: Model,
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
         path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
-                              jobs=jobs, exe=exe, static=static, openmp=openmp)
+                              jobs=jobs, exe=exe, static=static, openmp=openmp, mpi=mpi)
         terminal.lines([str(path)])
         return
+    if mpi:
+        raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
+                         hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     lowered = _lowered(source, name, chosen, passes)
     path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,

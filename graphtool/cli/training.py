@@ -119,6 +119,9 @@ def train(build: Annotated[Path, typer.Argument(
     trainer = Trainer(model, examples, plan, on_epoch=lambda row: terminal.note(_epoch_line(row)))
     with _progress(trainer):
         done = trainer.run()
+    model.world.leave()
+    if not trainer.first:
+        return
     terminal.note(f"{done.epoch} epochs, best loss {done.best:.6g}"
                   + (f"; weights in {checkpoint / checkpoints.MODEL}" if checkpoint else ""))
 
@@ -132,7 +135,7 @@ def _epoch_line(row: dict[str, Any]) -> str:
 @contextmanager
 def _progress(trainer: Trainer) -> Iterator[None]:
     """A bar with loss and speed where a person watches; nothing otherwise."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or not trainer.first:
         yield
         return
     from rich.console import Console

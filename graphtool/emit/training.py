@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
+from graphtool.emit.c import used_headers
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import product
@@ -47,14 +48,30 @@ def state_layout(step: Program) -> tuple[tuple[Cell, ...], int]:
     return tuple(cells), at
 
 
-def training_sources(name: str, programs: Mapping[str, Program]) -> dict[str, str]:
-    """The two files; the program of each function is called NAME_FUNCTION."""
+def training_sources(name: str, programs: Mapping[str, Program], world: bool = False) -> dict[
+        str, str]:
+    """The two files; the program of each function is called NAME_FUNCTION.
+
+    `world`: with functions by which a host of several processes learns of them.
+    """
     cells, size = state_layout(programs["step"])
-    return {f"{name}.h": _header(name, programs, cells, size),
-            f"{name}.c": _source(name, programs, {c.name: c for c in cells})}
+    files = {f"{name}.h": _header(name, programs, cells, size, world),
+             f"{name}.c": _source(name, programs, {c.name: c for c in cells}, world)}
+    return files | (used_headers(files.values()) if world else {})
 
 
-def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], size: int) -> str:
+# what kernels/world.h has, for hosts that load the library
+_WORLD = {"int {}_join(int *rank)": ("/* Joins the other processes: their number, and the own "
+                                     "place among them. */",
+                                     "world_ready();\n*rank = world_rank();\nreturn world_size();"),
+          "void {}_sum(double *values, int count)": ("/* Sums over all processes, in each. */",
+                                                     "world_sum(values, count);"),
+          "void {}_leave(int code)": ("/* The last call of all; with another code than 0 it takes "
+                                      "the others down. */", "world_close(code);")}
+
+
+def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], size: int,
+            world: bool) -> str:
     w, big = Writer(), name.upper()
     w.line(f"/* {name}: training as compiled code. Generated; do not edit. */")
     w.line(f"#ifndef {big}_H")
@@ -83,6 +100,9 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     for part, program in programs.items():
         w.line(f"/* {_PURPOSE[part]} */")
         w.line(f"{_signature(name, part, program, {c.name for c in cells})};")
+    for head, (purpose, _) in _WORLD.items() if world else ():
+        w.line(purpose)
+        w.line(f"{head.format(name)};")
     w.line("#pragma GCC visibility pop")
     w.line("#endif")
     return w.text()
@@ -142,9 +162,17 @@ _KEYWORDS = frozenset(re.findall(r"\w+", """
     unsigned void volatile while"""))
 
 
-def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell]) -> str:
+def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell],
+            world: bool) -> str:
     w = Writer()
     w.line(f'#include "{name}.h"')
+    if world:
+        w.line('#include "world.h"')
+    for head, (_, body) in _WORLD.items() if world else ():
+        w.line()
+        with w.block(f"{head.format(name)}\n{{"):
+            for line in body.splitlines():
+                w.line(line)
     for part, program in programs.items():
         w.line()
         with w.block(f"{_signature(name, part, program, set(cells))}\n{{"):

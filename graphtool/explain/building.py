@@ -41,6 +41,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "`generic` suits every machine."),
     "GT2125": ("no static linking",
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
+    "GT2126": ("no MPI",
+               "--mpi compiles with mpicc, that of the path or of the packages openmpi and mpich, "
+               "or with the compiler that --cc names."),
     "GT2201": ("not a build directory",
                "The directory has no build.json, or one of another kind; `graphtool build` makes "
                "them."),

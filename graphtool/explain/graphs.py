@@ -25,6 +25,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0505": ("a size that is out of bounds",
                "A size computed from data came out other, or greater, than the graph says it can "
                "be. Import with a wider bound: --dynamic NAME=LOW..HIGH."),
+    "GT0508": ("processes that do not meet",
+               "Every process must come to the same exchanges in the same order."),
     "GT0511": ("missing input", "The error lists the inputs with their types."),
     "GT0512": ("superfluous input", "The error lists the inputs with their types."),
     "GT0513": ("an input of another element type",
@@ -77,6 +79,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "The backward pass keeps what every turn of a `while` starts from, so it must know "
                "how many there can be: `graphtool grad --bound 64`, or the attribute `bound` of "
                "the loop. With a bound, the loop stops after so many turns."),
+    "GT0628": ("gradients that cannot be found",
+               "Passes such as distribute and amp work on the graph that grad has written, before "
+               "any other pass."),
     "GT0631": ("an unreadable record of a choice",
                "Nodes and tuning files name kernels like winograd{tile=4,group=28}; the text was "
                "edited, or comes from another version."),

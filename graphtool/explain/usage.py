@@ -34,8 +34,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3050": ("nothing to resume from", "The checkpoint directory is named by --checkpoint."),
     "GT3051": ("the samples are missing",
                "The demo reads samples/digits.onnx and samples/digits_test.npz."),
-    "GT3052": ("options that a training graph does not take",
-               "A training graph becomes four functions with its constants built in."),
+    "GT3052": ("options that do not go with the kind of graph",
+               "A training graph becomes four functions with its constants built in; only it is "
+               "for several processes."),
     "GT3054": ("several levels of a thing that has one",
                "--march fat lowers a model once for each level of x86-64, so it starts from a "
                "model or a graph. A program is lowered already; training takes one level."),
@@ -59,4 +60,6 @@ TABLE: dict[str, tuple[str, str]] = {
                "Seed, batch size and data decide the order; a resumed run keeps them."),
     "GT3080": ("a batch that does not divide among the processes",
                "Each process takes an equal share: choose --batch a multiple of their number."),
+    "GT3081": ("processes that know nothing of each other",
+               "mpirun started several, but the build exchanges nothing: build it with --mpi."),
 }

@@ -549,7 +549,7 @@ int main(int argc, char **argv)
 #endif
     int code = train_parse(argc, argv, &t.o);
     if (code) return code;
-    world_open(&argc, &argv);
+    world_ready();
     t.rank = world_rank(), t.ranks = world_size();
     t.l.threads = (int)t.o.threads;
 #if MAIN_MAPS

@@ -6,6 +6,14 @@
 #ifdef GT_MPI
 #include <mpi.h>
 
+/* Joins the others, once; all functions here want it done. */
+static inline void world_ready(void)
+{
+    int done = 0, level;
+    MPI_Initialized(&done);
+    if (!done) MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+}
+
 static inline int world_rank(void)
 {
     int rank = 0;
@@ -18,12 +26,6 @@ static inline int world_size(void)
     int size = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     return size;
-}
-
-static inline void world_open(int *argc, char ***argv)
-{
-    int level;
-    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
 }
 
 /* Ends the process; one that failed takes all others with it. */
@@ -45,7 +47,7 @@ static inline void world_meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
 #else
 static inline int world_rank(void) { return 0; }
 static inline int world_size(void) { return 1; }
-static inline void world_open(int *argc, char ***argv) { (void)argc, (void)argv; }
+static inline void world_ready(void) {}
 static inline int world_close(int code) { return code; }
 static inline void world_sum(double *values, int count) { (void)values, (void)count; }
 static inline void world_meet(void) {}

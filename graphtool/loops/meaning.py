@@ -193,6 +193,15 @@ def sort(site: Site) -> None:
             _spread(site.pointer("GT_I", row), site.number("GT_IS"), k)[:] = order[:k]
 
 
+def collective(site: Site) -> None:
+    """A process alone: what all have together is what it has."""
+    n = site.number("GT_COUNT")
+    if site.number("GT_KIND") < 5:
+        site.pointer("GT_TICKET")[0] = 0
+    site.pointer("GT_Y")[:n] = site.pointer("GT_X")[:n].copy()
+
+
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
-    "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort}
+    "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
+    "collective.h": collective}

@@ -78,6 +78,7 @@ class Placer:
         self.unit_of = {node: unit for unit in units for node in unit.nodes}
         self.stored = {v for unit in units for v in unit.outputs}
         self.wanted: dict[Value, View] = {}
+        self.reduced: set[str] = set()  # buffers that an exchange between processes overwrites
         self.edge = edge
         self.out = Placement() if edge is None else Placement(buffers=edge.buffers)
         self.readers: dict[Value, list[Node]] = {}
@@ -172,6 +173,8 @@ class Placer:
             whole = None
         if whole is None:
             whole = self.wanted[out] = self.fresh(out)
+            if any(r.op.name == "collective_begin" for r in self.readers.get(out, ())):
+                self.reduced.add(whole.buffer)
         for x, view in _parts(node, whole):
             if isinstance(x, Value):
                 self.ask(node, x, view)
@@ -201,7 +204,14 @@ class Placer:
 
         A reshape may need it dense; a template wants the elements of a row side by side.
         """
+        if view.buffer in self.reduced and len(self.readers.get(x, ())) > 1:
+            return False
+        maker = self.made.get(x)
+        if maker is not None and "dense" in maker.op.traits and not view.contiguous:
+            return False
         for r in self.readers.get(x, ()):
+            if "dense" in r.op.traits and not view.contiguous:
+                return False
             if r.op.name == "reshape" and r not in self.unit_of and (
                     reshape_view(view, r.attrs["shape"]) is None):
                 return False
@@ -255,11 +265,31 @@ class Placer:
             elif node in self.unit_of:
                 for v in node.outputs:
                     if v in self.stored:
-                        views[v] = self.wanted.get(v) or self.fresh(v)
+                        views[v] = self.wanted.get(v) or self.over(node, v) or self.fresh(v)
             elif node.op.name in WINDOWS:
                 views[node.outputs[0]] = self.wanted[node.outputs[0]]
             elif node.op.name in VIEWS:
                 views[node.outputs[0]] = self.view(node)
+
+    def over(self, node: Node, v: Value) -> View | None:
+        """Where a reduction over processes may put its result: over its operand, if what lies
+        there has no other use; the end of one finds it where its start has put it."""
+        if node.op.name not in ("collective_begin", "collective_end") or v is not node.outputs[0]:
+            return None
+        x = node.inputs[node.op.name == "collective_end"]
+        assert isinstance(x, Value)
+        if node.op.name == "collective_end":
+            return self.out.views[x]
+        if node.attrs["kind"] not in ("sum", "max", "min"):
+            return None
+        view = self.out.views[x]
+        there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
+        used = {r for u in there for r in self.readers.get(u, ()) if not (
+            r.op.name in VIEWS | WINDOWS and r.outputs[0] in there)}
+        own = {node, *(r for r in self.readers.get(v, ()) if r.op.name == "collective_end")}
+        free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
+            self.graph.outputs)
+        return view if free and used <= own else None
 
     def overwrite(self) -> None:
         """Copy what could not be made in its donor's place, once nothing reads the donors."""

@@ -26,6 +26,7 @@ from graphtool.loops.ir import (
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.lower.place import Placement, Storage
 from graphtool.lower.views import View
+from graphtool.ops.collective import FLAT
 from graphtool.ops.reduce import identity
 from graphtool.ops.shape import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
@@ -235,6 +236,32 @@ def _recurrence(node: Node, placement: Placement, target: Target) -> Lowered:
     return (body,), steps * count * batch * hidden * hidden * gates * 2, 1 << 30
 
 
+# ---- exchanges between processes ---------------------------------------------------------------
+
+_MPI = {dtypes.float32: "MPI_FLOAT", dtypes.float64: "MPI_DOUBLE", dtypes.int32: "MPI_INT32_T",
+        dtypes.int64: "MPI_INT64_T"}
+
+
+def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
+    """Where placement put the result over its operand, the reduction happens in place."""
+    begin = node.op.name == "collective_begin"
+    x = _operand(node, 0 if begin else 1, placement)
+    y = placement.views[node.outputs[0]]
+    ticket = placement.views[node.outputs[1]] if begin else _operand(node, 2, placement)
+    kind = FLAT.index(node.attrs["kind"]) if begin else len(FLAT)
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_KIND", str(kind)), ("GT_PROCESSES", str(node.attrs["size"] if begin else 1)),
+        ("GT_COUNT", y.shape[0] if kind == FLAT.index("scatter") else x.shape[0]),
+        ("GT_TYPE", x.dtype.c), ("GT_MPI_TYPE", _MPI[x.dtype])]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_Y", y.buffer, y.offset),
+                ("GT_TICKET", ticket.buffer, ticket.offset)]
+    reads = [x.buffer] if begin else [x.buffer, _operand(node, 0, placement).buffer, ticket.buffer]
+    writes = [y.buffer, ticket.buffer] if begin else [y.buffer]
+    body = Template("collective.h", tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
+                    tuple(dict.fromkeys(writes)))
+    return (body,), 0, 1 << 30
+
+
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
     "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
-    "recurrence": _recurrence}
+    "recurrence": _recurrence, "collective_begin": _collective, "collective_end": _collective}

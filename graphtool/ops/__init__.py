@@ -10,6 +10,7 @@ from typing import Any
 from graphtool.ir.op import ops
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
+    collective,
     composite,
     control,
     elementwise,

@@ -20,6 +20,7 @@ from graphtool.passes.arguments import PassCall, checked, parse
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
 from graphtool.passes.decompose import decompose
+from graphtool.passes.distribute import distribute
 from graphtool.passes.fold import fold
 from graphtool.passes.freeze import freeze
 from graphtool.passes.fuse import fuse
@@ -45,6 +46,8 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("distribute", distribute, "the gradients have their names only in what `grad` has written",
+         default=False),
     Pass("specialize", specialize, "bound sizes let everything below decide more", default=False),
     Pass("dce", dce, "no later pass should look at what nobody reads"),
     Pass("simplify", simplify, "importers are literal: most of what they add undoes itself"),

@@ -71,7 +71,8 @@ def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:
     """The operands as arrays and literals, if every one is known and the sizes are too."""
-    if node.op.name == "constant" or not node.outputs or _open(node.attrs):
+    if node.op.name == "constant" or not node.outputs or _open(node.attrs) or (
+            "world" in node.op.traits):
         return None
     if any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape):
         return None

@@ -33,7 +33,7 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
     """Look at the compiler by compiling; ok when C can be built at all."""
     checks = [Check("cpu", platform.machine()), Check("cores", str(target.cores())),
               Check("target", _target()), Check("features", _features())]
-    checks += [*_compiler_checks(), Check("cache", str(cache.directory()))]
+    checks += [*_compiler_checks(), _mpi(), Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))
 
@@ -57,6 +57,13 @@ def _compiler_checks() -> list[Check]:
         return [Check("compiler", f"{' '.join(command)}: {version}", works),
                 Check("openmp", "yes" if openmp else "no: built code runs on one thread", openmp)]
     return [Check("compiler", "none: set $CC, or install gcc, clang or the extra `zig`", False)]
+
+
+def _mpi() -> Check:
+    for command in compiler.mpi_candidates():
+        if compiler.supports(command, "-DGT_MPI"):
+            return Check("mpi", " ".join(command))
+    return Check("mpi", "none: training with several processes wants the extra `mpi`")
 
 
 def doctor_lines(d: Doctor) -> list[str]:

@@ -31,6 +31,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
 from graphtool.lower import lower
+from graphtool.passes.distribute import distribute
 from graphtool.target import Target, named
 from graphtool.training import programs
 from graphtool.training.recipe import loss_call
@@ -44,14 +45,18 @@ def is_training(module: Module) -> bool:
 
 def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
-                   exe: bool = False, static: bool = False, openmp: bool = True) -> Path:
+                   exe: bool = False, static: bool = False, openmp: bool = True,
+                   mpi: bool = False) -> Path:
     """Compile a training graph into `out_dir`; `exe`: with a program that trains.
 
+    `mpi`: for several processes; the graph is distributed if it is not yet.
     Raises as `build` does, and InputError GT0617.
     """
     if not name.isidentifier() or not name.isascii():
         raise UsageError("GT2110", f"{name!r} cannot name a C function",
                          hint="use letters, digits and underscores")
+    if mpi:
+        module = distribute(module)
     target = target or named("native")
     lowered: dict[str, tuple[Program, list[Weight]]] = {}
     for part, cut in programs(module).items():
@@ -59,9 +64,10 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
                                                       for w in collect_all(ready.graph)})
-    compiler, options = find(cc, target, openmp=openmp), Options(exe, static, "embed")
+    compiler = find(cc, target, openmp=openmp, mpi=mpi)
+    options = Options(exe, static, "embed")
     only = {part: p for part, (p, _) in lowered.items()}
-    sources = training_sources(name, only)
+    sources = training_sources(name, only, mpi)
     for program, held in lowered.values():
         sources |= emit(program, parts_of(program.name, held, "embed"))
     if exe:
@@ -81,7 +87,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         manifest = describe(step, held, key) | compile_all(
             work, name, [p.name for p in only.values()], compiler, jobs, options)
         manifest |= {"header": f"{name}.h", "weights_offset": offsets["step"],
-                     "weights_mode": "embed", "training": _training(name, module, only)}
+                     "weights_mode": "embed",
+                     "training": _training(name, module, only) | {"distributed": mpi}}
         write_manifest(work, manifest)
     return out_dir
 
@@ -110,7 +117,9 @@ def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[st
     """What build.json says of the training: the state's layout and each function's ports."""
     cells, size = state_layout(only["step"])
     rows = {part: describe(p, [], "") for part, p in only.items()}
-    return {**module.meta["training"], "name": name, "state_bytes": size,
+    roles = {k: v for k, v in module.meta["training"].items()
+             if k not in ("gradients", "distributed")}
+    return {**roles, "name": name, "state_bytes": size,
             "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
                        "offset": c.offset} for c in cells],
             "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims")}

@@ -88,13 +88,13 @@ def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:
     return data.train[shuffled(seed, epoch + 1, len(data.train))]
 
 
-def cuts(count: int, batch: int, fixed: bool) -> list[tuple[int, int]]:
+def cuts(count: int, batch: int, fixed: bool, shares: int = 1) -> list[tuple[int, int]]:
     """Where batches start and end. A rest is left out where the batch size is compiled in, and
-    where it is one example, of which batch norm has no variance."""
+    where a share of it is one example, of which batch norm has no variance."""
     out = [(i, i + batch) for i in range(0, count - batch + 1, batch)]
-    rest = count % batch
+    rest = count % batch // shares
     if rest and not fixed and (rest > 1 or not out):
-        out.append((count - rest, count))
+        out.append((count - count % batch, count))
     return out
 
 

@@ -65,10 +65,16 @@ class Trainer:
                  on_epoch: Callable[[Row], None] | None = None) -> None:
         self.model, self.data, self.plan = model, data, plan
         self.on_step, self.on_epoch = on_step, on_epoch
-        if model.batch not in (None, plan.batch):
+        self.world = model.world
+        if plan.batch % self.world.size:
+            raise UsageError("GT3080", f"batches of {plan.batch} do not divide among "
+                                       f"{self.world.size} processes")
+        self.share = plan.batch // self.world.size
+        if model.batch not in (None, self.share):
             raise UsageError("GT3078", f"the step is compiled for batches of {model.batch}, "
-                                       f"not {plan.batch}", hint=f"--batch {model.batch}")
-        self.cuts = cuts(len(data.train), plan.batch, model.batch is not None)
+                                       f"not {self.share}",
+                             hint=f"--batch {model.batch * self.world.size}")
+        self.cuts = cuts(len(data.train), plan.batch, model.batch is not None, self.world.size)
         if not self.cuts:
             raise InputError("GT3073", f"{len(data.train)} examples make no batch of "
                                        f"{plan.batch}")
@@ -97,17 +103,31 @@ class Trainer:
             run.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(run)) from error
-        if self.plan.resume and (run / checkpoint.STATE).exists():
+        there = self.plan.resume and (run / checkpoint.STATE).exists()
+        self.world.meet()  # before the first process writes one
+        if there:
             found = Progress(**checkpoint.restore(self.model, run))
             if found.order != self.progress.order:
                 raise InputError("GT3079", f"the run was made with {found.order}, not "
                                            f"{self.progress.order}", where=str(run))
             self.progress = found
             found.finished = 0 < self.plan.patience <= found.waited
-            checkpoint.cut_log(run / "log.jsonl", self.steps, found.epoch)
-        else:
+            if self.first:
+                checkpoint.cut_log(run / "log.jsonl", self.steps, found.epoch)
+        elif self.first:
             files.write_bytes(run / "log.jsonl", b"")
             self.save()
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes."""
+        return self.world.rank == 0
+
+    def rows(self, order: Any, start: int, end: int) -> Any:
+        """This process's share of a batch."""
+        n = (end - start) // self.world.size
+        at = start + n * self.world.rank
+        return order[at:at + n]
 
     @property
     def steps(self) -> int:
@@ -118,12 +138,12 @@ class Trainer:
         order = order_of(self.data, self.plan.seed, p.epoch, self.plan.shuffle)
         for start, end in self.cuts[first:]:
             lr = float(np.float32(self.rate(self.steps)))
-            loss = self.model.step(self.data.batch(order[start:end]), lr)
+            loss = self.model.step(self.data.batch(self.rows(order, start, end)), lr)
             row = {"step": self.steps, "epoch": p.epoch, "loss": loss, "lr": lr}
             p.position += 1
             p.total += loss
             self.log(row)
-            if self.on_step:
+            if self.on_step and self.first:
                 self.on_step(row)
             if self.plan.save_every and p.position % self.plan.save_every == 0:
                 self.save()
@@ -144,7 +164,7 @@ class Trainer:
         p.epoch, p.position, p.total = p.epoch + 1, 0, 0.0
         self.log(row)
         self.save()
-        if self.on_epoch:
+        if self.on_epoch and self.first:
             self.on_epoch(row)
 
     # ---- validation ------------------------------------------------------------------------
@@ -154,7 +174,9 @@ class Trainer:
         total, count, score, scored = 0.0, 0, 0.0, 0
         call = loss_call(self.model.row.loss, {self.model.row.loss: 0}) if (
             self.model.row.target) else None
-        for rows, n in padded(self.data.val, self.plan.batch):
+        for turn, (rows, n) in enumerate(padded(self.data.val, self.share)):
+            if turn % self.world.size != self.world.rank:
+                continue
             if self.model.batch is None:
                 rows = rows[:n]
             batch = self.data.batch(rows)
@@ -167,12 +189,15 @@ class Trainer:
             elif n < len(rows) and count:
                 continue  # a mean over repeated examples would not be that of the set
             total, count = total + self.model.loss(batch) * n, count + n
-        named = {} if call is None else {f"val_{METRICS[call.name]}": score / max(scored, 1)}
-        return {"val_loss": total / count, **named}
+        total, whole, score, judged = self.world.sums([total, count, score, scored])
+        named = {} if call is None else {f"val_{METRICS[call.name]}": score / max(judged, 1)}
+        return {"val_loss": total / whole, **named}
 
     # ---- what stays ------------------------------------------------------------------------
 
     def log(self, row: Row) -> None:
+        if not self.first:
+            return
         self.lines.append(json.dumps({k: files.tagged_float(v) if isinstance(v, float) else v
                                       for k, v in row.items()}) + "\n")
         if self.plan.run is not None:
@@ -181,7 +206,7 @@ class Trainer:
 
     def save(self) -> None:
         run = self.plan.run
-        if run is not None:
+        if run is not None and self.first:
             checkpoint.save(self.model, run, vars(self.progress))
             if self.progress.position == 0:
                 files.write_bytes(run / "loss.svg", curve.draw(run / "log.jsonl").encode())

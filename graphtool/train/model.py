@@ -16,6 +16,7 @@ from graphtool.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
 from graphtool.runtime import open_library
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
+from graphtool.train.processes import join
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
@@ -33,7 +34,8 @@ class TrainModel:
                              hint="graphtool grad … --optimizer adam, then graphtool build")
         self.row: TrainingRow = manifest.training
         self.threads = threads or cores()
-        self.library = open_library(build_dir / manifest.library)
+        self.library = open_library(build_dir / manifest.library, shared=self.row.distributed)
+        self.world = join(self.library, self.row.name, self.row.distributed)
         self.block = _aligned(self.row.state_bytes)
         self.state = {c.name: self._cell(c.offset, c.type, c.shape) for c in self.row.state}
         self.arena = _aligned(0)

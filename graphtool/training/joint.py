@@ -14,6 +14,7 @@ from graphtool import autodiff, dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
+from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
@@ -154,8 +155,11 @@ class _Joint:
                          if i in self.module.initial}
         state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
         state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
+        names = {v: n for n, v in state.named.items()}
+        marked = [builder.emit(OPS["detach"], (Tracer(g, builder),), {}, f"grad.{names[v]}")
+                  for v, g in zip(wrt, grads, strict=True)]  # for passes that work on gradients
         with builder.scope("optimizer"):
-            self.update(builder, state, lr, wrt, [Tracer(g, builder) for g in grads])
+            self.update(builder, state, lr, wrt, marked)
         predicted, eval_loss = self.predictions(builder, calm, joint, loss, target)
         donors = [v for v in state.inputs if v in state.new]
         held = set(state.inputs)
@@ -165,6 +169,8 @@ class _Joint:
         meta = {**self.module.meta, "training": self.roles(state_names, donors, wrt, target)}
         initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
         graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
+        final = value_names(graph)
+        meta["training"]["gradients"] = [final[g.value] for g in marked]
         return replace(
             self.module, graph=graph, meta=meta, initial=initial,
             output_names=("loss", *(state_names[v] for v in donors),

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from harness import KERNELS, compile_c, width
 
-TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "sort.h", "recurrent.h"}
+TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "sort.h", "recurrent.h",
+             "collective.h"}
 PLAIN = ("prelude.h", "tile.h", "vmath.h")
 
 

@@ -1,0 +1,66 @@
+/* Half of an exchange between all processes, a template: its start, or the wait for its end.
+   Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread 0 works
+   GT_KIND       the start of 0 sum, 1 max, 2 min (from X into Y, which may be X), 3 gather,
+                 4 scatter of the sum; 5 waits, and Y gets what is in X
+   GT_PROCESSES  how many there must be for gather and scatter
+   GT_COUNT      elements, of one process, an integer expression
+   GT_TYPE       the element type, and GT_MPI_TYPE what MPI calls it
+   GT_X GT_Y     the first elements
+   GT_TICKET     int64_t[1] that the start leaves for the wait
+   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+#include "prelude.h"
+#include "world.h"
+
+#include <string.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
+{
+    if (t) return;
+    const GT_TYPE *x = GT_X;
+    GT_TYPE *y = GT_Y;
+#ifdef GT_MPI
+    MPI_Request request;
+    _Static_assert(sizeof request <= sizeof(int64_t), "a ticket holds a request");
+#if GT_KIND < 5
+    const int n = (int)(GT_COUNT);
+    world_ready();
+    if (GT_PROCESSES > 1 && world_size() != GT_PROCESSES) MPI_Abort(MPI_COMM_WORLD, 3);
+#if GT_KIND == 3
+    MPI_Iallgather(x, n, GT_MPI_TYPE, y, n, GT_MPI_TYPE, MPI_COMM_WORLD, &request);
+#elif GT_KIND == 4
+    MPI_Ireduce_scatter_block(x, y, n, GT_MPI_TYPE, MPI_SUM, MPI_COMM_WORLD, &request);
+#else
+    const MPI_Op kinds[3] = {MPI_SUM, MPI_MAX, MPI_MIN};
+    MPI_Iallreduce(x == y ? MPI_IN_PLACE : x, y, n, GT_MPI_TYPE, kinds[GT_KIND], MPI_COMM_WORLD,
+                   &request);
+#endif
+    memcpy(GT_TICKET, &request, sizeof request);
+    return;
+#else
+    memcpy(&request, GT_TICKET, sizeof request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+#endif
+#else
+    _Static_assert(GT_PROCESSES == 1, "the graph is made for several processes: build with --mpi");
+    if (GT_KIND < 5) *(int64_t *)(GT_TICKET) = 0;
+#endif
+    if (x != y) memcpy(y, x, sizeof(GT_TYPE) * (size_t)(GT_COUNT));
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_KIND
+#undef GT_PROCESSES
+#undef GT_COUNT
+#undef GT_TYPE
+#undef GT_MPI_TYPE
+#undef GT_X
+#undef GT_Y
+#undef GT_TICKET
+#undef GT_PARAMS
+#undef GT_ARGS

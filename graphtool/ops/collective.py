@@ -1,0 +1,187 @@
+"""Collectives: values of all processes brought together. Alone, a process is all of them.
+
+They are composites over two primitives on flat arrays, so that other work can stand between the
+start of an exchange and its end. The gradients take a loss to be the sum of all processes'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes, world
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op, ops, register
+from graphtool.ops.common import Array, check_axis, composite, filled, need
+
+KINDS = ("sum", "mean", "max", "min")
+_REDUCED = (dtypes.float64, dtypes.float32, dtypes.int64, dtypes.int32)
+_NUMPY: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def _all(x: Array, kind: str) -> Array:
+    """The reduction over the processes, in the order of their ranks."""
+    parts = world.current().exchange(x)
+    out = parts[0]
+    for part in parts[1:]:
+        out = _NUMPY[kind](out, part)
+    return np.array(out, x.dtype)
+
+
+# ---- the two halves ----------------------------------------------------------------------------
+
+_TICKET = TensorType(dtypes.int64, (1,))
+FLAT = (*_NUMPY, "gather", "scatter")
+
+
+def _begin_infer(x: TensorType, *, kind: str, size: int = 1) -> tuple[TensorType, TensorType]:
+    need(kind in FLAT, f"kind {kind!r}, one of {', '.join(FLAT)} expected")
+    need(x.rank == 1 and x.dtype in _REDUCED, f"{x} is not a flat array of what can be sent")
+    n = x.shape[0]
+    if kind == "gather":
+        return TensorType(x.dtype, (n * size,)), _TICKET
+    if kind == "scatter":
+        need(isinstance(n, int) and n % size == 0, f"{x} has no {size} equal parts")
+        return TensorType(x.dtype, (n // size,)), _TICKET
+    return x, _TICKET
+
+
+def _begin_eval(x: Array, *, kind: str, size: int) -> tuple[Array, Array]:
+    here, ticket = world.current(), np.zeros(1, np.int64)
+    if kind in _NUMPY:
+        return _all(x, kind), ticket
+    need(here.size == size, f"is made for {size} processes, there are {here.size}")
+    if kind == "gather":
+        return np.concatenate(here.exchange(x)), ticket
+    return np.split(_all(x, "sum"), size)[here.rank], ticket
+
+
+def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int) -> tuple[Any]:
+    """Of a sum the sum, of a gather the scatter and back; of an extreme to those that have it,
+    in equal parts."""
+    if kind in ("max", "min"):
+        has = ops.cast(ops.eq(x, y[0]), dtype=x.dtype)
+        return (has * _flat(g[0], "sum") / _flat(has, "sum"),)
+    return (_flat(g[0], {"sum": "sum", "gather": "scatter", "scatter": "gather"}[kind], size),)
+
+
+register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
+            traits=frozenset({"statements", "dense", "world"}), category="control",
+            doc="starts to bring flat arrays of all processes together: sum, max, min, gather "
+                "or scatter (of the sum); done at collective_end"))
+
+
+def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
+    need(ticket == _TICKET, "wants the operand and both results of collective_begin")
+    return y
+
+
+register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
+            lambda g, out, x, y, ticket: (None, g, None),
+            traits=frozenset({"statements", "dense", "world"}), category="control",
+            doc="waits for what collective_begin started; takes its operand too, which is read "
+                "until then"))
+
+
+def _flat(x: Any, kind: str, size: int = 1) -> Any:
+    """The whole of it at one place: begun, and waited for."""
+    x = ops.reshape(x, shape=(_size(x),))
+    y, ticket = ops.collective_begin(x, kind=kind, size=size)
+    return ops.collective_end(x, y, ticket)
+
+
+# ---- whole -------------------------------------------------------------------------------------
+
+def _same(x: TensorType, *, kind: str = "sum") -> TensorType:
+    need(kind in KINDS, f"kind {kind!r}, one of {', '.join(KINDS)} expected")
+    need(x.dtype.is_float or (x.dtype.is_integer and kind != "mean"),
+         f"is not defined on {x.dtype.short}")
+    return x
+
+
+def _whole_eval(x: Array, *, kind: str) -> Array:
+    if kind != "mean":
+        return _all(x, kind)
+    return np.asarray(_all(x, "sum") / x.dtype.type(world.current().size), x.dtype)
+
+
+@composite(types=_same, eval=_whole_eval, category="control", traits=frozenset({"world"}))
+def all_reduce(x: Any, *, kind: str = "sum") -> Any:
+    """The sum, mean, max or min of what all processes have, in each of them."""
+    wide = x
+    if x.dtype not in _REDUCED:
+        wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
+    whole = _flat(flattened([wide], kind), "sum" if kind == "mean" else kind)
+    (out,) = parted(whole, [wide], kind)
+    return out if wide is x else ops.cast(out, dtype=x.dtype)
+
+
+def flattened(xs: Sequence[Any], kind: str) -> Any:
+    """Tensors of one dtype as a flat array; for their mean a 1 is summed with them."""
+    flat = [ops.reshape(x, shape=(_size(x),)) for x in xs]
+    if kind == "mean":
+        flat.append(filled(xs[0], 1.0, (1,)))
+    return flat[0] if len(flat) == 1 else ops.concat(*flat, axis=0)
+
+
+def parted(whole: Any, xs: Sequence[Any], kind: str) -> list[Any]:
+    """The tensors out of the flat array that `flattened` made of such as xs."""
+    at: Any = 0
+    out = []
+    for x in xs:
+        out.append(ops.reshape(_part(whole, at, at + _size(x)), shape=x.shape))
+        at = at + _size(x)
+    if kind != "mean":
+        return out
+    count = ops.reshape(_part(whole, at, at + 1), shape=())
+    return [x / count for x in out]
+
+
+def _part(x: Any, first: Any, last: Any) -> Any:
+    return ops.slice(x, start=(first,), limit=(last,), strides=(1,))
+
+
+def _size(x: Any) -> Any:
+    size: Any = 1
+    for d in x.shape:
+        size = size * d
+    return size
+
+
+# ---- gather and scatter ------------------------------------------------------------------------
+
+def _gathered(x: TensorType, *, axis: int, size: int) -> TensorType:
+    axis = check_axis(axis, x.rank)
+    return TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] * size, *x.shape[axis + 1:]))
+
+
+def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
+    axis = check_axis(axis, x.rank)
+    d = x.shape[axis]
+    need(isinstance(d, int) and d % size == 0, f"axis {axis} of {x} has no {size} equal parts")
+    return TensorType(x.dtype, (*x.shape[:axis], d // size, *x.shape[axis + 1:]))
+
+
+@composite(types=_gathered, category="control", traits=frozenset({"world"}),
+           vjp=lambda g, y, x, *, axis, size: (ops.reduce_scatter(g, axis=axis, size=size),))
+def all_gather(x: Any, *, axis: int, size: int) -> Any:
+    """The tensors of `size` processes one behind the other along an axis, in each of them."""
+    parts = ops.reshape(_flat(x, "gather", size), shape=(size, *x.shape))
+    axis %= x.ndim
+    back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim + 1))
+    shape = (*x.shape[:axis], x.shape[axis] * size, *x.shape[axis + 1:])
+    return ops.reshape(ops.transpose(parts, perm=back), shape=shape)
+
+
+@composite(types=_scattered, category="control", traits=frozenset({"world"}),
+           vjp=lambda g, y, x, *, axis, size: (ops.all_gather(g, axis=axis, size=size),))
+def reduce_scatter(x: Any, *, axis: int, size: int) -> Any:
+    """The sum over `size` processes, of which each keeps its part along an axis."""
+    axis %= x.ndim
+    each = x.shape[axis] // size
+    parts = ops.reshape(x, shape=(*x.shape[:axis], size, each, *x.shape[axis + 1:]))
+    front = (axis, *(a for a in range(x.ndim + 1) if a != axis))
+    mine = _flat(ops.transpose(parts, perm=front), "scatter", size)
+    return ops.reshape(mine, shape=(*x.shape[:axis], each, *x.shape[axis + 1:]))

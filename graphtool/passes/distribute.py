@@ -1,0 +1,143 @@
+"""distribute: the gradients of a training graph become means over all processes.
+
+Tensors are put into buckets in the order in which they are ready; the reduction of a bucket starts
+where its last tensor is made and ends before its first use, with the backward pass in between.
+Statistics of batch norm are averaged too, so that all processes keep one state; each normalises its
+own share of the batch. Random state is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.ops.collective import flattened, parted
+from graphtool.symbolic import product
+
+
+def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
+    """The training graph for several processes; buckets of about so many bytes.
+
+    Raises InputError GT0617 for another graph, GT0628 where passes have changed the gradients.
+    """
+    roles = module.meta.get("training")
+    if not isinstance(roles, dict):
+        raise InputError("GT0617", "the graph is not a training graph",
+                         hint="make one: graphtool grad MODEL --loss … --optimizer adam")
+    if roles.get("distributed"):
+        return module
+    graph = _Distributor(module, gradients(module), bucket).run()
+    return replace(module, graph=graph, meta={**module.meta, "training": {
+        **roles, "distributed": True}})
+
+
+def gradients(module: Module) -> list[Value]:
+    """The gradients that the optimizer of a training graph reads."""
+    names = {n: v for v, n in value_names(module.graph).items()}
+    wanted = module.meta["training"].get("gradients", ())
+    if not wanted or any(n not in names for n in wanted):
+        raise InputError("GT0628", "the gradients are not in the graph under their names",
+                         hint="run this pass first, on what `graphtool grad` has written")
+    return [names[n] for n in wanted]
+
+
+@dataclass
+class _Bucket:
+    members: list[Value] = field(default_factory=list)
+    bytes: int = 0
+    begun: tuple[Any, Any, Any] | None = None  # the flat array, its reduction, the ticket
+
+
+class _Distributor:
+    def __init__(self, module: Module, grads: Sequence[Value], limit: int) -> None:
+        self.module, self.graph, self.limit = module, module.graph, limit
+        self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
+        # what the optimizer reads is a mark behind it all; what it marks is ready earlier
+        self.grads = {g: self.graph.nodes[self.made[g]].inputs[0] for g in grads}
+        self.builder = Builder()
+        self.swapped: dict[Value, Value] = {}  # what readers of a gradient read instead
+
+    def run(self) -> Graph:
+        buckets = self.buckets([*self.grads, *self.own_results()])
+        begins: dict[int, list[_Bucket]] = {}
+        for b in buckets:
+            begins.setdefault(max(map(self.ready, b.members)), []).append(b)
+        home = {v: b for b in buckets for v in b.members}
+        for i, node in enumerate(self.graph.nodes):
+            for x in node.inputs:
+                if isinstance(x, Value) and x in self.grads and x not in self.swapped:
+                    self.end(home[x])
+            self.builder.add(self.reading(node))
+            for b in begins.get(i, ()):
+                self.begin(b, buckets.index(b))
+        for b in buckets:
+            if b.members[0] not in self.swapped:
+                self.end(b)
+        given = 1 + len(self.module.donations)
+        outputs = tuple(self.swapped.get(v, v) if i < given else v
+                        for i, v in enumerate(self.graph.outputs))
+        return Graph(self.graph.inputs, tuple(self.builder.nodes), outputs)
+
+    def own_results(self) -> list[Value]:
+        """The loss and the state that differ between processes: they depend on the data, other
+        than through gradients."""
+        state = {self.graph.inputs[i] for _, i in self.module.donations}
+        differs = {v for v in self.graph.inputs if v not in state and v.hint != "lr"}
+        for node in self.graph.nodes:
+            if any(x in differs for x in node.inputs if isinstance(x, Value)):
+                differs.update(v for v in node.outputs if v not in self.grads)
+        kept = self.graph.outputs[:1 + len(self.module.donations)]
+        return list(dict.fromkeys(v for v in kept if v in differs and v.type.dtype.is_float))
+
+    def source(self, v: Value) -> Value:
+        """What is reduced for v."""
+        x = self.grads.get(v, v)
+        assert isinstance(x, Value)
+        return x
+
+    def ready(self, v: Value) -> int:
+        return self.made.get(self.source(v), 0)
+
+    def buckets(self, values: Sequence[Value]) -> list[_Bucket]:
+        """In the order in which they are made; of one dtype each, and with all sizes known."""
+        done: list[_Bucket] = []
+        open_: dict[str, _Bucket] = {}
+        for v in sorted(dict.fromkeys(values), key=self.ready):
+            size = product(v.type.shape) * v.type.dtype.bytes
+            if not isinstance(size, int):
+                raise InputError("GT0628", f"the gradient {v.hint}: {v.type} has no fixed size")
+            b = open_.setdefault(v.type.dtype.name, _Bucket())
+            if not b.members:
+                done.append(b)
+            b.members.append(v)
+            b.bytes += size
+            if b.bytes >= self.limit:
+                del open_[v.type.dtype.name]
+        return done
+
+    def begin(self, b: _Bucket, number: int) -> None:
+        with self.builder.scope(f"bucket{number}"):
+            xs = [Tracer(self.source(v), self.builder) for v in b.members]
+            whole = flattened(xs, "mean")
+            b.begun = whole, *OPS["collective_begin"](whole, kind="sum")
+
+    def end(self, b: _Bucket) -> None:
+        assert b.begun is not None  # a gradient is read behind the whole backward pass
+        with self.builder.scope("mean"):
+            whole = OPS["collective_end"](*b.begun)
+            xs = [Tracer(v, self.builder) for v in b.members]
+            for v, mean in zip(b.members, parted(whole, xs, "mean"), strict=True):
+                self.swapped[v] = mean.value
+
+    def reading(self, node: Node) -> Node:
+        def swap(x: Operand) -> Operand:
+            return self.swapped.get(x, x) if isinstance(x, Value) and x in self.grads else x
+        inputs = tuple(map(swap, node.inputs))
+        return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.outputs,
+                                                       node.where)

@@ -1,0 +1,83 @@
+"""The processes that a graph runs in, for the evaluator: one, or replicas in threads.
+
+Compiled code has MPI for this (kernels/world.h); here it is arrays that the replicas exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from threading import Barrier, BrokenBarrierError, Thread
+from typing import Any
+
+from graphtool.errors import InputError
+
+TIMEOUT = 60.0  # seconds that a replica waits for the others
+
+
+@dataclass(frozen=True)
+class World:
+    """One replica among `size`; the alone one meets nobody."""
+
+    rank: int = 0
+    size: int = 1
+    meeting: Barrier | None = None
+    table: list[Any] = field(default_factory=lambda: [None])
+
+    def exchange(self, x: Any) -> list[Any]:
+        """What every replica brought, by rank. Raises InputError GT0508 if one never came."""
+        self.table[self.rank] = x
+        self.wait()
+        found = list(self.table)
+        self.wait()  # before the table is used again
+        return found
+
+    def wait(self) -> None:
+        if self.meeting is None:
+            return
+        try:
+            self.meeting.wait(TIMEOUT)
+        except BrokenBarrierError as error:
+            raise InputError("GT0508", "another replica failed, or never came here") from error
+
+
+_CURRENT: ContextVar[World | None] = ContextVar("world", default=None)
+
+
+def current() -> World:
+    """The world that evaluation happens in."""
+    return _CURRENT.get() or World()
+
+
+@contextmanager
+def within(world: World) -> Iterator[None]:
+    token = _CURRENT.set(world)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def replicas(size: int, function: Callable[[int], Any]) -> list[Any]:
+    """function(rank) in as many threads, each in a world of that size; raises the first fault."""
+    meeting, table = Barrier(size), [None] * size
+    results: list[Any] = [None] * size
+    faults: list[BaseException] = []
+
+    def one(rank: int) -> None:
+        try:
+            with within(World(rank, size, meeting, table)):
+                results[rank] = function(rank)
+        except BaseException as error:
+            faults.append(error)
+            meeting.abort()
+    threads = [Thread(target=copy_context().run, args=(one, rank)) for rank in range(size)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if faults:
+        raise faults[0]
+    return results
