@@ -19,6 +19,8 @@ from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
 
+SEED = "seed"  # the scope of what the backward pass starts from
+
 
 def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
     """The graph with the gradients of one output's sum by `wrt` behind its own outputs.
@@ -29,7 +31,12 @@ def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
     y = graph.outputs[output]
     if not y.type.dtype.is_float:
         raise InputError("GT0610", f"output {output} is {y.type}, a float is needed")
-    return _joint(graph, [output], wrt, lambda b, v: _filled(b, v, 1.0))
+    return _joint(graph, [output], wrt, _one)
+
+
+def _one(b: Builder, v: Value) -> Tracer:
+    with b.scope(SEED):
+        return _filled(b, v, 1.0)
 
 
 def vjp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None) -> Graph:

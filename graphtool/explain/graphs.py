@@ -82,6 +82,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0628": ("gradients that cannot be found",
                "Passes such as distribute and amp work on the graph that grad has written, before "
                "any other pass."),
+    "GT0629": ("mixed precision in another type",
+               "amp knows bfloat16, with the range of float32, and float16, with a loss scale."),
     "GT0631": ("an unreadable record of a choice",
                "Nodes and tuning files name kernels like winograd{tile=4,group=28}; the text was "
                "edited, or comes from another version."),

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.graph import Graph, Module, Node
 from graphtool.ir.verify import verify_module
+from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, parse
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
@@ -46,6 +47,8 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("amp", amp, "casts of parameters are there for fold, and gradients have their names",
+         default=False),
     Pass("distribute", distribute, "the gradients have their names only in what `grad` has written",
          default=False),
     Pass("specialize", specialize, "bound sizes let everything below decide more", default=False),
@@ -73,6 +76,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 ORDER: tuple[tuple[str, str, str], ...] = (
+    ("amp", "distribute", "all processes must see the same overflow: it is looked for behind"),
     ("recognise", "decompose", "decompose would undo it, and the patterns have composites in them"),
     ("freeze", "decompose", "batch norm and linear are easier to join whole"),
     ("decompose", "layout", "layouts are chosen for the ops that remain"),

@@ -27,6 +27,7 @@ from graphtool.passes.weight_gradient import weight_gradient
 from graphtool.symbolic import Dim, bounds, ceildiv, product
 from graphtool.target import Target, named
 
+NARROW = (dtypes.bfloat16, dtypes.float16)  # stored so, computed in float32
 UNKNOWN = 128  # what an open dim without bound is taken for
 
 
@@ -53,19 +54,28 @@ def select(graph: Graph, *, target: Target | None = None, tuning: Tuning | None 
         if node.op.name == "recurrence":
             return _recurrence(goal.target, node, inputs, b)
         if node.op.name == "attention":
-            return (_attention(node, operands_of(inputs, b)),)
+            wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
+            out = _attention(node, wide)
+            own = node.outputs[0].type.dtype
+            return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
         choose = choices.get(node.op.name)
-        if choose is None or node.outputs[0].type.dtype is not dtypes.float32:
+        own = node.outputs[0].type.dtype
+        if choose is None or own not in (dtypes.float32, *NARROW):
             return None
         x, w = inputs
         if not isinstance(x, Value) or not isinstance(w, Value):
             return None
         if any(d == 0 for d in node.outputs[0].type.shape):
             return None
-        out = choose(b, goal, node, Tracer(x, b), Tracer(w, b))
-        return None if out is None else (out,)
+        out = choose(b, goal, node, _widened(Tracer(x, b)), _widened(Tracer(w, b)))
+        return None if out is None else (out if out.dtype is own else OPS["cast"](out, dtype=own),)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
+
+
+def _widened(x: Tracer) -> Tracer:
+    """A product of narrow numbers is exact in float32, and is summed there."""
+    return OPS["cast"](x, dtype=dtypes.float32) if x.dtype in NARROW else x
 
 
 def operands_of(inputs: tuple[Operand, ...], b: Builder) -> list[Any]:

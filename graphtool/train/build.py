@@ -118,7 +118,7 @@ def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[st
     cells, size = state_layout(only["step"])
     rows = {part: describe(p, [], "") for part, p in only.items()}
     roles = {k: v for k, v in module.meta["training"].items()
-             if k not in ("gradients", "distributed")}
+             if k not in ("gradients", "seed", "distributed", "amp")}
     return {**roles, "name": name, "state_bytes": size,
             "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
                        "offset": c.offset} for c in cells],

@@ -171,6 +171,8 @@ class _Joint:
         graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
         final = value_names(graph)
         meta["training"]["gradients"] = [final[g.value] for g in marked]
+        meta["training"]["seed"] = next((final[v] for v in final if v.hint.startswith(
+            f"{autodiff.SEED}.broadcast")), "")
         return replace(
             self.module, graph=graph, meta=meta, initial=initial,
             output_names=("loss", *(state_names[v] for v in donors),
