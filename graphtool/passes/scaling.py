@@ -56,21 +56,36 @@ class _Scaler:
     def run(self) -> Module:
         swapped: dict[Value, Value] = {}
         finite: Any = None
+        last = next(n for n in reversed(self.graph.nodes) if n.outputs[0] in self.marks)
         for node in self.graph.nodes:
             self.builder.add(_reading(node, swapped))
-            for v in node.outputs:
-                if v is self.seed:
-                    with self.builder.scope(SCALE):
-                        swapped[v] = o.reshape(o.cast(self.scale, dtype=v.type.dtype),
-                                               shape=v.type.shape).value
-                elif v in self.marks:
-                    g = Tracer(v, self.builder)
-                    with self.builder.scope(f"{v.hint}.unscaled"):
-                        swapped[v] = (g / o.cast(self.scale, dtype=g.dtype)).value
-                        whole = o.reduce_and(o.is_finite(g), axes=tuple(range(g.ndim)))
-                        whole = o.reshape(whole, shape=())
-                        finite = whole if finite is None else o.and_(finite, whole)
+            if self.seed in node.outputs:
+                swapped |= self.started()
+            if node is last:  # behind all marks: others may have to meet there first
+                divided, finite = self.divided()
+                swapped |= divided
         return self.finished(finite)
+
+    def started(self) -> dict[Value, Value]:
+        """The scale in place of the 1 that the backward pass starts from."""
+        assert self.seed is not None
+        with self.builder.scope(SCALE):
+            start = o.reshape(o.cast(self.scale, dtype=self.seed.type.dtype),
+                              shape=self.seed.type.shape)
+        return {self.seed: start.value}
+
+    def divided(self) -> tuple[dict[Value, Value], Any]:
+        """The gradients without the scale, and whether all of them are finite."""
+        out: dict[Value, Value] = {}
+        finite: Any = None
+        for v in self.marks:
+            g = Tracer(v, self.builder)
+            with self.builder.scope(f"{v.hint}.unscaled"):
+                out[v] = (g / o.cast(self.scale, dtype=g.dtype)).value
+                whole = o.reshape(o.reduce_and(o.is_finite(g), axes=tuple(range(g.ndim))),
+                                  shape=())
+                finite = whole if finite is None else o.and_(finite, whole)
+        return out, finite
 
     def finished(self, finite: Any) -> Module:
         """Old state where a gradient is not finite, and the scale's own."""

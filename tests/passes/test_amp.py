@@ -1,0 +1,177 @@
+"""Mixed precision: which op in which type, the loss scale, and training as torch.autocast does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from graphtool import api, dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.train.build import build_training
+from graphtool.train.model import TrainModel
+from graphtool.training import Recipe, programs, training
+from tests.training.test_compiled import CASES, batches
+from tests.training.test_trainer_program import data, regression
+
+F32 = TensorType(dtypes.float32, (4, 4))
+
+
+def types(function: Any, dtype: str = "bfloat16", count: int = 2) -> dict[str, str]:
+    """The result type of each op of a traced function after the pass."""
+    graph = trace(function, [F32] * count, ["x", "w"][:count])
+    made = passes.run(Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs)))),
+                      f"amp{{dtype={dtype}}}").graph
+    assert [v.type for v in made.outputs] == [v.type for v in graph.outputs]
+    return {n.op.name: n.outputs[0].type.dtype.short for n in made.nodes if n.op.name != "cast"}
+
+
+@pytest.mark.parametrize(("function", "want"), [
+    (lambda x, w: o.relu(o.matmul(x, w)), {"matmul": "bf16", "relu": "bf16"}),
+    (lambda x, w: o.matmul(x, w) + x, {"matmul": "bf16", "add": "f32"}),
+    (lambda x, w: o.matmul(x, w) * 2.0, {"matmul": "bf16", "mul": "bf16"}),
+    (lambda x, w: o.matmul(x, w) + np.ones((4, 4), np.float32),
+     {"matmul": "bf16", "add": "bf16", "constant": "f32"}),
+    (lambda x, w: o.softmax(o.matmul(x, w), axis=1), {"matmul": "bf16", "softmax": "f32"}),
+    (lambda x, w: o.exp(o.transpose(o.matmul(x, w), perm=(1, 0))),
+     {"matmul": "bf16", "transpose": "bf16", "exp": "f32"}),
+    (lambda x, w: o.matmul(o.reduce_sum(x, axes=(1,)), o.reduce_sum(w, axes=(0,))),
+     {"reduce_sum": "f32", "matmul": "bf16"})])
+def test_the_table(function: Any, want: dict[str, str]) -> None:
+    assert types(function) == want
+
+
+def test_what_was_low_is_not_rounded_twice() -> None:
+    """A value that goes up for one reader and down again for the next is the low one itself."""
+    graph = trace(lambda x, w: o.matmul(o.matmul(x, w), w), [F32, F32], ["x", "w"])
+    made = passes.run(Module(graph, ("y",)), "amp{dtype=bfloat16}").graph
+    assert [n.op.name for n in made.nodes] == ["cast", "cast", "matmul", "matmul", "cast"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_of_a_model(dtype: str, tmp_path: Path) -> None:
+    """Near the model in float32, the same compiled as evaluated; weights are cast once."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(),
+                          nn.Linear(8 * 64, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 10))
+    x = torch.randn(4, 3, 8, 8)
+    module = passes.run(api.import_model(model.eval(), (x,)), f"amp{{dtype={dtype}}}")
+    name = module.graph.inputs[0].hint
+    (want,) = interp.run(module, {name: x.numpy()}).values()
+    with torch.autocast("cpu", getattr(torch, dtype)), torch.no_grad():
+        oracle = model(x).float().numpy()
+    np.testing.assert_allclose(want, oracle, atol=3e-2)
+    ready = passes.run(module)
+    held = [n.attrs["data"] for n in ready.graph.nodes if n.op.name == "constant"]
+    assert not any(w.dtype is dtypes.float32 and w.nbytes > 8 * 64 * 32 * 4 + 4096 for w in held)
+    built = api.load(api.build(module, tmp_path / "b"))
+    (got,) = built(**{name: x.numpy()}).values()
+    np.testing.assert_allclose(got, want, atol=2e-2)
+
+
+@pytest.mark.parametrize("case", CASES[:4], ids=lambda c: c[0].__name__)
+def test_fifty_steps_as_autocast(case: Any, tmp_path: Path) -> None:
+    make, shape, optimizer, oracle, lr = case
+    torch.manual_seed(0)
+    model, rows = make(), batches(shape, 50)
+    module = api.import_model(model.eval(), (rows[0][0],))
+    joint = training(module, Recipe("cross_entropy" if shape else "cross_entropy{axis=-1}",
+                                    optimizer=optimizer))
+    build_training(passes.run(joint, "amp{dtype=bfloat16}"), tmp_path / "b")
+    compiled = TrainModel(tmp_path / "b", 2)
+    assert all(a.dtype == np.float32 for n, a in compiled.state.items() if n in compiled.row.model)
+    model.train()
+    steps = oracle(model.parameters())
+    found, want = [], []
+    for x, y in rows:
+        found.append(compiled.step({compiled.inputs[0]: x.numpy(), "y": y.numpy()}, lr))
+        steps.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            result = nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        result.backward()  # type: ignore[no-untyped-call]
+        steps.step()
+        want.append(result.item())
+    np.testing.assert_allclose(found, want, rtol=4e-2, atol=4e-2)
+    assert np.abs(np.subtract(found, want)).mean() < 0.01
+    assert sum(found[-12:]) < sum(found[:12])
+
+
+# ---- the loss scale ----------------------------------------------------------------------------
+
+def state_after(module: Module, xs: list[Any], lr: float = 0.01) -> list[dict[str, Any]]:
+    """The state after each step in the evaluator, the loss among it."""
+    step = programs(module)["step"]
+    state = interp.run(programs(module)["init"], {})
+    out = []
+    for x in xs:
+        made = interp.run(step, {**state, "x": x, "y": data("mse", 8)["y"], "lr": np.float32(lr)})
+        state = {n: made[n] for n in state}
+        out.append({**state, "loss": made["loss"]})
+    return out
+
+
+def test_an_overflow_is_skipped_and_halves_the_scale() -> None:
+    joint = training(regression(8), Recipe("mse", optimizer="adam"))
+    module = passes.run(joint, "amp{dtype=float16,scale=1024,interval=2}")
+    x = data("mse", 8)["x"]
+    bad = x.copy()
+    bad[0, 0] = np.inf
+    first, skipped, second, third = state_after(module, [x, bad, x, x])
+    assert [float(s["loss_scale"]) for s in (first, skipped, second, third)] == [
+        1024, 512, 512, 1024]
+    assert [int(s["step"]) for s in (first, skipped, second, third)] == [1, 1, 2, 3]
+    model = [n for n in first if not n.startswith(("loss", "n.running", "step"))]
+    for n in model:
+        np.testing.assert_array_equal(first[n], skipped[n], err_msg=n)
+        assert np.isfinite(third[n]).all()
+    assert any((second[n] != first[n]).any() for n in model)
+
+
+def test_a_large_scale_finds_its_level(tmp_path: Path) -> None:
+    """From a scale that overflows at once, in compiled code; gradients as without one."""
+    joint = training(regression(8), Recipe("mse", optimizer="sgd"))
+    module = passes.run(joint, "amp{dtype=float16,scale=1e30}")
+    build_training(module, tmp_path / "b")
+    build_training(joint, tmp_path / "f")
+    low, full = TrainModel(tmp_path / "b", 1), TrainModel(tmp_path / "f", 1)
+    batch = data("mse", 8)
+    while float(low.state["loss_scale"]) > 1e5:
+        low.step(batch, 0.01)
+    assert int(low.state["step"]) <= 1
+    for _ in range(8):
+        low.step(batch, 0.01)
+    while int(full.state["step"]) < int(low.state["step"]):
+        full.step(batch, 0.01)
+    for n in ("a.weight", "c.weight", "a.bias"):
+        np.testing.assert_allclose(low.state[n], full.state[n], atol=2e-3, err_msg=n)
+
+
+@pytest.mark.parametrize(("run", "code"), [
+    (lambda: passes.run(regression(8), "amp{dtype=float32}"), "GT0629"),
+    (lambda: passes.run(training(regression(8), Recipe("mse", optimizer="sgd")),
+                        "simplify,freeze,dce,amp{dtype=float16}"), "GT0628"),
+    (lambda: passes.run(training(regression(8), Recipe("mse", optimizer="sgd")),
+                        "distribute,amp{dtype=float16}"), "GT0604")])
+def test_what_is_refused(run: Any, code: str) -> None:
+    with pytest.raises(GraphtoolError) as fault:
+        run()
+    assert fault.value.code == code
+
+
+def test_amp_then_distribute() -> None:
+    joint = training(regression(8), Recipe("mse", optimizer="sgd"))
+    module = passes.run(joint, "amp{dtype=float16},distribute")
+    x = data("mse", 8)["x"]
+    one = state_after(passes.run(joint, "amp{dtype=float16}"), [x, x])
+    two = state_after(module, [x, x])
+    for n in one[1]:
+        np.testing.assert_allclose(one[1][n], two[1][n], rtol=1e-6)
+    twice = passes.run(module, "amp{dtype=float16}")
+    assert twice.graph is module.graph
