@@ -19,6 +19,7 @@ import msgspec
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import cache, files
 from graphtool import weights as side_files
+from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit, used_headers
 from graphtool.emit.driver import open_sizes
@@ -104,7 +105,8 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
         beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
         sources[f"{name}_main.c"] = main_program(job.program, beside, layout(job.held)[1])
         sources |= used_headers(sources.values())
-    key = build_key(sources, [w.digest for w in job.held], job.compiler, options, job.own)
+    told = [s.choice for s in runs(job.program.steps)]  # in the manifest, if not in the C
+    key = build_key(sources, [*(w.digest for w in job.held), *told], job.compiler, options, job.own)
     if unchanged(out_dir, key):
         return out_dir
     with replacing(out_dir) as work:
@@ -237,7 +239,9 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "sizes": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.sizes],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
-                   "barrier": s.barrier} for s in runs(program.steps)]}
+                   "barrier": s.barrier, "choice": s.choice, "error": added_error(s.choice)}
+                  for s in runs(program.steps)],
+        "precision": program.meta.get("precision", "default")}
 
 
 def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,

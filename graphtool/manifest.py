@@ -35,6 +35,8 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     where: str
     flops: int | str
     barrier: bool
+    choice: str = ""  # the kernel and its rivals, as choice/ writes them
+    error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
 
 
 class CellRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,6 +100,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     levels: list[int] = []  # of x86-64: the versions in the library, best first
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
+    precision: str = "default"  # the class of numerics: strict, default, fast
     sizes: list[DimRow] = []  # what a run computes; in `dims` they stand behind the dims
 
 

@@ -16,6 +16,7 @@ from graphtool.cli import (
     running,
     training,
     transform,
+    tuning,
 )
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -36,6 +37,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("weights", training.weights),
     ("bench", running.bench),
     ("profile", running.profile),
+    ("tune", tuning.tune),
     ("check", running.check),
     ("diff", inspect.diff),
     ("reduce", faultfinding.reduce),

@@ -13,6 +13,7 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
+    from graphtool.choice.alternatives import Rules
     from graphtool.ir.graph import Module
     from graphtool.loops.ir import Program
     from graphtool.target import Target
@@ -35,10 +36,12 @@ class Lowered:
 
 
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
-          march: March = "native") -> None:
+          march: March = "native", precision: options.Precision = "default",
+          kernels: options.Kernels = "generated", tuning: options.Tuning = None) -> None:
     """Lower a graph to loops and a memory plan: NAME.program.json."""
     from graphtool.loops import serial
-    lowered = _lowered(graph, name, _target("cpu", march))
+    lowered = _lowered(graph, name, _target("cpu", march),
+                       rules=sources.rules(precision, kernels, tuning))
     if out is None or str(out) == "-":
         sources.write(None, serial.dumps(lowered.program))
     else:
@@ -83,15 +86,18 @@ def build(source: Model,
           mpi: Annotated[bool, typer.Option(
               "--mpi", help="Of a training graph: several processes, started by mpirun.")
           ] = False,
+          precision: options.Precision = "default", kernels: options.Kernels = "generated",
+          tuning: options.Tuning = None,
           keep: Annotated[bool, typer.Option(
               "--keep", help="Keep each stage's artifact in OUT/stages.")] = False) -> None:
     """Compile a graph, program or model into a build directory.
 
     It holds the C, the library, its header, the weights file and build.json."""
     from graphtool.build import build as compile_program
+    rules = sources.rules(precision, kernels, tuning)
     if march == "fat":
-        path = _fat(source, out, name, passes, keep, cc=cc, jobs=jobs, exe=exe, static=static,
-                    openmp=openmp, weights=weights)
+        path = _fat(source, out, name, passes, keep, rules, cc=cc, jobs=jobs, exe=exe,
+                    static=static, openmp=openmp, weights=weights)
         terminal.lines([str(path)])
         return
     chosen = _target(target, march)
@@ -102,13 +108,14 @@ def build(source: Model,
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
         path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
-                              jobs=jobs, exe=exe, static=static, openmp=openmp, mpi=mpi)
+                              jobs=jobs, exe=exe, static=static, openmp=openmp, mpi=mpi,
+                              rules=rules)
         terminal.lines([str(path)])
         return
     if mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
-    lowered = _lowered(source, name, chosen, passes)
+    lowered = _lowered(source, name, chosen, passes, rules)
     path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,
                            weights=weights, store=lowered.store)
@@ -118,7 +125,7 @@ def build(source: Model,
     terminal.lines([str(path)])
 
 
-def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool,
+def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool, rules: Rules,
          **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.fat import build_fat, targets
@@ -126,7 +133,7 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
                          hint="name one level for the others, like --march x86-64-v3")
-    levels = {n: _lowered(source, name, t, passes) for n, t in targets().items()}
+    levels = {n: _lowered(source, name, t, passes, rules) for n, t in targets().items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
                      name=name or c_name(source), store=store, **how)
@@ -146,19 +153,26 @@ def _target(target: str, march: str) -> Target:
 
 
 def _lowered(source: str, name: str | None, target: Target,
-             passes: str | None = None) -> Lowered:
+             passes: str | None = None, rules: Rules | None = None) -> Lowered:
     """The program of a source: read as it is, or lowered from a graph."""
     if source.endswith(".program.json"):
         from graphtool.loops import serial
         program, store = serial.load(Path(source))
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
+    from graphtool.choice.alternatives import Rules
     from graphtool.ir.serial import collect_all
     from graphtool.lower import lower as lower_module
     module = sources.load(source)
     stages = {"import": module} if sources.is_model(source) else {}
     if sources.is_model(source) or passes is not None:
-        module = stages["opt"] = optimiser.run(module, passes, supply={"target": target})
+        module = stages["opt"] = optimiser.run(module, passes,
+                                               supply={"target": target, "rules": rules})
+    elif rules not in (None, Rules()):
+        raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
+                                   "built as it is",
+                         hint="give --precision, --kernels and --tuning to `graphtool opt`, or "
+                              "to build with a model")
     program = lower_module(module, target, name=name or c_name(source))
     return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
 

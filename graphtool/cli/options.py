@@ -33,3 +33,11 @@ Atol = Annotated[float | None, typer.Option(
     "--atol", min=0.0, help="Absolute tolerance; by default 1e-5 of each output's largest.")]
 Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance.")]
 Target = Annotated[str, typer.Option("--target", help="cpu, or a row of the target table.")]
+Precision = Annotated[str, typer.Option(
+    "--precision", help="strict (the same bits for any number of threads), default, or fast "
+    "(bfloat16 products where the CPU has them).")]
+Kernels = Annotated[str, typer.Option(
+    "--kernels", help="generated, blas (a CBLAS library for large products), or auto (as tuned).")]
+Tuning = Annotated[Path | None, typer.Option(
+    "--tuning", metavar="FILE", help="What `graphtool tune` measured; the later of two lines "
+    "with one key counts.")]

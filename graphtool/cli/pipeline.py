@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool import files, interp, passes, weights
+from graphtool.choice.alternatives import Rules
 from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
@@ -24,12 +25,13 @@ class Watch:
     """One run of passes over one module."""
 
     def __init__(self, module: Module, text: str | None, print_after: str | None,
-                 dump_dir: Path | None, target: Target | None = None) -> None:
+                 dump_dir: Path | None, target: Target | None = None,
+                 rules: Rules | None = None) -> None:
         self.module, self.current = module, module
         self.calls = passes.calls(text)
         self.names = [str(c) for c in self.calls]
         self.print_after, self.dump_dir = print_after, dump_dir
-        self.target = target
+        self.target, self.rules = target, rules
         self.rows: list[PassRow] = []
         self.weights: dict[str, weights.Weight] = {}
         self.differences: list[Difference] | None = None
@@ -49,7 +51,7 @@ class Watch:
         try:
             self.dump(self.module, "000-input")
             return passes.run(self.module, self.calls, after=self.after,
-                              supply={"target": self.target or detect()})
+                              supply={"target": self.target or detect(), "rules": self.rules})
         finally:
             self.dump_weights()
 

@@ -13,6 +13,8 @@ from graphtool.errors import InputError, UsageError, listed
 if TYPE_CHECKING:
     import numpy as np
 
+    from graphtool.choice.alternatives import Rules
+    from graphtool.choice.tuning import Tuning
     from graphtool.ir.graph import Module
 
     Arrays = dict[str, np.ndarray[Any, Any]]
@@ -144,3 +146,19 @@ def _number(text: str) -> int | float | bool:
     if text in ("true", "false"):
         return text == "true"
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+
+
+def rules(precision: str, kernels: str, tuning: Path | None) -> Rules:
+    """What kernels may be chosen, as the options say."""
+    from graphtool.choice.alternatives import rules_of
+    return rules_of(precision, kernels, tuning_of(tuning) if tuning is not None else None)
+
+
+def tuning_of(path: Path) -> Tuning:
+    """A tuning file; lines that a later one replaces are told of."""
+    from graphtool.choice.tuning import load as load_tuning
+    from graphtool.cli import terminal
+    found = load_tuning(path)
+    for site in found.repeated:
+        terminal.note(f"{path}: {site} stands there twice, the later line counts")
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 Rows = Sequence[Sequence[Any]]
@@ -57,6 +57,16 @@ def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
     return ["  ".join(c.rjust(w) if r else c.ljust(w)
                       for c, w, r in zip(row, widths, right, strict=True)).rstrip()
             for row in whole]
+
+
+def progress(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
+    """The items as they come; on a terminal a bar on stderr says how many of `total` did."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+    yield from track(items, what, total, console=Console(stderr=True), transient=True)
 
 
 def _numeric(rows: Rows, column: int) -> bool:

@@ -105,11 +105,14 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
             "--bisect", help="Evaluate after each pass: which pass, and which of its rules, "
                              "first changes the outputs?")] = False,
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
-        dim: options.Dim = None, json: options.Json = False) -> int:
+        dim: options.Dim = None, precision: options.Precision = "default",
+        kernels: options.Kernels = "generated", tuning: options.Tuning = None,
+        json: options.Json = False) -> int:
     """Run passes over a graph: the default ones, or those named."""
     from graphtool.cli.pipeline import Watch
     module = sources.load(graph)
-    watch = Watch(module, passes, print_after, dump_dir)
+    watch = Watch(module, passes, print_after, dump_dir,
+                  rules=sources.rules(precision, kernels, tuning))
     if list_:
         terminal.lines(watch.names)
         return 0

@@ -87,6 +87,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0631": ("an unreadable record of a choice",
                "Nodes and tuning files name kernels like winograd{tile=4,group=28}; the text was "
                "edited, or comes from another version."),
+    "GT0633": ("unknown class of numerics of a build",
+               "strict: the same bits for any number of threads, no Winograd beyond F(2,3); "
+               "default: F(4,3) too; fast: bfloat16 products where the CPU has them."),
+    "GT0634": ("unknown kind of kernels",
+               "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
+               "whichever the tuning file says is faster."),
     "GT0632": ("an unreadable line of a tuning file",
                "Each line is one measurement that `graphtool tune` wrote. After a conflict in git "
                "either side of it can be kept: `tune` measures again what is missing."),

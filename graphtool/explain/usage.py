@@ -40,6 +40,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3054": ("several levels of a thing that has one",
                "--march fat lowers a model once for each level of x86-64, so it starts from a "
                "model or a graph. A program is lowered already; training takes one level."),
+    "GT3090": ("a choice of kernels that comes too late",
+               "--precision, --kernels and --tuning steer the passes; a graph that is lowered as "
+               "it is has its kernels already."),
+    "GT3091": ("nothing to tune",
+               "No contraction of the artifact has alternatives on this machine: tune models, "
+               "optimised graphs, programs and builds with products or convolutions."),
+    "GT3092": ("unreadable --budget", "A number and s, m or h: 60s, 2m."),
+    "GT3093": ("no such node or kernel", "The help line lists names that look alike."),
     "GT3061": ("unknown device", "The ONNX backend knows the device CPU."),
     "GT3062": ("unknown mode of the ONNX backend", "eval is the evaluator, c is compiled code."),
     "GT3070": ("unknown schedule", "The help line lists the schedules."),

@@ -174,7 +174,10 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Call a kernel on buffers; `barrier`: then wait until all threads are done."""
+    """Call a kernel on buffers; `barrier`: then wait until all threads are done.
+
+    `choice` records against which alternatives the kernel was chosen, as choice/ writes it.
+    """
 
     kernel: str
     args: tuple[str, ...]
@@ -182,6 +185,7 @@ class Run:
     where: str = ""
     flops: Dim = 0
     barrier: bool = True
+    choice: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

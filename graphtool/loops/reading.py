@@ -145,7 +145,7 @@ class _Reader:
         match row:
             case RunRow():
                 return Run(row.kernel, tuple(row.args), row.label, row.where,
-                           self.dim(row.flops), row.barrier)
+                           self.dim(row.flops), row.barrier, row.choice)
             case BranchRow():
                 return Branch(row.pred, self.steps(row.then), self.steps(row.orelse), row.label)
             case RepeatRow():

@@ -138,6 +138,7 @@ class RunRow(Row, tag_field="do", tag="run"):
     where: str = ""
     flops: DimText = 0
     barrier: bool = False
+    choice: str = ""
 
 
 class BranchRow(Row, tag_field="do", tag="branch"):

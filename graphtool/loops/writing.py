@@ -89,7 +89,8 @@ def _step(s: Step) -> dict[str, Any]:
     match s:
         case Run():
             row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
-            more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier}
+            more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier,
+                     "choice": s.choice}
         case Bind():
             row = {"do": "bind", "size": _symbol(s.size), "buffer": s.buffer,
                    "index": _dim(s.index), "most": _dim(s.most)}

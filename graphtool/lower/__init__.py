@@ -83,8 +83,8 @@ class _Lowering:
             elif item.nodes[0].op.name in CONTROL:
                 steps += control_steps(item.nodes[0], placement, self.around)
             else:
-                steps += [self.run(made, item.label, item.where) for made in unit_kernel(
-                    item, placement, self.target, self.table)]
+                steps += [self.run(made, item.label, item.where, _choice(item))
+                          for made in unit_kernel(item, placement, self.target, self.table)]
         return (*steps, *self.copies(None, placement))
 
     def bound(self, node: Node, placement: Placement) -> list[Step]:
@@ -100,10 +100,11 @@ class _Lowering:
                              hint=f"import with --dynamic {size.name}=0..MOST")
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
-    def run(self, made: Made, label: str, where: str = "") -> Run:
+    def run(self, made: Made, label: str, where: str = "", choice: str = "") -> Run:
         kernel, args, _, flops = made
         most = at_most(flops, self.limits)
-        return Run(kernel.name, args, label, where, 0 if most is None else most, False)
+        return Run(kernel.name, args, label, where, 0 if most is None else most, False,
+                   choice)
 
     def copies(self, node: Node | None, placement: Placement) -> list[Step]:
         copies = placement.copies.get(node, [])
@@ -117,6 +118,11 @@ class _Lowering:
         return self.run(copy_kernel(c, placement, self.table), c.label)
 
 
+
+
+def _choice(unit: Unit) -> str:
+    """The record of the unit's contraction, if it has one."""
+    return next((str(n.attrs["choice"]) for n in unit.nodes if "choice" in n.attrs), "")
 
 
 _OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered without a pull
@@ -155,7 +161,8 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
         tuple(buffers.values()), tuple(lowering.table.kernels), steps, arena, target.threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
-        {"target": target.march, "lanes": str(target.lanes)})
+        {"target": target.march, "lanes": str(target.lanes),
+         "precision": str(module.meta.get("precision", "default"))})
 
 
 def _room(b: Storage, limits: Limits) -> Dim:

@@ -166,7 +166,11 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
         result: Module = function(module, **given)
         return result
     graph = in_regions(module.graph, lambda g: function(g, **given))
-    return module if graph is module.graph else dataclasses.replace(module, graph=graph)
+    if graph is module.graph:
+        return module
+    precision = getattr(given.get("rules"), "precision", "default")
+    meta = module.meta if precision == "default" else {**module.meta, "precision": precision}
+    return dataclasses.replace(module, graph=graph, meta=meta)
 
 
 def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.choice import Choice, Conv, Product
 from graphtool.choice.alternatives import Rules, choose
-from graphtool.choice.tuning import Tuning
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
@@ -39,13 +38,14 @@ class Goal:
     rules: Rules
 
 
-def select(graph: Graph, *, target: Target | None = None, tuning: Tuning | None = None,
+def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4) -> Graph:
     """Choose kernels for the target, or for `march`, by their cost or as they were tuned;
     `winograd` is the largest output tile allowed (0, 2 or 4).
     """
     aim = named(march or "native") if march or target is None else target
-    goal = Goal(aim, Rules(winograd=winograd, tuning=tuning or Tuning()))
+    allowed = rules or Rules()
+    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)))
     choices = {"matmul": _matmul, "conv": _conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:

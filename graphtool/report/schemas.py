@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from graphtool.choice.tuning import Row
 from graphtool.ir.serial import GraphFile
 from graphtool.loops.rows import ProgramFile
 from graphtool.manifest import Manifest
@@ -18,11 +19,13 @@ from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
 from graphtool.report.stats import Stats
 from graphtool.report.support import Support
+from graphtool.tune.search import TuneReport
 
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
-    "doctor": Doctor, "bench": Bench, "profile": Profile}
+    "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
+    "tuning": Row}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -21,6 +21,7 @@ from graphtool.build import (
     write_manifest,
     write_weights,
 )
+from graphtool.choice.alternatives import Rules
 from graphtool.compiler import find
 from graphtool.emit.c import emit, used_headers
 from graphtool.emit.trainer import Judge, trainer_program
@@ -46,7 +47,7 @@ def is_training(module: Module) -> bool:
 def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
                    exe: bool = False, static: bool = False, openmp: bool = True,
-                   mpi: bool = False) -> Path:
+                   mpi: bool = False, rules: Rules | None = None) -> Path:
     """Compile a training graph into `out_dir`; `exe`: with a program that trains.
 
     `mpi`: for several processes; the graph is distributed if it is not yet.
@@ -60,7 +61,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     target = target or named("native")
     lowered: dict[str, tuple[Program, list[Weight]]] = {}
     for part, cut in programs(module).items():
-        ready = passes.run(cut, verify=False, supply={"target": target})
+        ready = passes.run(cut, verify=False, supply={"target": target, "rules": rules})
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
                                                       for w in collect_all(ready.graph)})

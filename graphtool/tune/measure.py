@@ -20,6 +20,7 @@ import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import dtypes, passes, runtime
 from graphtool.build import build
 from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.choice.alternatives import Rules
 from graphtool.choice.tuning import merged, row
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
@@ -30,8 +31,8 @@ PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Site, candidates: Sequence[Candidate], target: Target, *, seconds: float = 0.3,
-            cc: str | None = None) -> dict[Candidate, float]:
+def measure(site: Site, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
+            seconds: float = 0.3, cc: str | None = None) -> dict[Candidate, float]:
     """Microseconds of each candidate, the median of calls in turns.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
@@ -41,9 +42,9 @@ def measure(site: Site, candidates: Sequence[Candidate], target: Target, *, seco
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         def made(item: tuple[int, Candidate]) -> Path:
             i, c = item
-            tuning = merged([row(closed, target, {c: 1.0})])
+            tuned = replace(rules, tuning=merged([row(closed, target, {c: 1.0})]))
             ready = passes.run(module, PASSES, verify=False,
-                               supply={"target": target, "tuning": tuning})
+                               supply={"target": target, "rules": tuned})
             return build(ready, Path(folder) / str(i), name="site", target=target, cc=cc, jobs=1)
         with ThreadPoolExecutor(2) as pool:
             paths = list(pool.map(made, enumerate(candidates)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphtool.choice import Candidate, Choice, Conv, Product, candidate, choice, site
+from graphtool.choice.accuracy import added_error
 from graphtool.choice.alternatives import Rules, candidates, choose
 from graphtool.choice.cost import cost
 from graphtool.choice.tuning import load, merged, row, save
@@ -91,3 +92,12 @@ def test_lines_that_are_none(line: str, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(line + "\n")
     with pytest.raises(InputError, match="GT0632"):
         load(tmp_path / "t.jsonl")
+
+
+def test_errors_are_those_of_the_kernels() -> None:
+    """F(2,3) is about as exact as a direct sum, F(4,3) a few times worse, bfloat16 by thousands."""
+    wide = str(Choice(WIDE, "cost", ((candidate("winograd{tile=4,group=28}"), 1.0),)))
+    narrow = wide.replace("tile=4", "tile=2")
+    assert added_error("") == added_error(f"{WIDE} cost: direct 1") == 0.0
+    assert 1e-7 < added_error(narrow) < 1e-6 < added_error(wide) < 1e-5
+    assert 1e-3 < added_error("product{batch=1,m=8,n=64,k=64} cost: bf16{nv=2} 1") < 1e-2

@@ -1,0 +1,112 @@
+"""tune: which kernel is fastest is measured on this machine, and kept for later builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from graphtool.target import Target
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def tune(source: Annotated[str | None, typer.Argument(
+        metavar="IN", help="A build, program, graph or model; not needed with --check.")] = None,
+         out: Annotated[Path | None, typer.Option(
+             "-o", "--out", help="The tuning file, JSON lines; what is in it stays.")] = None,
+         check: Annotated[Path | None, typer.Option(
+             "--check", metavar="FILE", help="Measure a file's choices again; exit 1 if some are "
+             "no longer the best.")] = None,
+         budget: Annotated[str | None, typer.Option(
+             "--budget", metavar="TIME", help="When to stop, like 60s; by default when done.")
+         ] = None,
+         threads: options.Threads = None, march: Annotated[str, typer.Option(
+             "--march", help="The instruction set, of those that this machine has.")] = "native",
+         precision: options.Precision = "default", kernels: options.Kernels = "generated",
+         seconds: Annotated[float, typer.Option(
+             "--seconds", min=0.01, help="How long to time the kernels of one layer.")] = 0.3,
+         cc: Annotated[str | None, typer.Option("--cc", help="The C compiler.")] = None,
+         json: options.Json = False) -> int:
+    """Measure the alternatives of each layer's kernel on this machine.
+
+    `build --tuning FILE` takes the fastest. Interrupted, the file holds what was measured."""
+    from dataclasses import replace
+
+    from graphtool.choice.tuning import Tuning, save
+    from graphtool.target import named
+    from graphtool.tune import search
+    if (source is None) == (check is None):
+        raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file")
+    path = check or out
+    known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
+    target = named(march, threads or 0)
+    rules = replace(sources.rules(precision, kernels, None), tuning=known if check else Tuning())
+    how = search.Search(target, rules, seconds, cc)
+    if source is None:
+        found = list(_shown(search.check(known, how), len(known.rows)))
+        report = search.TuneReport(target.threads, found, [], not any(t.refuted for t in found))
+    else:
+        todo = search.sites(_records(source, target), how)
+        if not todo:
+            raise InputError("GT3091", "nothing here has alternatives to measure", where=source)
+        measured = search.tune(todo, how, _seconds(budget),
+                               lambda t: save(t, path) if path else None, known)
+        found = list(_shown(measured, len(todo)))
+        done = {t.site for t in found}
+        report = search.TuneReport(target.threads, found,
+                                   [str(s) for s in todo if str(s) not in done], True)
+    _tell(report, json)
+    return 0 if report.ok else 1
+
+
+def _tell(report: Any, json: bool) -> None:
+    from graphtool.tune import search
+    if not json:
+        terminal.table(search.HEAD, search.tune_rows(report.sites))
+    terminal.report(report, json, search.tune_lines(report))
+    if not json and not report.ok:
+        stale = [t.site for t in report.sites if t.refuted]
+        terminal.lines([f"no longer the best: {s}" for s in stale])
+
+
+def _shown(items: Iterator[Any], total: int) -> Iterator[Any]:
+    return terminal.progress(items, total, "measuring")
+
+
+def _seconds(budget: str | None) -> float | None:
+    if budget is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", budget)
+    if match is None:
+        raise UsageError("GT3092", f"--budget {budget!r} is no time", hint="as in 60s or 2m")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _records(source: str, target: Target) -> list[str]:
+    """The choices that an artifact records; a model goes through the passes first."""
+    if Path(source).is_dir():
+        from graphtool.manifest import read_manifest
+        return [s.choice for s in read_manifest(Path(source)).steps]
+    if source.endswith(".program.json"):
+        from graphtool.loops import serial
+        from graphtool.loops.ir import runs
+        return [s.choice for s in runs(serial.load(Path(source))[0].steps)]
+    from graphtool import passes
+    from graphtool.ir.sizes import all_nodes
+    module = sources.load(source)
+    recorded = [str(n.attrs["choice"]) for n in all_nodes(module.graph) if "choice" in n.attrs]
+    if not any(recorded):
+        module = passes.run(module, supply={"target": target})
+        recorded = [str(n.attrs["choice"]) for n in all_nodes(module.graph)
+                    if "choice" in n.attrs]
+    return recorded
+
+

@@ -1,0 +1,134 @@
+"""tune: measures the alternatives of every site of an artifact; or checks what was measured before.
+
+A site that occurs many times is measured once; those that should cost most come first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from graphtool.choice import Candidate, Site, choice
+from graphtool.choice import site as read_site
+from graphtool.choice.alternatives import Rules, candidates, choose
+from graphtool.choice.cost import cost
+from graphtool.choice.tuning import Tuning, key, key_of, merged, row
+from graphtool.target import Target
+from graphtool.tune.measure import measure
+
+NOISE = 0.05  # a committed choice is refuted by a rival that is so much faster
+
+
+class Tuned(msgspec.Struct):
+    """One site: how often it occurs, and microseconds of the candidates.
+
+    `usual` is what would be taken without the measurement: by cost, or as the file says.
+    """
+
+    site: str
+    count: int
+    best: str
+    us: float
+    usual: str
+    usual_us: float
+    candidates: dict[str, float]
+
+    @property
+    def refuted(self) -> bool:
+        return self.usual_us > (1 + NOISE) * self.us
+
+
+class TuneReport(msgspec.Struct):
+    """`tune --json`; schemas/tune.schema.json is made from it. `left`: sites without a time."""
+
+    threads: int
+    sites: list[Tuned]
+    left: list[str]
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is measured for: the machine, what is allowed, and seconds for each site's calls."""
+
+    target: Target
+    rules: Rules
+    seconds: float = 0.3
+    cc: str | None = None
+
+
+def sites(records: Iterable[str], search: Search) -> dict[Site, int]:
+    """The sites in the records that have alternatives, and how often they occur; costliest first.
+    """
+    counts = Counter(choice(r).site for r in records if r)
+    open_ = {s: n for s, n in counts.items()
+             if len(candidates(s, search.target, search.rules)) > 1}
+
+    def expected(s: Site) -> float:
+        first = candidates(s, search.target, search.rules)[0]
+        return counts[s] * cost(s, first, search.target)
+    return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
+
+
+def tune(found: Mapping[Site, int], search: Search, budget: float | None,
+         keep: Callable[[Tuning], None], known: Tuning) -> Iterator[Tuned]:
+    """Measure the sites until the budget (in seconds) is spent; `keep` gets the rows so far."""
+    end = time.perf_counter() + budget if budget is not None else None
+    rows = list(known.rows.values())
+    for site, count in found.items():
+        if end is not None and time.perf_counter() >= end:
+            return
+        times = _measured(site, search)
+        rows.append(row(site, search.target, times))
+        keep(merged(rows))
+        usual = choose(site, search.target, _untuned(search.rules)).candidate
+        yield _tuned(site, count, times, usual)
+
+
+def check(known: Tuning, search: Search) -> Iterator[Tuned]:
+    """Measure the file's sites of this kind of machine again, and compare with what it chooses."""
+    for r in known.rows.values():
+        if key_of(r) != key(r.site, search.target, search.target.threads):
+            continue  # of another machine, or number of threads
+        found = read_site(r.site)
+        usual = choose(found, search.target, search.rules).candidate
+        yield _tuned(found, 1, _measured(found, search), usual)
+
+
+def _untuned(rules: Rules) -> Rules:
+    return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
+
+
+def _measured(site: Site, search: Search) -> dict[Candidate, float]:
+    allowed = candidates(site, search.target, search.rules)
+    return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
+                   cc=search.cc)
+
+
+def _tuned(site: Site, count: int, times: Mapping[Candidate, float], usual: Candidate) -> Tuned:
+    best = min(times, key=times.__getitem__)
+    return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),
+                 round(times[usual], 3), {str(c): round(us, 3) for c, us in times.items()})
+
+
+def tune_rows(found: Iterable[Tuned]) -> list[tuple[str, ...]]:
+    """One table row a site."""
+    return [(str(t.count), f"{t.us:.1f}", f"{t.usual_us / t.us:.2f}", t.best,
+             t.usual if t.usual != t.best else "the same", t.site) for t in found]
+
+
+HEAD = ("×", "µs", "gain", "fastest", "without this", "site")
+
+
+def tune_lines(report: TuneReport) -> list[str]:
+    """The totals in words."""
+    before = sum(t.count * t.usual_us for t in report.sites)
+    after = sum(t.count * t.us for t in report.sites)
+    changed = sum(t.best != t.usual for t in report.sites)
+    out = [f"{len(report.sites)} sites, {changed} of them with another kernel than before: "
+           f"{before:.0f} → {after:.0f} µs over all their layers"] if report.sites else []
+    return out + ([f"{len(report.left)} sites left out for want of time"] if report.left else [])

@@ -1,0 +1,72 @@
+"""Every candidate of a site computes the same, and what tune measures is what builds take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphtool import interp, passes, runtime
+from graphtool.build import build
+from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.choice.alternatives import Rules, candidates, rules_of
+from graphtool.choice.tuning import Tuning, merged, row
+from graphtool.target import named
+from graphtool.tune import measure, search
+
+T = replace(named("native"), threads=2)
+SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
+         Conv(1, 7, 7, 32, 32, 5, 5, 2, 2, groups=32), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2),
+         Product(1, 3, 130, 70), Product(1, 40, 70, 5000), Product(3, 9, 33, 20, False, True)]
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
+    module = measure.model(site)
+    inputs = interp.random_inputs(module, 0, {})
+    want = interp.run(module, inputs)["y"]
+    for i, c in enumerate(candidates(site, T, Rules())):
+        rules = Rules(tuning=merged([row(site, T, {c: 1.0})]))
+        ready = passes.run(module, measure.PASSES, supply={"target": T, "rules": rules})
+        assert any(str(c) in str(n.attrs.get("choice")) for n in ready.graph.nodes)
+        got = runtime.load(build(ready, tmp_path / str(i), target=T)).run(inputs)["y"]
+        assert np.allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), str(c)
+
+
+def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
+    how = search.Search(T, rules_of(), 0.01)
+    module = measure.model(SITES[0])
+    ready = passes.run(module, measure.PASSES, supply={"target": T})
+    todo = search.sites([str(n.attrs["choice"]) for n in ready.graph.nodes
+                         if "choice" in n.attrs], how)
+    kept: list[Tuning] = []
+    (found,) = search.tune(todo, how, None, kept.append, Tuning())
+    assert found.best in found.candidates and found.us == min(found.candidates.values())
+    tuned = Rules(tuning=kept[-1])
+    again = passes.run(module, measure.PASSES, supply={"target": T, "rules": tuned})
+    assert f"tuned: {found.best} " in str([n.attrs.get("choice") for n in again.graph.nodes])
+    slow = {c: (1.0 if str(c) != found.best else 1e6)
+            for c in candidates(SITES[0], T, Rules()) if c.kind == "direct" or str(c) == found.best}
+    wrong = merged([row(SITES[0], T, slow)])
+    (refuted,) = search.check(wrong, replace(how, rules=Rules(tuning=wrong)))
+    assert refuted.usual.startswith("direct") and refuted.best != refuted.usual
+
+
+def test_nothing_is_measured_without_time() -> None:
+    how = search.Search(T, Rules())
+    assert not list(search.tune({SITES[0]: 1}, how, 0.0, lambda _: None, Tuning()))
+
+
+def test_sites_without_alternatives_are_left_out() -> None:
+    how = search.Search(replace(T, threads=1), Rules())
+    records = ["product{batch=1,m=8,n=64,k=64} cost: gemm{nv=2} 1", "",
+               *["conv{n=1,h=8,w=8,c=32,o=32,kh=3,kw=3} cost: direct{nv=2,rows=1} 1"] * 2]
+    assert search.sites(records, how) == {Conv(1, 8, 8, 32, 32, 3, 3): 2}
+
+
+def test_lines_are_json_with_a_key() -> None:
+    line = row(SITES[0], T, {Candidate("direct"): 1.5})
+    assert json.loads(json.dumps(line.us)) == {"direct": 1.5} and line.threads == 2
