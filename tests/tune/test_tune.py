@@ -48,11 +48,17 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
     tuned = Rules(tuning=kept[-1])
     again = passes.run(module, measure.PASSES, supply={"target": T, "rules": tuned})
     assert f"tuned: {found.best} " in str([n.attrs.get("choice") for n in again.graph.nodes])
-    slow = {c: (1.0 if str(c) != found.best else 1e6)
-            for c in candidates(SITES[0], T, Rules()) if c.kind == "direct" or str(c) == found.best}
-    wrong = merged([row(SITES[0], T, slow)])
-    (refuted,) = search.check(wrong, replace(how, rules=Rules(tuning=wrong)))
-    assert refuted.usual.startswith("direct") and refuted.best != refuted.usual
+
+
+def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *rest = candidates(SITES[0], T, Rules())
+    known = merged([row(SITES[0], T, {first: 1.0, rest[0]: 2.0})])
+    now = {first: 3.0, **dict.fromkeys(rest, 2.0)}
+    monkeypatch.setattr(search, "measure", lambda *_, **__: now)
+    how = search.Search(T, Rules(tuning=known))
+    (found,) = search.check(known, how)
+    assert (found.refuted, found.usual, found.best) == (True, str(first), str(rest[0]))
+    assert not list(search.check(known, replace(how, target=replace(T, threads=1))))
 
 
 def test_nothing_is_measured_without_time() -> None:
