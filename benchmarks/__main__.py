@@ -21,6 +21,7 @@ COMMANDS = {
     "compiler": "time the compiler itself",
     "training": "time training steps beside torch and JAX",
     "parity": "loss curves of compiled training beside torch's",
+    "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
 }
 OF_TASKS = ("training", "parity")  # the others are about the zoo
 

@@ -5,7 +5,7 @@ Casting, promotion and literals are decided here, so that handlers state only th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Unsupported
 from graphtool.importers.torch.promote import result_type
-from graphtool.ir.graph import TensorType
+from graphtool.importers.torch.records import Program
+from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly
@@ -34,8 +35,11 @@ class Missing(Exception):
 class Context:
     """The current call's surroundings. `outs` are torch's types of its results, None if unused."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder,
+                 convert: Callable[[Program], Graph] | None = None) -> None:
+        """`convert` makes a closed graph of one that is an argument."""
         self.builder = builder
+        self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
         self.seed: Tracer | None = None   # the graph input, once something is random
         self.state: Tracer | None = None  # what it has become by now
@@ -51,6 +55,12 @@ class Context:
         value: Tracer
         value, self.state = op(*operands, self.random_state(), **attrs)
         return value
+
+    def region(self, program: Program) -> Graph:
+        """A graph that is an argument, closed, for the attributes of one of our ops."""
+        if self.convert is None:
+            raise InternalError("GT7205", "a graph is an argument where none can be converted")
+        return self.convert(program)
 
     @property
     def out(self) -> TensorType:

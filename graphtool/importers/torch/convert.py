@@ -33,11 +33,15 @@ def to_module(program: Program) -> Module:
     return _Converter(program).run()
 
 
+class Refused(Exception):
+    """Raised where a graph inside the graph misses something, which is listed already."""
+
+
 class _Converter:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.builder = Builder()
-        self.context = Context(self.builder)
+        self.context = Context(self.builder, self._region)
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
         self.missing: dict[tuple[str, str], list[str]] = {}
@@ -64,6 +68,23 @@ class _Converter:
                       tuple(outputs))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta), initial)
+
+    def _region(self, program: Program) -> Graph:
+        """A graph inside this one, closed; what it misses is listed with the rest."""
+        inner = _Converter(program)
+        inner.locations = self.locations
+        inputs = inner._sources()
+        for call in program.calls:
+            inner._call(call)
+        for key, places in inner.missing.items():
+            self.missing.setdefault(key, []).extend(places)
+        if inner.missing:
+            raise Refused
+        if inner.context.seed is not None:
+            raise Missing("random numbers inside a branch or a loop")
+        outputs, _, _ = inner._sinks(inputs)
+        return Graph(tuple(v for _, v in inputs), _alive(inner.builder.nodes, outputs),
+                     tuple(outputs))
 
     def _free(self, names: list[str], name: str) -> str:
         while name in names:
@@ -131,6 +152,8 @@ class _Converter:
             return
         try:
             self._bind(call, self._apply(call, fn))
+        except Refused:
+            self.poisoned.update(call.outputs)
         except Missing as missing:
             self._miss(call, missing.item.reason, missing.item.name)
             self.poisoned.update(call.outputs)

@@ -1,4 +1,6 @@
-"""Arithmetic on sizes that leaves the integers: `1 / (batch - 1)`, as scalars of float64."""
+"""Arithmetic on sizes that leaves the integers: `1 / (batch - 1)` as a scalar of float64, and
+`batch > 3` as one of bool.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ _TABLE: Mapping[str, Callable[..., Any]] = {
     "math.floor": o.floor, "math.ceil": o.ceil, "math.trunc": o.trunc,
 }
 
+_COMPARE: Mapping[str, Callable[..., Any]] = {
+    f"_operator.{name}": getattr(o, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")} | {
+    "_operator.and_": o.and_, "_operator.or_": o.or_, "torch.sym_not": o.not_}
+
 
 def number(c: Context, target: str, args: tuple[Any, ...]) -> Any:
-    """The value of a call on sizes and fractions, None for what decides rather than counts."""
-    op = _TABLE.get(target)
-    if op is None or not all(isinstance(x, (Tracer, Poly, int, float)) for x in args):
+    """The value of a call on sizes and fractions; None for what is not in the tables."""
+    op = _TABLE.get(target) or _COMPARE.get(target)
+    if op is None or not any(isinstance(x, (Tracer, Poly)) for x in args) or not all(
+            isinstance(x, (Tracer, Poly, int, float)) for x in args):
         return None
-    return op(*(c.cast(x, dtypes.float64) for x in args))
+    logic = any(isinstance(x, Tracer) and x.dtype is dtypes.bool_ for x in args)
+    return op(*(x if logic else c.cast(x, dtypes.float64) for x in args))

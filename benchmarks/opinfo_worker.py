@@ -1,0 +1,183 @@
+"""Runs ops of torch's database in a process of its own and writes a row for each to stdout.
+
+`python -m benchmarks.opinfo_worker SAMPLES FOLDER|- NAME…`: without a folder nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.opinfo_samples import DTYPES, Batch, Sample, infos, samples
+from graphtool import compiler, interp, passes, runtime
+from graphtool.build import build
+from graphtool.errors import GraphtoolError, UnsupportedError
+from graphtool.importers.torch import import_torch
+from graphtool.importers.torch.live import array
+from graphtool.ir.graph import Module
+from graphtool.target import detect
+
+Row = dict[str, Any]
+Array = np.ndarray[Any, Any]
+TOLERANCE = {"float32": 2e-4, "float64": 1e-7}
+UNSET = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
+         "new_empty_strided")  # their elements mean nothing
+ALIKE = 3  # samples refused for one reason, after which the others are not tried
+
+
+class Verdict:
+    """What became of the samples of one op in one type."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = name, dtype
+        self.counts: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.wrong: list[str] = []
+
+    def refused(self, reason: str, count: int) -> None:
+        self.counts["refused"] += count
+        self.reasons[reason] += count
+
+    def row(self) -> Row:
+        return {"op": self.name, "dtype": self.dtype, **self.counts,
+                "reasons": dict(self.reasons), "wrong": self.wrong[:4]}
+
+
+def check(name: str, dtype: torch.dtype, limit: int, folder: Path | None) -> Row:
+    """One op in one element type."""
+    verdict = Verdict(name, str(dtype).removeprefix("torch."))
+    info = infos()[name]
+    found = samples(info, dtype, limit)
+    verdict.counts["samples"] = len(found)
+    kept = [s for s in found if _runs(info.op, s)]
+    if len(kept) < len(found):
+        verdict.refused("torch itself fails, or gives no tensor", len(found) - len(kept))
+    for batch, module in imported(info.op, kept, verdict):
+        _evaluated(batch, module, verdict)
+        if folder is not None:
+            _compiled(batch, module, verdict, folder)
+    return verdict.row()
+
+
+def _runs(op: Any, sample: Sample) -> bool:
+    try:
+        return bool(sample.call(op, [t.clone() for t in sample.tensors]))
+    except Exception:
+        return False
+
+
+def imported(op: Any, kept: Sequence[Sample], verdict: Verdict) -> list[tuple[Batch, Module]]:
+    """The samples as modules: one if all can be imported, else halves, down to single ones."""
+    if not kept:
+        return []
+    batch = Batch(op, kept)
+    try:
+        return [(batch, import_torch(batch, batch.inputs))]
+    except GraphtoolError as error:
+        reason = reason_of(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:150]}"
+    if len(kept) == 1:
+        verdict.refused(reason, 1)
+        return []
+    if verdict.reasons[reason] >= ALIKE or "no handler" in reason:
+        singles = [reason] if "no handler" in reason else []
+        if singles or len(verdict.reasons) == 1:
+            verdict.refused(reason, len(kept))
+            return []
+    middle = len(kept) // 2
+    return [*imported(op, kept[:middle], verdict), *imported(op, kept[middle:], verdict)]
+
+
+def reason_of(error: GraphtoolError) -> str:
+    if isinstance(error, UnsupportedError) and error.items:
+        return f"{error.items[0].name}: {error.items[0].reason}"
+    return f"{error.code} {error.message.splitlines()[0][:200]}"
+
+
+def _evaluated(batch: Batch, module: Module, verdict: Verdict) -> None:
+    def run(inputs: dict[str, Array]) -> Sequence[Array]:
+        return list(interp.run(module, inputs).values())
+    _judged("eval", batch, module, run, verdict)
+
+
+def _compiled(batch: Batch, module: Module, verdict: Verdict, folder: Path) -> None:
+    out = folder / "build"
+    try:
+        target = detect()
+        optimised = passes.run(module, supply={"target": target})
+        model = runtime.load(build(optimised, out, target=target), 1)
+        _judged("c", batch, module, lambda xs: list(model.run(xs).values()), verdict)
+    except Exception as error:
+        verdict.counts["c_wrong"] += len(batch.samples)
+        verdict.wrong.append(f"c: {type(error).__name__} {str(error)[:300]}")
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def _judged(mode: str, batch: Batch, module: Module,
+            run: Callable[[dict[str, Array]], Sequence[Array]], verdict: Verdict) -> None:
+    """Counts the samples whose results agree with torch's."""
+    names = [v.hint for v in module.graph.inputs]
+    inputs = {n: array(t) for n, t in zip(names, batch.inputs, strict=False)}
+    drawn = len(names) > len(batch.inputs)
+    if drawn:
+        inputs[names[-1]] = np.asarray([1, 2], np.uint64)
+    try:
+        outputs = iter(run(inputs))
+    except GraphtoolError as error:
+        verdict.counts[f"{mode}_wrong"] += len(batch.samples)
+        verdict.wrong.append(f"{mode}: {error.code} {error.message[:300]}")
+        return
+    for sample in batch.samples:
+        wanted = sample.call(batch.op, [t.clone() for t in sample.tensors])
+        pairs = [(next(outputs), array(w)) for w in wanted]
+        faults = [f for got, want in pairs
+                  if (f := fault(got, want, drawn or verdict.name in UNSET))]
+        verdict.counts[f"{mode}_wrong" if faults else f"{mode}_ok"] += 1
+        if faults:
+            verdict.wrong.append(f"{mode}: {faults[0]}; {_shown(sample)}")
+
+
+def _shown(sample: Sample) -> str:
+    return ", ".join(f"{list(x.shape)}" if isinstance(x, torch.Tensor) else repr(x)
+                     for x in sample.leaves)[:200]
+
+
+def fault(got: Array, want: Array, shape_only: bool) -> str:
+    """How a result differs; empty if it does not."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{list(got.shape)} for {want.dtype}{list(want.shape)}"
+    tol = TOLERANCE.get(str(want.dtype), 0)
+    if shape_only or np.allclose(got, want, rtol=tol, atol=tol, equal_nan=True):
+        return ""
+    at = np.argwhere(~np.isclose(got, want, rtol=tol, atol=tol, equal_nan=True))[0]
+    return f"{got[tuple(at)]} for {want[tuple(at)]} at {at.tolist()}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    limit, folder, names = int(arguments[0]), arguments[1], arguments[2:]
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    compiler.BASE = tuple("-O1" if f == "-O3" else f for f in compiler.BASE)
+    torch.set_num_threads(1)
+    for name in names:
+        for dtype in DTYPES:
+            row = check(name, dtype, limit, None if folder == "-" else Path(folder))
+            if row["samples"]:
+                print(json.dumps(row), flush=True)
+        print(json.dumps({"done": name}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Higher-order ops: branches, loops and scans against eager, in the evaluator and in C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch._higher_order_ops import associative_scan, map, scan, while_loop
+
+from graphtool import runtime
+from graphtool.api import build
+from graphtool.errors import UnsupportedError
+from tests.importers.torch.agreement import agree, normal
+
+
+def _branch(x: Any, w: Any) -> Any:
+    return torch.cond(x.sum() > 0, lambda a: a @ w, lambda a: (a @ w).sin() - 1, (x,))
+
+
+def _nested(x: Any) -> Any:
+    return torch.cond(
+        x.max() > 1, lambda a: torch.cond(a.min() < 0, lambda b: b * 2, lambda b: b + 1, (a,)),
+        lambda a: a.cos(), (x,))
+
+
+def _by_size(x: Any) -> Any:
+    return torch.cond(x.shape[0] > 4, lambda a: a * 2, lambda a: a - 1, (x,))
+
+
+def _doubled(x: Any) -> Any:
+    return while_loop(lambda i, y: y.sum() < 100, lambda i, y: (i + 1, y * 2),
+                      (torch.tensor(0), x.abs() + 1))
+
+
+def _captures(x: Any, w: Any) -> Any:
+    return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, torch.tanh(y @ w)),
+                      (torch.tensor(0), x))[1]
+
+
+def _running(x: Any) -> Any:
+    return scan(lambda c, row: (c * 0.5 + row, c + row.sin()), torch.zeros(x.shape[1:],
+                                                                           dtype=x.dtype), x)
+
+
+def _backwards(x: Any, w: Any) -> Any:
+    return scan(lambda c, row: (torch.tanh(c + row @ w), c.sum()), x[0], x, reverse=True)
+
+
+def _mapped(x: Any, w: Any) -> Any:
+    return map(lambda row, m: (row @ m, row.sum()), x, w)
+
+
+def _product(x: Any) -> Any:
+    return associative_scan(lambda a, b: a * b, x, 0, combine_mode="generic")
+
+
+CASES: list[tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]] = [
+    ("cond", _branch, ((2, 3), (3, 4))), ("nested", _nested, ((5,),)),
+    ("while", _doubled, ((4,),)), ("while_captures", _captures, ((2, 3), (3, 3))),
+    ("scan", _running, ((5, 3),)), ("scan_reverse", _backwards, ((4, 3), (3, 3))),
+    ("map", _mapped, ((4, 3), (3, 2))), ("associative_scan", _product, ((6, 2),)),
+]
+
+
+@pytest.mark.parametrize(("name", "fn", "shapes"), CASES, ids=[c[0] for c in CASES])
+def test_it_is_as_in_eager(name: str, fn: Callable[..., Any], shapes: Any,
+                           tmp_path: Path) -> None:
+    for seed in range(3 if name in ("cond", "nested") else 1):
+        xs = [normal(*s, seed=seed) for s in shapes]
+        module = agree(fn, *xs)
+    model = runtime.load(build(module, tmp_path / "b"), 1)
+    with torch.no_grad():
+        wanted = [y for y in torch.utils._pytree.tree_leaves(fn(*xs))]
+    got = model.run(dict(zip([s.name for s in model.inputs], (x.numpy() for x in xs),
+                             strict=True)))
+    for a, b in zip(got.values(), wanted, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_a_branch_on_a_size(n: int) -> None:
+    agree(_by_size, normal(n, 2), dynamic={"batch": (2, None)})
+
+
+def test_what_a_branch_lacks_is_listed_with_the_rest() -> None:
+    def fn(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda a: torch.linalg.det(a), lambda a: a.sum(), (x,)
+                          ) + torch.linalg.det(x)
+    with pytest.raises(UnsupportedError) as caught:
+        agree(fn, normal(3, 3))
+    assert [len(i.places) for i in caught.value.items] == [2]
