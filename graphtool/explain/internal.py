@@ -22,6 +22,8 @@ TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7201": "an expression without C",
     "GT7202": "the type of an unused result was asked for",
     "GT7203": "an imported call got another type than torch gives it",
+    "GT7205": ("a graph where none can be converted",
+               "A handler asked for a graph among its arguments outside an import."),
     "GT7204": "panels that do not fit the vectors",
     "GT7501": "an op evaluated to another type than declared",
     "GT7502": "a literal where a tensor is indexed",

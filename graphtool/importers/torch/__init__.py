@@ -29,6 +29,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     resize,
     sampling,
     shape,
+    sized,
 )
 from graphtool.importers.torch.convert import to_module
 from graphtool.importers.torch.pt2 import read_pt2

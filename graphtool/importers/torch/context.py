@@ -5,7 +5,7 @@ Casting, promotion and literals are decided here, so that handlers state only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Unsupported
 from graphtool.importers.torch.promote import result_type
 from graphtool.importers.torch.records import Program
-from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.op import OPS
+from graphtool.ir.sizes import bare
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly
 
@@ -43,6 +44,9 @@ class Context:
         self.outs: tuple[TensorType | None, ...] = ()
         self.seed: Tracer | None = None   # the graph input, once something is random
         self.state: Tracer | None = None  # what it has become by now
+        self.declared: Container[str] = ()  # symbols that the inputs have
+        self.sizes: dict[str, tuple[Value, Tracer]] = {}  # sizes of data: of which mask, where
+        self.number_wanted: tuple[Dim, Dim | None] | None = None  # the symbol a number becomes
 
     def random_state(self) -> Tracer:
         """The state of the random generator, a graph input from the first use on."""
@@ -61,6 +65,15 @@ class Context:
         if self.convert is None:
             raise InternalError("GT7205", "a graph is an argument where none can be converted")
         return self.convert(program)
+
+    def open_size(self) -> tuple[Dim, tuple[Value, Tracer] | None]:
+        """The size of the result that data decide, and what is known of it already."""
+        kinds = [t for t in self.outs if t is not None]
+        for d in (d for t in kinds for d in t.shape):
+            s = bare(d)
+            if s is not None and s.name not in self.declared:
+                return d, self.sizes.get(str(d))
+        raise Missing("its size depends on the data in a way that has no form here")
 
     @property
     def out(self) -> TensorType:

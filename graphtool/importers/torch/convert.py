@@ -11,16 +11,21 @@ from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, Source
 from graphtool.importers.torch.table import handler
-from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Module, TensorType, Value
+from graphtool.ir.sizes import bare
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.random import state_of
-from graphtool.symbolic import known, symbols
+from graphtool.passes.dce import dce
+from graphtool.symbolic import Poly, known, symbols
 from graphtool.weights import Weight, weight
 
 # calls that check or annotate, and compute nothing
 IGNORED = frozenset(f"aten.{name}" for name in (
     "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
     "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar"))
+SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
+    "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
+    "unique_consecutive"))
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
@@ -47,6 +52,8 @@ class _Converter:
         self.missing: dict[tuple[str, str], list[str]] = {}
         self.poisoned: set[str] = set()
         self.used = _used_names(program)
+        self.sizes = set(program.symbols)  # those that something defines by now
+        self.context.declared = frozenset(program.symbols)
 
     def run(self) -> Module:
         inputs = self._sources()
@@ -64,8 +71,8 @@ class _Converter:
             donations.append((len(outputs), len(inputs)))
             outputs.append(self.context.state.value)
             names.append(self._free(names, "rng"))
-        graph = Graph((*(v for _, v in inputs), *seeds), _alive(self.builder.nodes, outputs),
-                      tuple(outputs))
+        graph = dce(Graph((*(v for _, v in inputs), *seeds), tuple(self.builder.nodes),
+                          tuple(outputs)))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta), initial)
 
@@ -73,6 +80,8 @@ class _Converter:
         """A graph inside this one, closed; what it misses is listed with the rest."""
         inner = _Converter(program)
         inner.locations = self.locations
+        inner.sizes = set(self.sizes)
+        inner.context.declared = frozenset(self.sizes)
         inputs = inner._sources()
         for call in program.calls:
             inner._call(call)
@@ -83,8 +92,8 @@ class _Converter:
         if inner.context.seed is not None:
             raise Missing("random numbers inside a branch or a loop")
         outputs, _, _ = inner._sinks(inputs)
-        return Graph(tuple(v for _, v in inputs), _alive(inner.builder.nodes, outputs),
-                     tuple(outputs))
+        return dce(Graph(tuple(v for _, v in inputs), tuple(inner.builder.nodes),
+                         tuple(outputs)))
 
     def _free(self, names: list[str], name: str) -> str:
         while name in names:
@@ -93,15 +102,13 @@ class _Converter:
 
     def _fault_of(self, call: Call) -> str:
         """Why a call's results or arguments cannot be imported whatever its handler says."""
-        if call.target.startswith("aten._local_scalar_dense"):
-            return "it reads a number out of a tensor, which is not known at import"
         for name in call.outputs:
             match self.program.types.get(name):
                 case Opaque(reason):
                     return reason
                 case TensorType() as kind:
-                    if any(s.name not in self.program.symbols
-                           for d in kind.shape for s in symbols(d)):
+                    if call.target.rpartition(".")[0] not in SIZED and any(
+                            s.name not in self.sizes for d in kind.shape for s in symbols(d)):
                         return "its size depends on the data"
         return next((x.reason for x in (*call.args, *call.kwargs.values())
                      if isinstance(x, Opaque)), "")
@@ -140,7 +147,7 @@ class _Converter:
         base = call.target.rpartition(".")[0]
         if base in IGNORED or not call.outputs:
             return
-        if self._symbolic(call):
+        if self._symbolic(call) or self._number(call):
             return
         fn = handler(call.target)
         fault = self._fault_of(call) or ("there is no handler for it" if fn is None else "")
@@ -168,6 +175,26 @@ class _Converter:
         for name, kind in zip(call.outputs, kinds, strict=True):
             self.env[name] = kind if kind is not None else number(
                 self.context, call.target, self._resolve(call.args))
+        return True
+
+    def _number(self, call: Call) -> bool:
+        """A number read out of a tensor: a size from here on, or a scalar."""
+        if not call.target.startswith("aten._local_scalar_dense"):
+            return False
+        kind = self.program.types.get(call.outputs[0])
+        free = symbols(kind) if isinstance(kind, Poly) else ()
+        self.context.number_wanted = (kind, free[0].hi) if isinstance(kind, Poly) else None
+        operand = self._resolve(call.args)
+        if isinstance(kind, Poly) and (bare(kind) is None or free[0].name in self.sizes):
+            self._miss(call, "it reads a number that is bound to others")
+        elif isinstance(kind, int) and not isinstance(operand[0], Tracer):
+            self.poisoned.update(call.outputs)
+        else:
+            fn = handler(call.target)
+            assert fn is not None
+            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+                self.env[call.outputs[0]] = fn(self.context, *operand)
+            self.sizes |= {s.name for s in free}
         return True
 
     def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
@@ -202,6 +229,7 @@ class _Converter:
                 raise InternalError("GT7203", f"{call.target} gives {result.type}, torch says "
                                               f"{wanted}", where=provenance.describe(call.place))
             self.env[name] = result
+            self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
     def _resolve(self, x: Any) -> Any:
         match x:
@@ -252,16 +280,6 @@ class _Converter:
     def _locations(self, graph: Graph) -> dict[str, Any]:
         reached = {n.where for n in graph.nodes}
         return {k: v for k, v in self.locations.table.items() if k in reached}
-
-
-def _alive(nodes: list[Node], outputs: list[Value]) -> tuple[Node, ...]:
-    """The nodes that an output needs, in order."""
-    needed, kept = set(outputs), []
-    for node in reversed(nodes):
-        if any(v in needed for v in node.outputs):
-            kept.append(node)
-            needed.update(x for x in node.inputs if isinstance(x, Value))
-    return tuple(reversed(kept))
 
 
 def _identity(w: Weight) -> Any:

@@ -29,6 +29,8 @@ _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc"
 
 def _unary(ours: str) -> Any:
     def handler(c: Context, self: Tracer) -> Any:
+        if c.out.dtype is dtypes.bool_:  # abs and sign leave truth as it is
+            return self
         return getattr(o, ours)(c.cast(self, c.out.dtype))
     return handler
 
@@ -127,7 +129,7 @@ def _operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
 def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     a, b = _operands(c, self, other)
     if c.out.dtype is dtypes.bool_:
-        return o.or_(a, b)
+        return o.or_(a, b) if alpha else a
     return o.add(a, _scaled(c, b, alpha))
 
 

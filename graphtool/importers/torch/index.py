@@ -8,6 +8,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, axis_of
 from graphtool.importers.torch.shape import bound
+from graphtool.importers.torch.sized import columns
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
@@ -63,6 +64,8 @@ def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
     """out[i][j] = self[i][index[i][j]]: the axis goes last, all others are batch axes."""
     if not self.ndim or not index.ndim:
         return c.reshape(self, c.out.shape)
+    if index.ndim != self.ndim:  # torch lets an empty index have any rank
+        return c.full(c.out.shape, 0, self.dtype)
     axis = axis_of(dim, self.ndim)
     perm = _last(self, axis)
     x = c.transpose(_cropped(c, self, index.shape, axis), perm)
@@ -188,8 +191,8 @@ def _advanced(c: Context, x: Tracer, indices: tuple[Any, ...]) -> tuple[tuple[in
     Our gather puts the index dims first; torch puts them where the indexed axes stood if those
     were neighbours, else first.
     """
-    if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
-        raise Missing("indexing by a mask: its size depends on the data")
+    indices = tuple(i for x in indices for i in (
+        columns(c, x) if x is not None and x.dtype is dtypes.bool_ else (x,)))
     axes = tuple(a for a, i in enumerate(indices) if i is not None)
     shape = broadcast_shapes(*(indices[a].shape for a in axes))
     parts = [c.reshape(c.broadcast(c.wrap(indices[a], x.shape[a]), shape), (*shape, 1))
@@ -223,14 +226,31 @@ def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer
 
 def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
                 accumulate: bool) -> Any:
-    """One mask and one value for all of it; more would have to count the mask."""
+    """Under one mask: one value for all of it, or the k-th row for the k-th true place."""
     masks = [(a, i) for a, i in enumerate(indices) if i is not None]
-    if len(masks) != 1 or any(d != 1 for d in values.shape):
-        raise Missing("values put where a mask is true: their number depends on the data")
+    if len(masks) != 1:
+        raise Missing("values put by a mask and another index at once")
     axis, mask = masks[0]
-    mask = c.reshape(mask, (*mask.shape, *(1,) * (x.ndim - axis - mask.ndim)))
-    value = c.reshape(c.cast(values, x.dtype), ())
-    return o.select(mask, o.add(x, value) if accumulate else value, x)
+    rest = x.shape[axis + mask.ndim:]
+    values = c.cast(values, x.dtype)
+    if values.ndim <= len(rest) or values.shape[-len(rest) - 1] == 1:
+        new = c.reshape(values, values.shape[-len(rest):] if rest else ())
+    elif axis:
+        raise Missing("rows put where a mask is true, behind axes without one")
+    else:
+        rank = _rank(c, mask, values.shape[0])
+        new = o.gather(values, c.reshape(rank, (*rank.shape, 1)), axes=(0,))
+    wide = c.reshape(mask, (*mask.shape, *(1,) * len(rest)))
+    return o.select(wide, o.add(x, new) if accumulate else new, x)
+
+
+def _rank(c: Context, mask: Tracer, count: Dim) -> Any:
+    """How many true places lie before each, within the number of values there are."""
+    flags = c.reshape(mask, (product(mask.shape),))
+    before = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0, exclusive=True)
+    last = max(count - 1, 0) if isinstance(count, int) else o.max(
+        o.sub(c.number(count, dtypes.int64), 1), 0)
+    return c.reshape(o.min(before, last), mask.shape)
 
 
 @aten("masked_scatter")
@@ -294,6 +314,6 @@ def diagonal_scatter(c: Context, self: Tracer, src: Tracer, offset: int = 0, dim
     return c.transpose(y, _back(perm))
 
 
-@aten("nonzero", "masked_select", "nonzero_static", "unique_dim", "_unique2", "unique_consecutive")
+@aten("unique_dim", "nonzero_static")
 def sized_by_data(c: Context, *_: Any, **__: Any) -> Any:
-    raise Missing("its size depends on the data")
+    raise Missing("its size depends on the data in a way that has no form here")

@@ -161,7 +161,8 @@ class Nodes:
             s = self.symbols[name]
             return symbol(s.name, s.lo, s.hi)
         if name.startswith("u"):
-            return self.fresh.setdefault(name, symbol(name, 0))
+            lo, hi = self.ranges.get(name, (0, None))
+            return self.fresh.setdefault(name, symbol(name, lo, hi))
         lo, hi = self.ranges.get(name, (1, None))
         s = self.symbols[name] = Symbol(name, lo, hi)
         return symbol(s.name, s.lo, s.hi)
