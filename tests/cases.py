@@ -434,6 +434,13 @@ for _how in ("max", "min"):
     case("arg_reduce_window", [t((5,))], kind=_how, window=(2,), base_dilation=(2,),
          window_dilation=(2,))
     edge("arg_reduce_window", [f(2, 2, NAN, 1, NAN, 1)], kind=_how, window=(2,))
+    case("extreme_tap", [t((2, 7, 6))], kind=_how, window=(1, 3, 2), strides=(1, 2, 2),
+         padding=((0, 0), (1, 1), (0, 1)))
+    edge("extreme_tap", [f(2, 2, NAN, 1, NAN, 1)], kind=_how, window=(2,))
+case("unpool", [t((2, 4, 3)), t((2, 4, 3), "i32", "index", 6)], shape=(2, 7, 6), window=(1, 3, 2),
+     strides=(1, 2, 2), padding=((0, 0), (1, 1), (0, 1)))
+case("unpool", [t((2, 3)), t((2, 3), "i32", "index", 2)], shape=(2, 8), window=(1, 2),
+     strides=(1, 3))
 _POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 6, 6), {"window": (2, 2), "strides": (2, 2)}),
     ((2, 3, 7, 6), {"window": (3, 3), "strides": (2, 2), "padding": ((1, 1), (1, 1))}),

@@ -26,6 +26,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     resample,
     shape,
     sizes,
+    taps,
     target,
     transformer,
     window,

@@ -206,6 +206,11 @@ def reduce_window(g: Any, y: Any, x: Any, *, kind: str, **attrs: Any) -> tuple[A
         return (_window_prod(g, x, **attrs),)
     if kind == "sum":
         return (_window_sum(g, x, **attrs),)
+    plain = all(d == 1 for n in ("base_dilation", "window_dilation") for d in attrs[n] or ())
+    if plain:
+        where = {n: attrs[n] for n in ("window", "strides", "padding")}
+        taps = o.extreme_tap(x, kind=kind, **where)
+        return (o.unpool(g, taps, shape=x.shape, **where),)
     places = product(g.shape)
     index = o.arg_reduce_window(x, kind=kind, **attrs)
     flat = o.scatter(filled(x, 0.0, (product(x.shape),)), o.reshape(index, shape=(places, 1)),

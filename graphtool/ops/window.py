@@ -145,7 +145,7 @@ register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
 # ---- reduce_window -----------------------------------------------------------------------------
 
 
-def _window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
+def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
                   strides: tuple[int, ...] | None = None, padding: Pairs | None = None,
                   base_dilation: tuple[int, ...] | None = None,
                   window_dilation: tuple[int, ...] | None = None) -> TensorType:
@@ -165,6 +165,11 @@ def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base:
     x = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
                    interior=tuple(b - 1 for b in base), value=fill)
     return _slide(x, tuple(range(x.ndim)), window, strides, dilation)
+
+
+def sliding(x: Array, fill: Any, window: Any, strides: Any, padding: Any) -> Array:
+    """A view [*out, *window] of x padded with `fill`."""
+    return _windows(x, fill, window, strides, padding, None, None)
 
 
 def _slide(x: Array, axes: tuple[int, ...], window: Any, strides: Any, dilation: Any) -> Array:
@@ -201,7 +206,7 @@ def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, pa
     padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in padding),  # type: ignore[misc]
                               hi=tuple(p[1] for p in padding),
                               interior=tuple(b - 1 for b in base), value=fill)
-    shape = _window_infer(TensorType(x.dtype, x.shape), kind=kind, window=window, strides=strides,
+    shape = window_infer(TensorType(x.dtype, x.shape), kind=kind, window=window, strides=strides,
                           padding=padding, base_dilation=base, window_dilation=dilation).shape
     fn = {"sum": "add", "prod": "mul"}.get(kind, kind)
 
@@ -224,7 +229,7 @@ def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
     return gradients.reduce_window(g, y, x, **attrs)
 
 
-register(Op("reduce_window", _window_infer, _window_eval, _window_vjp, _window_lower,
+register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lower,
             traits=frozenset({"windowed"}),
             doc="pooling: sum, prod, max or min over a sliding window on every axis; "
                 "padding counts as the neutral element"))
@@ -237,7 +242,7 @@ def _arg_window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
                       base_dilation: tuple[int, ...] | None = None,
                       window_dilation: tuple[int, ...] | None = None) -> TensorType:
     need(kind in ("max", "min"), "kind must be max or min")
-    out = _window_infer(x, kind=kind, window=window, strides=strides, padding=padding,
+    out = window_infer(x, kind=kind, window=window, strides=strides, padding=padding,
                         base_dilation=base_dilation, window_dilation=window_dilation)
     return TensorType(dtypes.int64, out.shape)
 

@@ -40,8 +40,6 @@ class Layout:
                 builder: Builder) -> Sequence[Any] | None:
         if len(node.outputs) != 1 or node.attrs.get("channels_last"):
             return None
-        if node.op.name == "reshape":
-            return self.unpooled(node, inputs[0], builder)
         handler = _SOURCES.get(node.op.name)
         if handler is None and any(self.twin(builder, x) is not None for x in inputs):
             handler = _FOLLOWERS.get(node.op.name) or (
@@ -53,32 +51,6 @@ class Layout:
         last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
         self.last.add(last.value)
         return (OPS["transpose"](last, perm=to_first(rank)),)
-
-    def unpooled(self, node: Node, flat: Operand, b: Builder) -> Sequence[Any] | None:
-        """The gradient of a maximum over windows: added at the places where it was found, which
-        count in the order of the axes.
-        """
-        scatter = _made(b, flat, "scatter")
-        if scatter is None or scatter.attrs["kind"] != "add":
-            return None
-        base, at, updates = scatter.inputs
-        listed = _made(b, at, "reshape")
-        found = None if listed is None else _made(b, listed.inputs[0], "arg_reduce_window")
-        source = None if found is None else self.twin(b, found.inputs[0])
-        x = None if found is None else found.inputs[0]
-        if listed is None or found is None or source is None or not isinstance(x, Value) or (
-                node.outputs[0].type.shape != x.type.shape or not _zeros(b, base)):
-            return None
-        assert isinstance(base, Value) and isinstance(updates, Value)
-        g = OPS["reshape"](Tracer(updates, b), shape=found.outputs[0].type.shape)
-        places = _permuted("window", "strides", "padding", "base_dilation", "window_dilation")(
-            lambda x: self.last_of(b, x), b, found, found.inputs)
-        total = OPS["scatter"](
-            Tracer(base, b), OPS["reshape"](places, shape=listed.outputs[0].type.shape),
-            OPS["reshape"](self.last_of(b, g.value), shape=updates.type.shape), **scatter.attrs)
-        last = OPS["reshape"](total, shape=source.type.shape)
-        self.last.add(last.value)
-        return (OPS["transpose"](last, perm=to_first(x.type.rank)),)
 
     def twin(self, builder: Builder, x: Operand) -> Value | None:
         """The channels-last value that x is the channels-first transpose of.
@@ -101,18 +73,6 @@ class Layout:
         if source is not None:
             return Tracer(source, builder)
         return OPS["transpose"](Tracer(x, builder), perm=to_last(len(x.type.shape)))
-
-
-def _made(b: Builder, x: Operand, op: str) -> Node | None:
-    """The node that made x, if it is of the op."""
-    node = b.made.get(x) if isinstance(x, Value) else None
-    return node if node is not None and node.op.name == op else None
-
-
-def _zeros(b: Builder, x: Operand) -> bool:
-    wide = _made(b, x, "broadcast")
-    node = _made(b, x if wide is None else wide.inputs[0], "constant")
-    return node is not None and not node.attrs["data"].source.any()
 
 
 LastOf = Callable[[Operand], Any]
@@ -165,7 +125,7 @@ def _permuted(*names: str) -> Handler:
         for name in names:
             if attrs.get(name):
                 attrs[name] = tuple(attrs[name][p] for p in order)
-        return node.op(last_of(inputs[0]), **attrs)
+        return node.op(*map(last_of, inputs), **attrs)
     return handler
 
 
@@ -189,4 +149,6 @@ _FOLLOWERS: dict[str, Handler] = {
     "broadcast": _permuted("shape"), "resize": _resize,
     "reduce_window": _permuted("window", "strides", "padding", "base_dilation",
                                "window_dilation"),
+    "extreme_tap": _permuted("window", "strides", "padding"),
+    "unpool": _permuted("shape", "window", "strides", "padding"),
 }

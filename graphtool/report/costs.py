@@ -103,6 +103,8 @@ _FLOPS: dict[str, Cost] = {
     "attend": _attend,
     "reduce_window": _window,
     "arg_reduce_window": _window,
+    "extreme_tap": _window,
+    "unpool": lambda n: elements(_operand(n, 0)),
     "cumulative": _per_input,
     "arg_reduce": _per_input,
     "sort": _per_input,
