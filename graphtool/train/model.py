@@ -13,7 +13,7 @@ from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
-from graphtool.runtime import open_library
+from graphtool.runtime import address, open_library
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
 from graphtool.train.processes import join
@@ -39,6 +39,7 @@ class TrainModel:
         self.block = _aligned(self.row.state_bytes)
         self.state = {c.name: self._cell(c.offset, c.type, c.shape) for c in self.row.state}
         self.arena = _aligned(0)
+        self.block_at, self.arena_at = address(self.block), address(self.arena)
         self._functions = {part: _Function(self, part, p)
                            for part, p in self.row.programs.items()}
         self.data = [p.name for p in self.row.programs["step"].inputs
@@ -82,6 +83,7 @@ class TrainModel:
     def grow(self, size: int) -> None:
         if size > self.arena.size:
             self.arena = _aligned(size)
+            self.arena_at = address(self.arena)
 
 
 def _aligned(size: int) -> Array:
@@ -92,7 +94,10 @@ def _aligned(size: int) -> Array:
 
 
 class _Function:
-    """NAME_step and its kin: from arrays to the arguments of C."""
+    """NAME_step and its kin: from arrays to the arguments of C.
+
+    What the last batch looked like is remembered: one that looks the same is not checked again.
+    """
 
     def __init__(self, model: TrainModel, part: str, row: ProgramRow) -> None:
         self.model, self.row = model, row
@@ -106,27 +111,55 @@ class _Function:
         self.table: dict[str, Dim] = {d.name: symbol(d.name, d.min, d.max) for d in row.dims}
         self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
         self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
-        self.sizes: dict[str, Dim] | None = None
+        pointer = ctypes.c_void_p
+        self.call.argtypes = [
+            pointer, pointer, *[ctypes.c_int64] * len(row.dims),
+            *(_SCALARS[p.type] if p.name == "lr" else pointer for p, _ in self.inputs),
+            *[pointer] * len(self.outputs), ctypes.c_int]
+        self.seen: list[tuple[str, np.dtype[Any], tuple[int, ...]]] | None = None
+        self.sizes: tuple[int, ...] = ()
+        self.made: list[tuple[list[int], np.dtype[Any]]] = []
 
     def shape(self, p: PortRow) -> tuple[Dim, ...]:
         return tuple(d if isinstance(d, int) else parse(d, self.table) for d in p.shape)
 
     def __call__(self, batch: Mapping[str, Array], lr: float | None = None) -> list[Array]:
+        arrays = self.quick(batch)
+        if arrays is None:
+            arrays = self.checked(batch)
+        results = [np.empty(shape, kind) for shape, kind in self.made]
+        at = iter(map(address, arrays))
+        inputs = [lr if p.name == "lr" else next(at) for p, _ in self.inputs]
+        model = self.model
+        if self.call(model.block_at, model.arena_at, *self.sizes, *inputs, *map(address, results),
+                     model.threads):
+            raise InputError("GT2215", "a dimension is out of its range")
+        return results
+
+    def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:
+        """The arrays, if they are as the last ones were; None if they want a closer look."""
+        if self.seen is None:
+            return None
+        arrays = []
+        for name, kind, shape in self.seen:
+            x = batch.get(name)
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
+                    x.flags.c_contiguous and x.flags.aligned):
+                return None
+            arrays.append(x)
+        return arrays
+
+    def checked(self, batch: Mapping[str, Array]) -> list[Array]:
+        """The arrays as C takes them; sizes, results and arena are set for them."""
+        self.seen = None
         arrays = {p.name: self.fitted(p, shape, batch) for p, shape in self.inputs
                   if p.name != "lr"}
         sizes = self.bound(arrays)
-        arguments: list[Any] = [ctypes.c_void_p(self.model.block.ctypes.data),
-                                ctypes.c_void_p(self.model.arena.ctypes.data)]
-        arguments += [ctypes.c_int64(sizes[d.name]) for d in self.row.dims]
-        for p, _ in self.inputs:
-            arguments.append(_SCALARS[p.type](lr) if p.name == "lr"
-                             else ctypes.c_void_p(arrays[p.name].ctypes.data))
-        results = [np.empty([int(n) if isinstance(n := substitute(d, sizes), int) else 0
-                             for d in shape], dtype(p.type).numpy) for p, shape in self.outputs]
-        arguments += [ctypes.c_void_p(r.ctypes.data) for r in results]
-        if self.call(*arguments, ctypes.c_int(self.model.threads)):
-            raise InputError("GT2215", "a dimension is out of its range")
-        return results
+        self.sizes = tuple(sizes[d.name] for d in self.row.dims)
+        self.made = [([int(n) if isinstance(n := substitute(d, sizes), int) else 0 for d in shape],
+                      dtype(p.type).numpy) for p, shape in self.outputs]
+        self.seen = [(n, a.dtype, a.shape) for n, a in arrays.items()]
+        return list(arrays.values())
 
     def fitted(self, p: PortRow, shape: tuple[Dim, ...], batch: Mapping[str, Array]) -> Array:
         if p.name not in batch:
@@ -151,9 +184,7 @@ class _Function:
                     name = next(iter(free)).name
                     if sizes.setdefault(name, n) != n:
                         raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
-        if self.sizes != sizes:
-            dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
-                *(sizes[d.name] for d in self.row.dims))
-            self.model.grow(int(self.size(dims)))
-            self.sizes = dict(sizes)
+        dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
+            *(sizes[d.name] for d in self.row.dims))
+        self.model.grow(int(self.size(dims)))
         return sizes

@@ -217,3 +217,14 @@ def test_a_checkpoint_of_another_training(digits: Path, tmp_path: Path) -> None:
 def test_options_of_models_are_refused(digits: Path, tmp_path: Path) -> None:
     assert cli(["build", str(digits / "m.train.graph.json"), "-o", str(tmp_path / "b"),
                 "--weights", "c"]) == 2
+
+
+def test_a_batch_is_looked_at_again_when_it_differs(digits: Path) -> None:
+    model = TrainModel(digits / "b", 1)
+    batch = prepared(data(), model, 0.0, 0, False).batch(np.arange(8))
+    name, first = model.inputs[0], model.step(batch, 0.0)
+    assert model.step(dict(batch), 0.0) == first
+    assert model.step({**batch, name: np.asfortranarray(batch[name])}, 0.0) == first
+    assert model.step({n: a[:4] for n, a in batch.items()}, 0.0) != first
+    with pytest.raises(GraphtoolError, match="float32 expected"):
+        model.step({**batch, name: batch[name].astype(np.float64)}, 0.0)
