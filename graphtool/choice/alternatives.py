@@ -73,9 +73,11 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
         return _depthwise(s, target)
     nv = 1 if s.o // s.groups <= target.lanes else target.nv
     out = [Candidate("direct", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
-    if s.constant and (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
+    if (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
-        out += [w for m in (4, 2) if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
+        # weights that training moves: what a tile of 4 loses would add up over the steps
+        tiles = (4, 2) if s.constant else (2,)
+        out += [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
                 for w in _groups(s, m, target.threads)]
     return out
 

@@ -95,21 +95,24 @@ def _direct(s: Site, c: Candidate, t: Target) -> float:
 def _winograd(s: Site, c: Candidate, t: Target) -> float:
     assert isinstance(s, Conv)
     m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
-    points, nv = (m + 2) ** 2, t.nv
-    panels, all_tiles = _ceil(s.o, t.nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
+    points, nv = (m + 2) ** 2, 1 if s.o <= t.lanes else t.nv
+    nr = nv * t.lanes
+    panels, all_tiles = _ceil(s.o, nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
     own = _share(all_tiles, t.threads)
     tiles, split = (all_tiles, t.threads) if shared else (own, 1)
     groups = _ceil(tiles, group)
     last = tiles - (groups - 1) * group
     most = tile_rows(t, nv, group)
     step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
-    weights = points * panels * s.c * t.nr * 4 / split
+    weights = points * panels * s.c * nr * 4 / split
     products = _time(t, points * panels * s.c * step / split, _weights(t, weights, groups))
     ends = own * (_INPUT[m] * _ceil(s.c, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
-    planes = points * min(group, tiles) * (s.c + panels * t.nr + 32) * 4
+    planes = points * min(group, tiles) * (s.c + panels * nr + 32) * 4
     # threads that share the planes read in their second phase what the others wrote in the first
     moved = _moved(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
-    return products + ends / t.mhz + moved + 2 * _BARRIER * shared
+    # weights that are no constants are read, combined along both axes and packed at every call
+    transform = 0 if s.constant else _moved(t, 5 * split * weights / t.threads, split * weights)
+    return products + ends / t.mhz + moved + 2 * _BARRIER * shared + transform
 
 
 def _depthwise(s: Site, c: Candidate, t: Target) -> float:

@@ -23,6 +23,7 @@ from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
+from graphtool.passes.winograd import transformed
 from graphtool.symbolic import Dim, bounds, ceildiv, product
 from graphtool.target import Target, named
 
@@ -270,7 +271,9 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         return OPS["depthwise"](x, flat, strides=strides, dilation=dilation, choice=str(choice))
     if candidate.kind == "winograd":
         tile = candidate.get("tile", 2)
-        packed = OPS["pack_winograd"](w, tile=tile, nr=goal.target.nr)
+        nr = goal.target.lanes if o <= goal.target.lanes else goal.target.nr
+        packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if _is_constant(w)
+                  else OPS["pack"](transformed(w, tile), nr=nr))
         return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
     nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
     packed = OPS["pack_conv"](w, nr=nr, groups=groups)

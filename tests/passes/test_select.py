@@ -89,3 +89,16 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
     new = run(m, "select")
     assert [len(n.inputs) for n in new.graph.nodes if n.op.name == "attend"] == [operands]
     assert_same(m, new, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "o", "chosen"), [
+    ((4, 34, 34, 16), 16, "winograd"), ((4, 17, 23, 24), 40, "winograd"),
+    ((1, 10, 10, 16), 16, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
+def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
+        size: tuple[int, ...], o: int, chosen: str) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        return OPS["conv"](x, w, channels_last=True)
+    m = module(fn, f"f32[{','.join(map(str, size))}]", f"f32[{o},{size[3]},3,3]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == [chosen]
+    assert_same(m, new, rtol=1e-4)
