@@ -17,8 +17,7 @@ from benchmarks import jobs, tables, trainers, work
 from benchmarks.models.tasks import TASKS
 from benchmarks.work import Journal, Row
 
-STEPS, BATCHES, BOUND, SEED = 200, 10, 1e-4, 11
-THREADS = 2
+STEPS, BATCHES, BOUND, SEED, THREADS = 200, 10, 1e-4, 11, 1
 SIDES = ("torch64", "torch", "graphtool")
 PAIRS = (("graphtool", "torch"), ("torch", "torch64"), ("graphtool", "torch64"))
 
@@ -115,7 +114,7 @@ def report(curves: dict[str, dict[str, Any]], options: argparse.Namespace) -> st
     stamp = work.stamp()
     return "\n".join([
         f"# {options.steps} steps of training in compiled C and in torch", "",
-        f"{stamp['date']}, {stamp['cpu']}, {stamp['cores']} cores, {THREADS} threads; the same "
+        f"{stamp['date']}, {stamp['cpu']}, {stamp['cores']} cores, one thread; the same "
         f"initial weights, {BATCHES} random batches in one random order, the same optimizer. "
         "Figures are the largest relative difference of two loss curves over all steps. "
         f"Command: `{options.command_line}`.", "",

@@ -32,10 +32,14 @@ def is_narrow(d: DType) -> bool:
 
 
 class ExprPrinter:
-    """Prints expressions; `dims` maps symbols of the program to C identifiers."""
+    """Prints expressions; `dims` maps symbols of the program to C identifiers.
 
-    def __init__(self, dims: Mapping[str, str]) -> None:
-        self.dims = dims
+    With `branchless` every choice of floats is one in bits: where a condition is stored beside
+    what it chooses, gcc makes one branch around both, which random signs mispredict.
+    """
+
+    def __init__(self, dims: Mapping[str, str], branchless: bool = False) -> None:
+        self.dims, self.branchless = dims, branchless
 
     def expr(self, e: Expr, least: int = 0) -> str:
         text, prec = self.text(e)
@@ -65,7 +69,7 @@ class ExprPrinter:
     def apply(self, e: Apply) -> Text:
         if e.fn == "select":
             c, a, b = e.args
-            moved = isinstance(c, Load) or not (_plain(a) and _plain(b))
+            moved = self.branchless or isinstance(c, Load) or not (_plain(a) and _plain(b))
             if moved and e.dtype in (dtypes.float32, dtypes.float64):
                 # gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some
                 # there (which it does not for a comparison); both arms are safe to run

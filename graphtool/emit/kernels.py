@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, compute_type
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
@@ -30,7 +31,7 @@ _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 class Kernels:
     def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
         self.program, self.dims = program, dims
-        self.printer = ExprPrinter(dims)
+        self.printer, self.chooser = ExprPrinter(dims), ExprPrinter(dims, branchless=True)
         self.labels = _labels(program)
 
     def declarations(self) -> str:
@@ -69,8 +70,13 @@ class Kernels:
                 w.line("(void)t, (void)threads;")
             self.body(w, kernel)
 
+    def statements(self, w: Writer, kernel: Kernel, serial: bool) -> Statements:
+        masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
+        return Statements(w, self.chooser if masks else self.printer,
+                          {p.name: p for p in kernel.params}, serial)
+
     def body(self, w: Writer, kernel: Kernel) -> None:
-        statements = Statements(w, self.printer, {p.name: p for p in kernel.params}, kernel.serial)
+        statements = self.statements(w, kernel, kernel.serial)
         for i, stmt in enumerate(kernel.body):
             if isinstance(stmt, Template):
                 args = "".join(f", {p.name}" for p in kernel.params)
@@ -109,7 +115,7 @@ class Kernels:
                 f"int64_t count{params})\n{{")
         with w.block(head):
             text = Writer()
-            statements = Statements(text, self.printer, {p.name: p for p in kernel.params}, True)
+            statements = self.statements(text, kernel, True)
             for stmt in hook.body:
                 statements.stmt(stmt)
             body = text.text()

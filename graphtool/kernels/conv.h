@@ -44,12 +44,14 @@
 #define GT_ALONG(i) (GT_TALL > 1 ? (i) % (GT_OW) : (i))
 #define GT_DEPTH ((int64_t)(GT_KH) * (GT_KW) * (GT_C))
 
-/* The last panel of a group, of which only `count` channels exist. */
+/* The last panel of a group, of which only O % NR channels exist: where that is a constant, the
+   epilogue's loop is unrolled. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int pixels, int64_t n, int64_t oh,
-                                         int64_t ow, int64_t channel, int64_t count GT_PARAMS)
+                                         int64_t ow, int64_t channel GT_PARAMS)
 {
     for (int i = 0; i < pixels; i++)
-        GT_EPILOGUE(tile + i * GT_NR, n, oh + GT_DOWN(i), ow + GT_ALONG(i), channel, count GT_ARGS);
+        GT_EPILOGUE(tile + i * GT_NR, n, oh + GT_DOWN(i), ow + GT_ALONG(i), channel,
+                    (GT_O) % GT_NR GT_ARGS);
 }
 
 /* `pixels` neighbours of one output row, or those of some whole rows; one panel of channels. */
@@ -77,7 +79,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
     gt_tile_store(acc, pixels, GT_NV, tile);
     const int64_t o = panel * GT_NR, channel = group * (GT_O) + o;
     if ((GT_O) % GT_NR != 0 && o + GT_NR > (GT_O)) {
-        GT_JOIN(GT_NAME, _tail)(tile, pixels, n, oh, ow, channel, (GT_O)-o GT_ARGS);
+        GT_JOIN(GT_NAME, _tail)(tile, pixels, n, oh, ow, channel GT_ARGS);
         return;
     }
     for (int i = 0; i < pixels; i++)

@@ -61,9 +61,11 @@ class _Fuser:
             members.append(node)
             inside.add(node)
             frontier += self.readers.get(node.outputs[0], ())
-        self.taken |= inside
         last = members[-1].outputs[0]
-        self.groups.append(Group(last, tuple(members), "template"))
+        self.bring(inside, root)
+        self.taken |= inside
+        order = tuple(sorted(inside, key=self.position.__getitem__))
+        self.groups.append(Group(last, order, "template"))
 
     def joins(self, node: Node, inside: set[Node], root: Node, shape: object) -> bool:
         """Elementwise on the same shape, and nothing it reads comes back from the group."""
@@ -74,6 +76,24 @@ class _Fuser:
         return not any(self.depends(self.made[x], inside, self.position[root])
                        for x in node.inputs if isinstance(x, Value) and x in self.made
                        and self.made[x] not in inside)
+
+    def bring(self, inside: set[Node], root: Node) -> None:
+        """Elementwise producers of the same shape that only the group reads: what an optimizer
+        makes of its state before the gradient comes, say. They would be a pass over memory each.
+        """
+        shape = root.outputs[0].type.shape
+        frontier = [n for n in inside if n is not root]
+        while frontier:
+            for x in frontier.pop().inputs:
+                if not isinstance(x, Value) or x.type.shape != shape:
+                    continue
+                maker = self.made.get(x)
+                if maker is None or maker in inside or maker in self.taken or (
+                        "elementwise" not in maker.op.traits or x in self.results
+                        or any(r not in inside for r in self.readers[x])):
+                    continue
+                inside.add(maker)
+                frontier.append(maker)
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
         """Whether the node is computed from a member."""

@@ -39,3 +39,18 @@ def gathered(rows: int) -> Module:
 def test_a_gather_joins_what_it_takes_once() -> None:
     assert groups(gathered(2)) == [["tanh", "gather"]]
     assert groups(gathered(7)) == []
+
+
+def test_a_template_brings_what_only_it_reads() -> None:
+    def fn(x: Any, w: Any, state: Any) -> Any:
+        return o.matmul_packed(x, o.pack(w, nr=16), n=16) + o.tanh(state * 0.5)
+    m = module(fn, "f32[8,4]", "f32[4,16]", "f32[8,16]")
+    assert groups(m) == [["matmul_packed", "mul", "tanh", "add"]]
+
+
+def test_a_template_leaves_what_others_read() -> None:
+    def fn(x: Any, w: Any, state: Any) -> Any:
+        half = state * 0.5
+        return o.matmul_packed(x, o.pack(w, nr=16), n=16) + half, half
+    m = module(fn, "f32[8,4]", "f32[4,16]", "f32[8,16]")
+    assert groups(m) == [["matmul_packed", "add"]]
