@@ -92,8 +92,8 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "o", "chosen"), [
-    ((4, 34, 34, 16), 16, "winograd"), ((4, 17, 23, 24), 40, "winograd"),
-    ((1, 10, 10, 16), 16, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
+    ((4, 34, 34, 64), 64, "winograd"), ((8, 17, 23, 64), 72, "winograd"),
+    ((1, 6, 6, 64), 64, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
 def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
         size: tuple[int, ...], o: int, chosen: str) -> None:
     def fn(x: Any, w: Any) -> Any:
