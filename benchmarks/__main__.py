@@ -20,6 +20,7 @@ COMMANDS = {
     "scaling": "time models as batch, sequence, width and depth grow",
     "compiler": "time the compiler itself",
     "training": "time training steps beside torch and JAX",
+    "gradients": "gradients of torch's operators on torch's samples, beside autograd",
     "parity": "loss curves of compiled training beside torch's",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
 }

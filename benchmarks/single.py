@@ -126,8 +126,8 @@ def _attributes(node: Any) -> str:
 def _write(one: Single, proto: Any) -> None:
     """model.onnx, random inputs, what the evaluator makes of them in float32 and float64."""
     from graphtool import importers, interp
+    from graphtool.costs import flops
     from graphtool.dtypes import float64
-    from graphtool.report.costs import flops
     target = work.prepared(one.name)
     target.folder.mkdir(parents=True, exist_ok=True)
     temporary = target.folder / "unfinished.onnx"

@@ -13,6 +13,7 @@ from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.report.listing import listing
+from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target, detect
 from graphtool.verify.compare import Difference, compare, worst
@@ -127,6 +128,9 @@ class Watch:
                 + [("total", f"{1000 * total:.1f}", "", "")])
         if stats:
             terminal.table(("", "before", "after"), before_after(report))
+            if report.recompute:
+                terminal.table(("budget", "share", "computed again", "FLOPs", "extra"),
+                               recompute_table(report.recompute))
         if report.check is not None:
             ok = all(d.ok for d in report.check)
             terminal.lines([f"check: {'the same' if ok else 'DIFFERENT'} before and after: "

@@ -46,6 +46,9 @@ def grad(graph: options.Graph,
          batch_norm_momentum: Annotated[float, typer.Option(
              "--batch-norm-momentum", min=0.0, max=1.0,
              help="How fast the running statistics move.")] = 0.1,
+         checkpoint: Annotated[str, typer.Option(
+             "--checkpoint", help="Modules, with commas, whose inside the backward pass computes "
+                                  "again instead of keeping it.")] = "",
          bound: Annotated[int | None, typer.Option(
              "--bound", min=0, help="The most turns of each `while` that states none: its "
                                     "backward pass keeps what every turn starts from.")] = None,
@@ -62,9 +65,10 @@ def grad(graph: options.Graph,
             raise UsageError("GT3011", f"there is no dim {unknown[0]!r}",
                              hint=f"the dims are {', '.join(module.symbols) or 'all static'}")
         module = specialize(module, **sizes)
-    names = tuple(n.strip() for n in wrt.split(",") if n.strip())
+    names, marked = (tuple(n.strip() for n in text.split(",") if n.strip())
+                     for text in (wrt, checkpoint))
     recipe = training.Recipe(loss, names, optimizer, target, lr, clip_value, clip_norm, accumulate,
-                             decay_vectors, batch_norm, batch_norm_momentum, bound)
+                             decay_vectors, batch_norm, batch_norm_momentum, marked, bound)
     result = training.training(module, recipe)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "

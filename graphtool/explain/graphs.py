@@ -79,6 +79,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "The backward pass keeps what every turn of a `while` starts from, so it must know "
                "how many there can be: `graphtool grad --bound 64`, or the attribute `bound` of "
                "the loop. With a bound, the loop stops after so many turns."),
+    "GT0620": ("a budget of memory that cannot be met",
+               "However much is computed again, the step needs more. `graphtool opt --passes "
+               "'remat{budget=1.0}' --stats` lists the peaks that can be had."),
+    "GT0621": ("nothing to checkpoint",
+               "--checkpoint takes the paths of modules, as the values' names begin: `h.0,h.1`."),
     "GT0628": ("gradients that cannot be found",
                "Passes such as distribute and amp work on the graph that grad has written, before "
                "any other pass."),

@@ -25,7 +25,7 @@ from graphtool.ops.shape import inverse
 from graphtool.symbolic import Dim, product
 from graphtool.weights import Weight
 
-VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size"})
+VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier"})
 WINDOWS = frozenset({"concat", "pad"})
 
 
@@ -327,7 +327,7 @@ def view_of(node: Node, v: View) -> View | None:
             return slice_view(v, a["start"], node.outputs[0].type.shape, a["strides"])
         case "broadcast":
             return broadcast_view(v, a["shape"])
-        case "size":
+        case "size" | "barrier":
             return v
         case _:
             return reshape_view(v, a["shape"])

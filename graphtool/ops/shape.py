@@ -72,6 +72,11 @@ def _detach_infer(x: TensorType) -> TensorType:
 register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
             decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
 
+register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
+            decompose=lambda x: x, category="data",
+            doc="x itself; what is computed of it stays apart from what is computed of x, so that "
+                "it is computed again"))
+
 # ---- reshape -----------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from graphtool.passes.freeze import freeze
 from graphtool.passes.fuse import fuse
 from graphtool.passes.layout import layout
 from graphtool.passes.recognise import recognise
+from graphtool.passes.remat import remat
 from graphtool.passes.rewrite import Fired, Journal
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
@@ -52,6 +53,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("distribute", distribute, "the gradients have their names only in what `grad` has written",
          default=False),
     Pass("specialize", specialize, "bound sizes let everything below decide more", default=False),
+    Pass("remat", remat, "what to keep is chosen of what was written, kernels are not known yet",
+         default=False),
     Pass("dce", dce, "no later pass should look at what nobody reads"),
     Pass("simplify", simplify, "importers are literal: most of what they add undoes itself"),
     Pass("fold", fold, "shape arithmetic and masks become constants"),

@@ -13,7 +13,7 @@ from graphtool.errors import UsageError
 
 SUPPLIED = frozenset({"journal", "target", "rules"})  # what the driver fills in, not the user
 _ITEM = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\{([^{}]*)\})?\s*(,|$)")
-_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3,
+UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3,
           "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
 
@@ -109,9 +109,9 @@ def _read(text: str, annotation: Any) -> Any:
             return text == "true"
         case _ if annotation is int:
             number = re.fullmatch(r"(-?\d+)([a-z]*)", text.lower())
-            if number is None or number[2] not in _UNITS:
+            if number is None or number[2] not in UNITS:
                 raise ValueError(text)
-            return int(number[1]) * _UNITS[number[2]]
+            return int(number[1]) * UNITS[number[2]]
         case _ if annotation is float:
             return float(text)
     return text

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from graphtool import costs, memory
 from graphtool.ir.graph import Module
-from graphtool.report import costs, memory
 from graphtool.report.align import Arg, Item, Port, align, flatten
 from graphtool.report.stats import Size, all_nodes, size
 from graphtool.symbolic import Dim

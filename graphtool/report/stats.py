@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from graphtool import costs, memory
 from graphtool.ir.graph import Graph, Module, Node
 from graphtool.ir.text import value_names
-from graphtool.report import costs, memory, structure
+from graphtool.report import structure
 from graphtool.symbolic import Dim, text
 
 Size = int | str

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from graphtool.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
 from graphtool.ir.op import Op
-from graphtool.report.costs import decomposed, signature
 
 _ANCHORS = frozenset({"contraction", "reduction", "windowed"})
 _CONTRACTING = frozenset({"linear", "attention", "lstm", "gru", "rnn"})  # composites with a product

@@ -19,6 +19,7 @@ from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.optimizers import OPTIMIZERS, clipped
+from graphtool.passes.remat import recomputed, segments
 from graphtool.training.inference import inference
 from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
 from graphtool.training.state import State, holding, opened, renamed
@@ -64,6 +65,7 @@ class _Joint:
             self.graph = self.batch_norms()
         graph, target = self.with_loss()
         joint = autodiff.grad(graph, 0, wrt)
+        joint = recomputed(joint, segments(joint, r.checkpoint))
         return self.gradients(joint, wrt) if r.optimizer is None else self.step(
             joint, wrt, calm, target)
 

@@ -30,6 +30,7 @@ class Recipe:
     decay_vectors: bool = True  # whether weight decay also applies to biases and norms
     batch_norm: bool = True  # statistics of the batch; else those the model came with
     batch_norm_momentum: float = 0.1
+    checkpoint: Sequence[str] = ()  # modules whose inside is computed again in the backward pass
     bound: int | None = None  # the most turns of loops that state none
 
 

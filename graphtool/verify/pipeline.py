@@ -8,6 +8,7 @@ import msgspec
 
 from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
+from graphtool.report.recompute import RecomputeRow, recompute_rows
 from graphtool.report.stats import Stats, human, stats
 from graphtool.verify.compare import Difference
 
@@ -30,6 +31,7 @@ class OptReport(msgspec.Struct):
     before: Stats
     after: Stats
     check: list[Difference] | None
+    recompute: list[RecomputeRow] = []
 
 
 def pass_row(r: PassReport, changed: bool) -> PassRow:
@@ -39,7 +41,10 @@ def pass_row(r: PassReport, changed: bool) -> PassRow:
 
 def opt_report(passes: list[PassRow], before: Module, after: Module,
                check: list[Difference] | None) -> OptReport:
-    return OptReport(passes, stats(before), stats(after), check)
+    """With `remat` among the passes, also what it could choose from."""
+    plans = any(p.name.partition("{")[0] == "remat" for p in passes)
+    return OptReport(passes, stats(before), stats(after), check,
+                     recompute_rows(before) if plans else [])
 
 
 def _groups(s: Stats) -> str:

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import graphtool.ops as ops
-from graphtool import dtypes
+from graphtool import costs, dtypes, memory
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
-from graphtool.report import costs, memory
 from graphtool.symbolic import Dim, symbol, text
 
 F = dtypes.float32

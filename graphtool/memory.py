@@ -5,12 +5,12 @@ An estimate from liveness alone: reshapes share their operand's bytes, nothing w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from graphtool.costs import nbytes
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import replay
-from graphtool.report.costs import nbytes
 from graphtool.symbolic import Dim, Poly, substitute, symbols
 
 
@@ -30,12 +30,13 @@ def at_least_sizes(d: Dim) -> int:
     return value if isinstance(value, int) else 0
 
 
-def peak(graph: Graph) -> Peak:
-    """Inputs and constants are the caller's and the file's, and count as nothing.
+def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:
+    """Inputs and constants are the caller's and the file's, and count as nothing, as do values
+    `without` a place of their own.
 
     Where dims are symbolic, the place is the one that is largest at the least sizes.
     """
-    tally = _Tally()
+    tally = _Tally(without)
     replay(graph, graph.inputs, tally.define, tally.drop)
     return tally.best
 
@@ -44,6 +45,7 @@ def peak(graph: Graph) -> Peak:
 class _Tally:
     """What is live now. `owner` says whose bytes a value is; `users` how many values share them."""
 
+    without: Collection[Value] = ()
     live: Dim = 0
     best: Peak = Peak(0, None)
     owner: dict[Value, Value] = field(default_factory=dict)
@@ -53,7 +55,9 @@ class _Tally:
         if node.op.name == "constant":
             return node.outputs
         for v in node.outputs:
-            alias = node.op.name == "reshape"
+            if v in self.without:
+                continue
+            alias = node.op.name in ("reshape", "barrier")
             root = self.owner.get(node.inputs[0]) if alias else v  # type: ignore[arg-type]
             if root is None:  # a view of an input or a constant
                 continue
@@ -72,3 +76,16 @@ class _Tally:
         self.users[root] -= 1
         if self.users[root] == 0:
             self.live = self.live - nbytes(root.type)
+
+
+def placeless(graph: Graph) -> set[Value]:
+    """What a step's arena has no place for: its outputs, which are the caller's or updated in
+    place, and what one elementwise node makes for one other, which a kernel keeps to itself."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                readers.setdefault(x, []).append(node)
+    inner = {v for node in graph.nodes if "elementwise" in node.op.traits for v in node.outputs
+             if len(readers.get(v, ())) == 1 and "elementwise" in readers[v][0].op.traits}
+    return inner | set(graph.outputs)

@@ -1,0 +1,252 @@
+"""Recompute forward values in the backward pass instead of keeping them, within a budget of bytes.
+
+What to keep is a least cut: keeping a value costs its bytes, computing a node again its work times
+a price. A low price recomputes much; of the prices tried, the cheapest plan within the budget is
+taken, by the estimate of peak memory, and what fits beside it is kept after all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from graphtool import costs, memory
+from graphtool import ops as o
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value, producers
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.passes.arguments import UNITS
+from graphtool.passes.min_cut import Network
+
+PLANS = 32  # at most, found between the prices at which nothing and everything is worth its bytes
+TRIES = 48  # nodes that may be kept after all
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Nodes to compute again, the peak of the graph that does so, and its work in FLOPs."""
+
+    again: frozenset[Node]
+    peak: int
+    flops: int
+
+
+def remat(module: Module, *, budget: str) -> Module:
+    """The module with nodes computed again so that its peak is at most `budget`: bytes (96MiB), or
+    a fraction of the way from the least peak (0) to that of keeping everything (1).
+
+    Only a graph of gradients has something to gain: its first output is the loss. Open dims count
+    with their least sizes. Raises InputError GT0620 where the budget cannot be met.
+    """
+    plans = curve(module.graph)
+    limit = _limit(budget, plans)
+    fitting = [p for p in plans if p.peak <= limit]
+    if not fitting:
+        raise InputError("GT0620", f"the peak cannot be {limit:,} bytes: at least "
+                                   f"{min(p.peak for p in plans):,} are needed",
+                         hint="`graphtool opt --stats` lists what there is")
+    best = _fewer(module.graph, min(fitting, key=lambda p: (p.flops, p.peak)), limit)
+    return replace(module, graph=recomputed(module.graph, best.again)) if best.again else module
+
+
+_BUDGET = re.compile(r"(\d+)\s*([a-z]*)|(0?\.\d+|[01]\.0*)", re.IGNORECASE)
+
+
+def _limit(budget: str, plans: Sequence[Plan]) -> int:
+    found = _BUDGET.fullmatch(budget.strip())
+    if found and found[1] and found[2].lower() in UNITS and (found[2] or int(found[1]) > 1):
+        return int(found[1]) * UNITS[found[2].lower()]
+    if not found or found[2]:
+        raise UsageError("GT0603", f"remat: budget cannot be {budget!r}",
+                         hint="bytes as in 96MiB, or a fraction from 0 to 1")
+    least, most = min(p.peak for p in plans), plans[0].peak
+    return least + int((most - least) * float(budget))
+
+
+# ---- plans -------------------------------------------------------------------------------------
+
+def curve(graph: Graph) -> list[Plan]:
+    """Plans from keeping everything to recomputing the most, each with a lower peak."""
+    plans = [_judged(graph, again) for again in _Work(graph).choices()]
+    best: list[Plan] = []
+    for plan in sorted(plans, key=lambda p: (p.flops, p.peak)):
+        if not best or plan.peak < best[-1].peak:
+            best.append(plan)
+    return best
+
+
+def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
+    new = recomputed(graph, again)
+    peak = memory.peak(new, memory.placeless(new))
+    return Plan(again, memory.at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
+
+
+def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
+    """Keep what costs the most work for its bytes, as long as the peak allows it."""
+    def gain(node: Node) -> tuple[float, int]:
+        size = sum(memory.at_least_sizes(costs.nbytes(v.type)) for v in node.outputs)
+        return -_flops(node) / max(size, 1), order[node]
+    order = {n: i for i, n in enumerate(graph.nodes)}
+    for node in sorted((n for n in plan.again if _flops(n)), key=gain)[:TRIES]:
+        less = _judged(graph, plan.again - {node})
+        if less.peak <= limit:
+            plan = less
+    return plan
+
+
+def _flops(node: Node) -> int:
+    return memory.at_least_sizes(costs.flops(node))
+
+
+def _moved(node: Node) -> int:
+    return memory.at_least_sizes(costs.bytes_moved(node))
+
+
+class _Work:
+    """The network of a graph: which forward values the rest reads, what they weigh, what they
+    cost to compute again."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made = producers(graph)
+        forward = ancestors(graph, graph.outputs[:1])
+        self.nodes = [n for n in graph.nodes if n in forward and n.op.name != "constant"]
+        self.values = [v for n in self.nodes for v in n.outputs]
+        free = set(graph.outputs)
+        self.bytes = {v: 0 if v in free else memory.at_least_sizes(costs.nbytes(v.type))
+                      for v in self.values}
+        # a byte moved is about as dear as an operation, and nothing is quite free
+        self.work = {n: _flops(n) + _moved(n) + 1 for n in self.nodes}
+        self.wanted = {x for n in graph.nodes if n not in forward for x in n.inputs
+                       if isinstance(x, Value) and x in self.bytes}
+
+    def choices(self) -> list[frozenset[Node]]:
+        """The choices from nothing to the most; prices between two that differ are tried too."""
+        ratios = [r for n, w in self.work.items()
+                  if (r := sum(self.bytes[v] for v in n.outputs) / w)]
+        found: list[frozenset[Node]] = [frozenset()]
+        if not ratios or not self.wanted:
+            return found
+        low, high = min(ratios) / 2**12, max(ratios) * 2**12
+        pending = deque([(high, frozenset[Node](), low, self.chosen(low))])
+        while pending and len(found) < PLANS:
+            dear, less, cheap, more = pending.popleft()
+            found += [more] if more not in found else []
+            if less != more and dear > cheap * 1.05:
+                middle = math.sqrt(dear * cheap)
+                again = self.chosen(middle)
+                pending += [(dear, less, middle, again), (middle, again, cheap, more)]
+        return found
+
+    def chosen(self, price: float) -> frozenset[Node]:
+        """What to compute again where an operation costs so many bytes."""
+        unit = 1 << 20  # prices are fractions, capacities whole
+        at = {n: i for i, n in enumerate(self.nodes)}
+        out = {v: len(at) + i for i, v in enumerate(self.values)}
+        source, sink = len(at) + len(out), len(at) + len(out) + 1
+        endless = unit * (sum(self.bytes.values()) + 1)
+        network = Network(sink + 1)
+        for n in self.nodes:
+            network.edge(source, at[n], min(int(unit * price * self.work[n]), endless))
+            for v in n.outputs:
+                network.edge(at[n], out[v], unit * self.bytes[v])
+                if v in self.wanted:
+                    network.edge(out[v], sink, endless)
+            for x in n.inputs:
+                if isinstance(x, Value) and x in out:
+                    network.edge(out[x], at[n], endless)
+        near = network.cut(source, sink)
+        return self.needed(frozenset(n for n in self.nodes if at[n] not in near))
+
+    def needed(self, again: Collection[Node]) -> frozenset[Node]:
+        """Of these, what leads to a value that the rest reads."""
+        pending, seen = [v for v in self.wanted if self.made[v] in again], set[Node]()
+        while pending:
+            node = self.made[pending.pop()]
+            if node not in seen:
+                seen.add(node)
+                pending += [x for x in node.inputs if isinstance(x, Value)
+                            and self.made.get(x) in again]
+        return frozenset(seen)
+
+
+# ---- the graph ---------------------------------------------------------------------------------
+
+def ancestors(graph: Graph, values: Iterable[Value]) -> set[Node]:
+    """The nodes that these values are computed from."""
+    needed = set(values)
+    out = set()
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            out.add(node)
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+    return out
+
+
+def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
+    """The forward nodes of these modules (`h.3`) that nothing forward outside of them reads, each
+    module for itself. Raises InputError GT0621 for a name that no node has."""
+    forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
+    found: set[Node] = set()
+    for name in names:
+        mine = {n for n in forward if n.op.name != "constant" and any(
+            v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
+        if not mine:
+            raise InputError("GT0621", f"no part of the model is called {name!r}",
+                             hint="--checkpoint h.0,h.1: modules as `graphtool show` names them")
+        read = {x for n in forward if n not in mine for x in n.inputs}
+        found |= {n for n in mine if read.isdisjoint(n.outputs)}
+    return _Work(graph).needed(found)
+
+
+def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
+    """The graph in which all but the forward pass reads what these nodes give from copies of them,
+    each made where it is first read. A barrier before them keeps them from being merged."""
+    if not again:
+        return graph
+    forward = ancestors(graph, graph.outputs[:1])
+    made, builder = producers(graph), Builder()
+    copies: dict[Value, Value] = {}
+    held: dict[Value, Value] = {}
+
+    def barrier(x: Operand) -> Operand:
+        if not isinstance(x, Value) or (x in made and made[x].op.name == "constant"):
+            return x
+        if x not in held:
+            with builder.scope(f"{x.hint}.again"):
+                held[x] = o.barrier(Tracer(x, builder)).value
+        return held[x]
+
+    def copy(node: Node) -> None:
+        operands = [copies.get(x, x) if isinstance(x, Value) else x for x in node.inputs]
+        fresh = tuple(Value(v.type, f"{v.hint}.again") for v in node.outputs)
+        builder.add(Node(node.op, tuple(x if x in copies.values() else barrier(x)
+                                        for x in operands), node.attrs, fresh, node.where))
+        copies.update(zip(node.outputs, fresh, strict=True))
+
+    def bring(v: Operand) -> Operand:
+        pending = [made[v]] if isinstance(v, Value) and v in made else []
+        while pending:
+            node = pending[-1]
+            before = [made[x] for x in node.inputs if isinstance(x, Value) and x in made
+                      and made[x] in again and x not in copies]
+            if node not in again or node.outputs[0] in copies:
+                pending.pop()
+            elif before:
+                pending += before
+            else:
+                copy(pending.pop())
+        return copies.get(v, v) if isinstance(v, Value) else v
+    for node in graph.nodes:
+        if node in forward or node.op.name == "constant":
+            builder.add(node)
+            continue
+        inputs = tuple(bring(x) for x in node.inputs)
+        changed = any(a is not b for a, b in zip(inputs, node.inputs, strict=True))
+        builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where)
+                    if changed else node)
+    return Graph(graph.inputs, tuple(builder.nodes), graph.outputs)
+
+
