@@ -555,6 +555,32 @@ for _kind, _g in (("lstm", 4), ("gru", 3), ("gru_linear", 3), ("tanh", 1), ("rel
     case("recurrence", [(0, 1, 2, _g * 3), (1, 3, _g * 3), (1, _g * 3), (1, 2, 3)], kind=_kind)
 case("recurrence", [(3, 1, 1, 12), (1, 3, 12), None, (1, 1, 3), (1, 1, 3)], kind="lstm")
 
+# ---- trees -------------------------------------------------------------------------------------
+
+# two trees: x[0] ? 0.2 : (x[2] ? −0.5), and x[1] ? 0; the second's NaNs go to child 1
+_NODES = {"splits": f(0.2, 0, -0.5, 0, 0, 0, 0, 0),
+          "children": ints([[1, 2], [1, 0], [3, 4], [3, 1], [4, 2], [6, 7], [6, 0], [7, 2]], "i32"),
+          "roots": ints([0, 5], "i32"), "weights": f(1, -1, 2, 0.5, 4, -3).reshape(3, 2)}
+
+
+def _grove(shape: tuple[int, ...], *comparisons: int, **attrs: Any) -> None:
+    kinds = [-1] * 8
+    for node, feature, which in zip((0, 2, 5), (0, 2, 1), comparisons, strict=True):
+        kinds[node] = 16 * feature + 2 * which + int(node == 5)
+    edge("trees", [shape, ints(kinds, "i32"), *_NODES.values()], depth=2, **attrs)
+
+
+for _count in (1, 5, 67):
+    _grove((_count, 3), 0, 0, 0)
+for _which, _name in enumerate(("le", "lt", "ge", "gt", "eq", "ne")):
+    _grove((5, 3), _which, _which, _which, compare=_name)
+_grove((6, 3), 0, 3, 5, compare="mixed", missing=True)
+edge("trees", [f(NAN, NAN, 0, 1, 0, NAN).reshape(2, 3),
+               ints([1, -1, 33, -1, -1, 16, -1, -1], "i32"), *_NODES.values()],
+     depth=2, missing=True)
+for _fold in ("min", "max"):
+    _grove((5, 3), 0, 0, 0, fold=_fold)
+
 # ---- losses ------------------------------------------------------------------------------------
 
 for _reduction in ("mean", "sum", "none"):

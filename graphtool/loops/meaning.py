@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -201,7 +202,40 @@ def collective(site: Site) -> None:
     site.pointer("GT_Y")[:n] = site.pointer("GT_X")[:n].copy()
 
 
+def trees(site: Site) -> None:
+    kinds, splits, children, roots, weights = (site.pointer(f"GT_{x}") for x in (
+        "KINDS", "SPLITS", "CHILDREN", "ROOTS", "WEIGHTS"))
+    width, goes = site.number("GT_TARGETS"), _goes(site)
+    fold = {"(a) + (b)": np.add, "(a) < (b)": np.minimum, "(a) > (b)": np.maximum}[
+        str(site.macros["GT_FOLD(a, b)"])[1:10]]
+    for row in range(site.number("GT_ROWS")):
+        x, found = site.pointer("GT_X", row), []
+        for at in roots[:site.number("GT_TREES")]:
+            while kinds[at] >= 0:
+                value = x[(kinds[at] >> 4) * site.number("GT_XS")]
+                at = children[2 * at + int(goes(int(kinds[at]), value, splits[at]))]
+            first = children[2 * at + 1] * width
+            found.append(weights[first:first + width])
+        _spread(site.pointer("GT_Y", row), site.number("GT_YS"), width)[:] = fold.reduce(found)
+
+
+_TESTS = {"<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater,
+          "==": np.equal, "!=": np.not_equal}
+
+
+def _goes(site: Site) -> Callable[[int, Any, Any], bool]:
+    """What a node asks, as the macro says it."""
+    text = str(site.macros["GT_GO(kind, v, s)"])
+    signs = re.findall(r"\(v\) (\S+) \(s\)", text)
+
+    def goes(kind: int, value: Any, split: Any) -> bool:
+        sign = signs[kind >> 1 & 7] if len(signs) > 1 else signs[0]
+        lost = "(kind) & 1" in text and bool(kind & 1) and value != value
+        return bool(_TESTS[sign](value, split)) or lost
+    return goes
+
+
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
     "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
-    "collective.h": collective}
+    "collective.h": collective, "trees.h": trees}

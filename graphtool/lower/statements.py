@@ -1,4 +1,4 @@
-"""Ops that no single expression per element says (sort, scatter, recurrence): a kernel each.
+"""Ops that no single expression per element says (sort, scatter, recurrence, trees): a kernel each.
 
 They fuse with nothing; what they read and write may lie anywhere.
 """
@@ -262,6 +262,43 @@ def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
     return (body,), 0, 1 << 30
 
 
+# ---- trees -------------------------------------------------------------------------------------
+
+_SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
+
+
+def _trees(node: Node, placement: Placement, target: Target) -> Lowered:
+    """Rows are shared out; the tables must lie as they are written down."""
+    x, *tables = (_operand(node, i, placement) for i in range(6))
+    out, row, a = placement.views[node.outputs[0]], symbol_of(Symbol("row", 0, None)), node.attrs
+    if x.dtype.bits < 32 or not all(t.contiguous for t in tables):
+        raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: trees of {x.dtype.name} or over "
+                                         "tables that are views")
+    if a["compare"] == "mixed":
+        goes = " || ".join(f"((((kind) >> 1) & 7) == {i} && (v) {sign} (s))"
+                           for i, sign in enumerate(_SIGNS.values()))
+    else:
+        goes = f"((v) {_SIGNS[a['compare']]} (s))"
+    if a["missing"]:
+        goes += " || (((kind) & 1) && (v) != (v))"
+    fold = {"sum": "((a) + (b))", "min": "((a) < (b) ? (a) : (b))",
+            "max": "((a) > (b) ? (a) : (b))"}
+    count, targets = tables[3].shape[0], tables[4].shape[1]
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_ROWS", x.shape[0]), ("GT_TREES", count), ("GT_TARGETS", targets), ("GT_T", x.dtype.c),
+        ("GT_XS", x.strides[1]), ("GT_YS", out.strides[1]), ("GT_GO(kind, v, s)", f"({goes})"),
+        ("GT_FOLD(a, b)", fold[a["fold"]])]
+    names = ("KINDS", "SPLITS", "CHILDREN", "ROOTS", "WEIGHTS")
+    pointers = [("GT_X(row)", x.buffer, x.index((row, 0))),
+                ("GT_Y(row)", out.buffer, out.index((row, 0))),
+                *((f"GT_{name}", t.buffer, t.index((0,) * len(t.shape)))
+                  for name, t in zip(names, tables, strict=True))]
+    reads = tuple(dict.fromkeys(v.buffer for v in (x, *tables)))
+    body = Template("trees.h", tuple(macros), tuple(pointers), reads, (out.buffer,))
+    return (body,), x.shape[0] * count * a["depth"], _work(x.shape[0] * count * a["depth"] * 8)
+
+
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
     "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
-    "recurrence": _recurrence, "collective_begin": _collective, "collective_end": _collective}
+    "recurrence": _recurrence, "collective_begin": _collective, "collective_end": _collective,
+    "trees": _trees}

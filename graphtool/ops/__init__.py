@@ -14,6 +14,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     composite,
     control,
     elementwise,
+    forest,
     index,
     linalg,
     loss,

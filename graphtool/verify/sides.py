@@ -94,8 +94,15 @@ def of_onnx(path: Path) -> Side:
         except Exception as error:  # onnxruntime has no common base for its faults
             raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
                              where=str(path)) from error
-        return dict(zip(outputs, (np.asarray(f) for f in found), strict=True))
+        return dict(zip(outputs, map(_array, found), strict=True))
     return Side("onnxruntime", tuple(i.name for i in session.get_inputs()), run)
+
+
+def _array(found: Any) -> Array:
+    """An output as an array; ZipMap's maps as the rows of their values."""
+    if isinstance(found, list) and found and isinstance(found[0], dict):
+        found = [list(row.values()) for row in found]
+    return np.asarray(found)
 
 
 def onnx_session(path: Path, threads: int = 0) -> Any:

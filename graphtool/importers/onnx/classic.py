@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
 @onnx_op("ArrayFeatureExtractor", domain=DOMAIN)
 def array_feature_extractor(x: Any, indices: Any) -> Any:
     """Columns of the last axis; a vector counts as one row."""
-    at = reshape(indices, (indices.shape[-1], 1))
+    at = reshape(indices, (product(indices.shape), 1))
     x = x if x.ndim > 1 else reshape(x, (1, *x.shape))
     y = o.gather(x, at, axes=(x.ndim - 1,))
     return transpose(y, (*range(1, x.ndim), 0))
@@ -96,7 +98,7 @@ def label_encoder(x: Any, *, default_float: float = 0.0, default_int64: int = -1
     return o.select(none, tensor(fallback.reshape((1,) * x.ndim), x), hit)
 
 
-# ---- linear models -----------------------------------------------------------------------------
+# ---- what scores become -------------------------------------------------------------------------
 
 def transformed(y: Any, how: str) -> Any:
     match how:
@@ -106,8 +108,43 @@ def transformed(y: Any, how: str) -> Any:
             return o.sigmoid(y)
         case "SOFTMAX":
             return o.softmax(y, axis=y.ndim - 1)
+        case "SOFTMAX_ZERO":  # scores of 0 stay 0, and count for nothing
+            zero = o.eq(y, 0.0)
+            e = o.select(zero, 0.0, o.exp(o.sub(y, o.reduce_max(y, axes=(y.ndim - 1,)))))
+            return o.div(e, o.reduce_sum(e, axes=(y.ndim - 1,)))
+        case "PROBIT":
+            return o.mul(o.erf_inv(o.sub(o.mul(y, 2.0), 1.0)), math.sqrt(2.0))
     raise Refused(f"the post transform {how}")
 
+
+def labelled(y: Any, labels: Any, how: str, shares: bool) -> Any:
+    """The label of each row and its scores. One score of two classes is that of the second: a
+    share of 1 (`shares`), or a margin with the first class on its other side."""
+    if y.shape[1] > 1:
+        best = o.arg_reduce(y, kind="max", axis=1)
+        return [_named(labels, best, y), transformed(y, how)]
+    yes = cast(o.gt(reshape(y, (y.shape[0],)), 0.5 if shares else 0.0), dtypes.int64)
+    label = _named(labels, reshape(yes, (y.shape[0], 1)), y)
+    both = o.concat(o.neg(y), y, axis=1)
+    match how:
+        case "LOGISTIC":
+            return [label, o.sigmoid(both)]
+        case "PROBIT":
+            return [label, transformed(o.concat(o.sub(1.0, y), y, axis=1), how)]
+    return [label, o.concat(o.sub(1.0, y), y, axis=1) if shares else both]
+
+
+def _named(labels: Any, at: Any, like: Any) -> Any:
+    return o.gather(tensor(np.asarray(labels, np.int64), like), at, axes=(0,))
+
+
+@onnx_op("ZipMap", domain=DOMAIN)
+def zip_map(x: Any, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
+    """The scores as they are: column i is what the map would hold under label i."""
+    return x
+
+
+# ---- linear models -----------------------------------------------------------------------------
 
 @onnx_op("LinearRegressor", domain=DOMAIN)
 def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
@@ -120,14 +157,108 @@ def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
 
 
 @onnx_op("LinearClassifier", domain=DOMAIN)
-def linear_classifier(x: Any, *, classlabels_ints: Any, coefficients: Any, intercepts: Any,
-                      multi_class: int = 0, post_transform: str = "NONE") -> Any:
+def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
+                      coefficients: Any, intercepts: Any = None, multi_class: int = 0,
+                      post_transform: str = "NONE") -> Any:
+    if classlabels_ints is None:
+        raise Refused("labels that are strings")
     x = cast(x, dtypes.float32)
-    rows = len(intercepts)
-    if rows != len(classlabels_ints):
-        raise Refused("a binary classifier with one score")
+    rows = len(intercepts) if intercepts else len(coefficients) // int(x.shape[1])
     w = reshape(row(coefficients, x), (rows, len(coefficients) // rows))
-    scores = o.add(o.linear(x, w), row(intercepts, x))
-    best = o.arg_reduce(scores, kind="max", axis=1)
-    labels = o.gather(tensor(np.asarray(classlabels_ints, np.int64), x), best, axes=(0,))
-    return labels, transformed(scores, post_transform)
+    y = o.linear(x, w)
+    y = y if not intercepts else o.add(y, row(intercepts, x))
+    if rows > 1:
+        return labelled(y, classlabels_ints, post_transform, False)
+    label, _ = labelled(y, classlabels_ints, "NONE", False)
+    if len(classlabels_ints) == 1:
+        return [label, transformed(y, post_transform)]
+    y = transformed(y, "LOGISTIC") if post_transform == "LOGISTIC" else y
+    return [label, o.concat(o.sub(1.0, y), y, axis=1)]
+
+
+# ---- support vector machines -------------------------------------------------------------------
+
+def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
+    """How much each row of x is like each vector: [N, vectors]."""
+    gamma, offset, degree = (*params, 0.0, 0.0, 0.0)[:3] if params else (0.0, 0.0, 0.0)
+    if kind == "RBF":
+        square = o.sub(o.add(o.reduce_sum(o.mul(x, x), axes=(1,)),
+                             row((vectors * vectors).sum(1), x)),
+                       o.mul(o.linear(x, row(vectors, x)), 2.0))
+        return o.exp(o.mul(o.max(square, 0.0), -gamma))
+    dot = o.linear(x, row(vectors, x))
+    if kind == "LINEAR":
+        return dot
+    dot = o.add(o.mul(dot, gamma), offset)
+    match kind:
+        case "POLY":
+            return o.pow(dot, degree)
+        case "SIGMOID":
+            return o.tanh(dot)
+    raise Refused(f"the kernel {kind}")
+
+
+@onnx_op("SVMRegressor", domain=DOMAIN)
+def svm_regressor(x: Any, *, coefficients: Any, kernel_params: Any = None,
+                  kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0,
+                  post_transform: str = "NONE", rho: Any, support_vectors: Any = None) -> Any:
+    x = cast(x, dtypes.float32)
+    like = x
+    if n_supports:
+        vectors = np.reshape(np.asarray(support_vectors), (n_supports, -1))
+        like = _kernel(x, vectors, kernel_type, kernel_params)
+    y = o.add(o.linear(like, reshape(row(coefficients, x), (1, len(coefficients)))), rho[0])
+    if one_class:
+        return o.select(o.gt(y, 0.0), tensor(np.ones((1, 1), np.float32), x), -1.0)
+    return transformed(y, post_transform)
+
+
+@onnx_op("SVMClassifier", domain=DOMAIN)
+def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
+                   coefficients: Any, kernel_params: Any = None, kernel_type: str = "LINEAR",
+                   post_transform: str = "NONE", prob_a: Any = None, prob_b: Any = None, rho: Any,
+                   support_vectors: Any = None, vectors_per_class: Any = None) -> Any:
+    """Every pair of classes votes; pairs are margins of sums over both classes' vectors."""
+    if classlabels_ints is None:
+        raise Refused("labels that are strings")
+    x, classes = cast(x, dtypes.float32), len(classlabels_ints)
+    if not vectors_per_class:
+        w = np.reshape(np.asarray(coefficients), (classes, -1))
+        return labelled(o.add(o.linear(x, row(w, x)), rho[0]), classlabels_ints, post_transform,
+                        False)
+    if prob_a and classes > 2:
+        raise Refused("probabilities of more than two classes, which are found by iteration")
+    count = sum(vectors_per_class)
+    pairs = _pairs(np.reshape(np.asarray(coefficients), (classes - 1, count)), vectors_per_class)
+    vectors = np.reshape(np.asarray(support_vectors), (count, -1))
+    margins = o.add(o.linear(_kernel(x, vectors, kernel_type, kernel_params), row(pairs, x)),
+                    row(rho, x))
+    best = o.arg_reduce(_votes(margins, classes), kind="max", axis=1)
+    scores = margins if classes > 2 else o.concat(o.neg(margins), margins, axis=1)
+    if prob_a:
+        second = o.sigmoid(o.add(o.mul(margins, prob_a[0]), prob_b[0]))
+        scores = o.concat(o.sub(1.0, second), second, axis=1)
+    return [_named(classlabels_ints, best, x), transformed(scores, post_transform)]
+
+
+def _pairs(coefficients: Any, sizes: Any) -> Any:
+    """The weight of every vector in the margin of each pair of classes: [pairs, vectors]."""
+    starts = np.cumsum((0, *sizes))
+    out = []
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        line = np.zeros(coefficients.shape[1])
+        for mine, other in ((i, j - 1), (j, i)):
+            part = slice(starts[mine], starts[mine + 1])
+            line[part] = coefficients[other, part]
+        out.append(line)
+    return np.stack(out)
+
+
+def _votes(margins: Any, classes: int) -> Any:
+    """How many pairs each class wins: a margin above 0 is the first one's."""
+    first, second = (np.zeros((classes, margins.shape[1]), np.float32) for _ in range(2))
+    for pair, (i, j) in enumerate(itertools.combinations(range(classes), 2)):
+        first[i, pair] = second[j, pair] = 1
+    won = cast(o.gt(margins, 0.0), dtypes.float32)
+    return o.add(o.linear(won, tensor(first, margins)),
+                 o.linear(o.sub(1.0, won), tensor(second, margins)))

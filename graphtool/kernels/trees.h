@@ -1,0 +1,97 @@
+/* Ensembles of decision trees, a template: what the leaves weigh that each row comes to.
+   Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_ROWS GT_TREES GT_TARGETS  integer expressions, constants or names among GT_PARAMS
+   GT_T          the type of values, splits, weights and sums
+   GT_X(row)     a row of features, GT_XS the step to the next one
+   GT_KINDS      int32_t a node: 16·feature + 2·comparison + missing, or -1 for a leaf
+   GT_SPLITS     GT_T a node
+   GT_CHILDREN   int32_t[2] a node: where no and yes lead; a leaf's second is its row of weights
+   GT_ROOTS      int32_t a tree
+   GT_WEIGHTS    GT_T a leaf and target
+   GT_GO(kind, value, split)  whether a node says yes
+   GT_FOLD(a, b) how weights of several trees join
+   GT_Y(row)     where the results go, GT_YS the step to the next one
+   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+#include "prelude.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+enum { GT_JOIN(GT_NAME, _width) = 8 };
+
+/* Eight walks side by side, each a row and a tree: none waits for another's memory. */
+GT_INLINE void GT_JOIN(GT_NAME, _walk)(const GT_T *const *x, int32_t *at GT_PARAMS)
+{
+    int open = 1;
+    while (open) {
+        open = 0;
+        for (int i = 0; i < GT_JOIN(GT_NAME, _width); i++) {
+            const int32_t kind = (GT_KINDS)[at[i]];
+            if (kind < 0) continue;
+            const GT_T value = x[i][(int64_t)(kind >> 4) * (GT_XS)];
+            at[i] = (GT_CHILDREN)[2 * (int64_t)at[i] + (GT_GO(kind, value, (GT_SPLITS)[at[i]]))];
+            open = 1;
+        }
+    }
+}
+
+GT_INLINE void GT_JOIN(GT_NAME, _add)(int64_t row, int64_t tree, int32_t at GT_PARAMS)
+{
+    const GT_T *w = GT_WEIGHTS + (int64_t)(GT_CHILDREN)[2 * (int64_t)at + 1] * (GT_TARGETS);
+    GT_T *y = GT_Y(row);
+    for (int64_t k = 0; k < GT_TARGETS; k++)
+        y[k * (GT_YS)] = tree ? GT_FOLD(y[k * (GT_YS)], w[k]) : w[k];
+}
+
+GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
+{
+    enum { width = GT_JOIN(GT_NAME, _width) };
+    const int64_t end = gt_part(GT_ROWS, t + 1, threads);
+    int64_t row = gt_part(GT_ROWS, t, threads);
+    const GT_T *x[width];
+    int32_t at[width];
+    for (; row + width <= end; row += width) { /* rows side by side in one tree after another */
+        for (int i = 0; i < width; i++) {
+            const int64_t mine = row + i;
+            x[i] = GT_X(mine);
+        }
+        for (int64_t tree = 0; tree < GT_TREES; tree++) {
+            for (int i = 0; i < width; i++) at[i] = (GT_ROOTS)[tree];
+            GT_JOIN(GT_NAME, _walk)(x, at GT_ARGS);
+            for (int i = 0; i < width; i++)
+                GT_JOIN(GT_NAME, _add)(row + i, tree, at[i] GT_ARGS);
+        }
+    }
+    for (; row < end; row++) { /* trees side by side */
+        for (int i = 0; i < width; i++) x[i] = GT_X(row);
+        for (int64_t tree = 0; tree < GT_TREES; tree += width) {
+            for (int i = 0; i < width; i++)
+                at[i] = (GT_ROOTS)[gt_min(tree + i, (int64_t)(GT_TREES) - 1)];
+            GT_JOIN(GT_NAME, _walk)(x, at GT_ARGS);
+            for (int i = 0; i < width && tree + i < GT_TREES; i++)
+                GT_JOIN(GT_NAME, _add)(row, tree + i, at[i] GT_ARGS);
+        }
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_ROWS
+#undef GT_TREES
+#undef GT_TARGETS
+#undef GT_T
+#undef GT_X
+#undef GT_XS
+#undef GT_KINDS
+#undef GT_SPLITS
+#undef GT_CHILDREN
+#undef GT_ROOTS
+#undef GT_WEIGHTS
+#undef GT_GO
+#undef GT_FOLD
+#undef GT_Y
+#undef GT_YS
+#undef GT_PARAMS
+#undef GT_ARGS
