@@ -98,8 +98,9 @@ def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = 
     takes(rank <= 4 and (mask is None or len(mask.shape) <= 4))
     if rank < 4:
         return w.restate(lambda *xs: _four(*xs, attrs=attrs), [q, k, v, mask])
-    if mask is not None and (len(mask.shape) == 1 or mask.shape[-1] != k.shape[-2]):
-        to = (*mask.shape[:-1], k.shape[-2]) if len(mask.shape) > 1 else (1, k.shape[-2])
+    scores = (q.shape[-2], k.shape[-2])
+    if mask is not None and mask.shape[-2:] != scores:  # onnxruntime wants them spelt out
+        to = (*mask.shape[:-2], *scores)
         mask, = w.restate(lambda m: o.broadcast(m, shape=to), [mask])
     return w("Attention", q, k, v, mask, is_causal=int(attrs["causal"]) or None,
              scale=attrs["scale"], softcap=attrs["softcap"] or None)

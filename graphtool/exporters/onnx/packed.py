@@ -1,4 +1,5 @@
-"""Kernel ops of an optimised graph, said in plain ops again: panels are unpacked on the way."""
+"""Kernel ops of an optimised graph, said in plain ops again: panels are unpacked on the way, and
+choices of a kernel left out."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def _columns(b: Any, n: int) -> Any:
     return o.slice(wide, start=(0,) * wide.ndim, limit=(*lead, k, n), strides=(1,) * wide.ndim)
 
 
-def _pack(b: Any, *, nr: int, transpose: bool) -> Any:
+def _pack(b: Any, *, nr: int, transpose: bool, **_: Any) -> Any:
     rank = b.ndim - 2
     b = o.transpose(b, perm=(*range(rank), rank + 1, rank)) if transpose else b
     k, n = b.shape[-2:]
@@ -33,11 +34,12 @@ def _pack(b: Any, *, nr: int, transpose: bool) -> Any:
     return o.transpose(split, perm=(*range(rank), rank + 1, rank, rank + 2))
 
 
-def _matmul(a: Any, b: Any, *, n: int) -> Any:
+def _matmul(a: Any, b: Any, *, n: int, **_: Any) -> Any:
     return o.matmul(a, _columns(b, n))
 
 
-def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any) -> Any:
+def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+          **_: Any) -> Any:
     groups, _, kh, deep, _ = w.shape
     kw = window[1]
     c, size = deep // kw, channels // groups
@@ -47,7 +49,7 @@ def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation:
                   rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
-def _pack_conv(w: Any, *, nr: int, groups: int) -> Any:
+def _pack_conv(w: Any, *, nr: int, groups: int, **_: Any) -> Any:
     out, c, kh, kw = w.shape
     size = out // groups
     panels = -(-size // nr)
@@ -58,13 +60,13 @@ def _pack_conv(w: Any, *, nr: int, groups: int) -> Any:
     return o.reshape(split, shape=(groups, panels, kh, kw * c, nr))
 
 
-def _depthwise(x: Any, w: Any, *, strides: Any, dilation: Any) -> Any:
+def _depthwise(x: Any, w: Any, *, strides: Any, dilation: Any, **_: Any) -> Any:
     kh, kw, c = w.shape
     plain = o.reshape(o.transpose(w, perm=(2, 0, 1)), shape=(c, 1, kh, kw))
     return o.conv(x, plain, strides=strides, rhs_dilation=dilation, groups=c, channels_last=True)
 
 
-def _winograd(x: Any, w: Any, *, channels: int, tile: int) -> Any:
+def _winograd(x: Any, w: Any, *, channels: int, tile: int, **_: Any) -> Any:
     """The plain weights are g = G⁺·U·(G⁺)ᵀ."""
     n, c = tile + 2, x.shape[3]
     back = np.linalg.pinv(G[tile]).astype(x.dtype.numpy)
