@@ -139,13 +139,13 @@ def parallel_work(program: Program) -> tuple[Dim, int]:
     """The nominal flops of a run, and those from which a second thread pays.
 
     A region costs 0.5 µs and a barrier 0.2 µs; a core does some 10⁵ flops a µs, of which a second
-    one takes over half. Four times that, because waiting costs more when cores are shared.
+    one takes over half. Twice that, because waiting costs more when cores are shared.
     """
     work: Dim = 0
     for step in runs(program.steps):
         work = work + step.flops
     microseconds = 0.5 + 0.2 * sum(s.barrier for s in runs(program.steps))
-    return work, round(8e5 * microseconds)
+    return work, round(4e5 * microseconds)
 
 
 def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.symbolic import product
 
 
 def layout(graph: Graph) -> Graph:
@@ -40,6 +41,8 @@ class Layout:
                 builder: Builder) -> Sequence[Any] | None:
         if len(node.outputs) != 1 or node.attrs.get("channels_last"):
             return None
+        if node.op.name == "matmul":
+            return self.flattened(node, inputs, builder)
         handler = _SOURCES.get(node.op.name)
         if handler is None and any(self.twin(builder, x) is not None for x in inputs):
             handler = _FOLLOWERS.get(node.op.name) or (
@@ -51,6 +54,28 @@ class Layout:
         last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
         self.last.add(last.value)
         return (OPS["transpose"](last, perm=to_first(rank)),)
+
+    def flattened(self, node: Node, inputs: tuple[Operand, ...],
+                  b: Builder) -> Sequence[Any] | None:
+        """A product of an image's flat features: its constant weights are reordered instead."""
+        flat, w = _made(b, inputs[0], "reshape"), inputs[1]
+        image = None if flat is None else flat.inputs[0]
+        source = self.twin(b, image)
+        made = _made(b, w, "constant")
+        if flat is None or source is None or made is None or made.attrs["param"] or (
+                not isinstance(image, Value) or not isinstance(w, Value)):
+            return None
+        n, *features = image.type.shape
+        if flat.outputs[0].type.shape != (n, product(features)) or node.attrs["transpose_a"] or (
+                w.type.rank != 2 or not all(isinstance(d, int) for d in features)):
+            return None
+        rows = OPS["transpose"](Tracer(w, b), perm=(1, 0)) if node.attrs["transpose_b"] else (
+            Tracer(w, b))
+        last = OPS["transpose"](OPS["reshape"](rows, shape=(*features, rows.shape[1])),
+                                perm=(*range(1, len(features)), 0, len(features)))
+        return (node.op(OPS["reshape"](Tracer(source, b), shape=(n, product(features))),
+                        OPS["reshape"](last, shape=rows.shape),
+                        **{**node.attrs, "transpose_b": False}),)
 
     def twin(self, builder: Builder, x: Operand) -> Value | None:
         """The channels-last value that x is the channels-first transpose of.
@@ -73,6 +98,12 @@ class Layout:
         if source is not None:
             return Tracer(source, builder)
         return OPS["transpose"](Tracer(x, builder), perm=to_last(len(x.type.shape)))
+
+
+def _made(b: Builder, x: Operand, op: str) -> Node | None:
+    """The node that made x, if it is of the op."""
+    node = b.made.get(x) if isinstance(x, Value) else None
+    return node if node is not None and node.op.name == op else None
 
 
 LastOf = Callable[[Operand], Any]

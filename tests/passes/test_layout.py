@@ -29,3 +29,15 @@ def test_resize_between_convolutions(attrs: Any) -> None:
     moved = [n.op.name for n in new.graph.nodes if n.op.name in ("transpose", "resize")]
     assert moved == ["transpose", "resize", "transpose"]
     assert_same(m, new, rtol=1e-5)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_flat_features_reorder_the_weights(transposed: bool) -> None:
+    def fn(x: Any) -> Any:
+        y = o.reshape(o.conv(x, values(x, 5, 3, 1, 1)), shape=(2, 5 * 4 * 6))
+        w = values(x, 7, 120) if transposed else values(x, 120, 7)
+        return o.matmul(y, w, transpose_b=transposed)
+    m = module(fn, "f32[2,3,4,6]")
+    new = run(m, "layout,simplify,fold,dce")
+    assert [n.op.name for n in new.graph.nodes].count("transpose") == 1
+    assert_same(m, new, rtol=1e-4)
