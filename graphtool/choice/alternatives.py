@@ -110,7 +110,7 @@ def _depthwise(s: Conv, target: Target) -> list[Candidate]:
 def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
     widths = [1 if s.n <= target.lanes else target.nv]
     if s.m <= 3 and s.n >= 4 * target.lanes:
-        widths.append(8)
+        widths += [8, 7, 6, 5, 4]  # the one that is filled best
     kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
     splits = [0]
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:

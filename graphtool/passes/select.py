@@ -23,11 +23,13 @@ from graphtool.passes.decompose import decompose
 from graphtool.passes.polyphase import polyphase
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
+from graphtool.passes.widen import diagonal, filters, follow, pixels, together
 from graphtool.passes.winograd import transformed
 from graphtool.symbolic import Dim, bounds, ceildiv, product
 from graphtool.target import Target, named
 
 NARROW = (dtypes.bfloat16, dtypes.float16)  # stored so, computed in float32
+MOVES = frozenset({"reshape", "transpose", "slice", "reverse", "pad", "concat"})
 UNKNOWN = 128  # what an open dim without bound is taken for
 
 
@@ -52,6 +54,9 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_window":
             return _padded_window(node, inputs[0], b)
+        if "elementwise" in node.op.traits:
+            wide = follow(node, inputs, b)
+            return None if wide is None else (wide,)
         if node.op.name == "recurrence":
             return _recurrence(goal.target, node, inputs, b)
         if node.op.name == "attention":
@@ -131,12 +136,21 @@ def _size(d: Dim) -> int:
     return d if isinstance(d, int) else bounds(d)[1] or UNKNOWN
 
 
+def fullest(goal: Target, n: Dim, most: int) -> int:
+    """Columns of a panel of at most so many vectors, and half at least: the least padding."""
+    widths = [goal.lanes * v for v in range(most, most // 2 - 1, -1)]
+    return min(widths, key=lambda nr: ceildiv(n, nr) * nr) if isinstance(n, int) else widths[0]
+
+
 def _is_constant(x: Tracer) -> bool:
-    """Whether the value is known at build time: a constant, or what is only moved from one."""
-    node = x.builder.made.get(x.value)
-    while node is not None and node.op.name in ("reshape", "transpose", "slice"):
-        node = x.builder.made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
-    return node is not None and node.op.name == "constant"
+    """Whether the value is known at build time: constants, or what is only moved from some."""
+    made, pending = x.builder.made, [x.value]
+    while pending:
+        node = made.get(pending.pop())
+        if node is None or node.op.name not in ("constant", *MOVES):
+            return False
+        pending += [v for v in node.inputs if isinstance(v, Value)]
+    return True
 
 
 def _swapped(rank: int) -> tuple[int, ...]:
@@ -183,12 +197,11 @@ def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
     if node.attrs["packed"] or p.dtype is not dtypes.float32:
         return None
     _, hidden, wide = r.shape
-    widths = [goal.lanes * n for n in ((8, 7, 6, 5, 4) if p.shape[2] == 1 else (4, 3))]
+    nr = fullest(goal, wide, 8 if p.shape[2] == 1 else 4)
     if node.attrs["kind"] == "gru":  # its last gate is a product of its own, and begins a panel
-        widths = [nr for nr in widths if hidden % nr == 0]
-    if not widths:
-        return None
-    nr = min(widths, key=lambda nr: ceildiv(wide, nr) * nr)  # the least padding, then the widest
+        nr = fullest(goal, hidden, 8 if p.shape[2] == 1 else 4)
+        if hidden % nr:
+            return None
     results: Sequence[Any] = node.op(p, OPS["pack"](r, nr=nr), *rest,
                                      **{**node.attrs, "packed": nr})
     return results
@@ -253,6 +266,23 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
     if _of_one_pixel(x, w, a):
         return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
+    if x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
+        return _whole_image(goal, x, w)
+    if not groups == o == x.shape[3] and _is_constant(w):  # depthwise has a kernel
+        joined = together(groups, w.shape[0], goal.target.lanes)
+        w, groups = diagonal(w, groups, joined), groups // joined
+    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and _is_constant(w):
+        count = pixels((x.shape[2] - kw) // strides[1] + 1, o, kw, strides[1], goal.target.lanes)
+        if count > 1:  # neighbours as the channels of one pixel
+            y = _direct(goal, x, filters(w, count, strides[1]),
+                        (strides[0], strides[1] * count), dilation, 1)
+            return OPS["reshape"](y, shape=(*y.shape[:2], y.shape[2] * count, o))
+    return _direct(goal, x, w, strides, dilation, groups)
+
+
+def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution of a padded image, by the kernel that is best for the site."""
+    o, _, kh, kw = w.shape
     n, height, width, channels = x.shape
     h, wide = (_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
@@ -279,6 +309,15 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
     packed = OPS["pack_conv"](w, nr=nr, groups=groups)
     return OPS["conv_packed"](x, packed, channels=o, window=(kh, kw), strides=strides,
                               dilation=dilation, choice=str(choice))
+
+
+def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
+    """A window as large as the image: one product for each image."""
+    n, o, depth = x.shape[0], w.shape[0], product(w.shape[1:])
+    rows = OPS["reshape"](OPS["transpose"](w, perm=(2, 3, 1, 0)), shape=(depth, o))
+    site = Product(1, _size(n), _size(o), _size(depth), _is_constant(w), fixed=isinstance(n, int))
+    y = _product(goal, site, OPS["reshape"](x, shape=(n, depth)), rows, False)
+    return OPS["reshape"](y, shape=(n, 1, 1, o))
 
 
 def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:

@@ -102,3 +102,57 @@ def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == [chosen]
     assert_same(m, new, rtol=1e-4)
+
+
+FEW = [  # width, channels out, window, stride, pixels side by side
+    (28, 6, (5, 5), (1, 1), 2),
+    (32, 1, (3, 3), (1, 1), 16),
+    (20, 3, (3, 4), (2, 1), 5),
+    (24, 2, (3, 7), (1, 2), 8),
+    (14, 2, (3, 1), (1, 1), 1),
+    (13, 3, (3, 3), (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize(("width", "o", "window", "strides", "count"), FEW)
+def test_few_channels_share_a_vector(width: int, o: int, window: Any, strides: Any,
+                                     count: int) -> None:
+    wide = strides[1] * (width - 1) + window[1]
+
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, o, 5, *window), channels_last=True, strides=strides)
+        return OPS["relu"](y * values(x, o) + values(x, 1, 1, 1, o)) * values(x, 1) + 0.5
+    m = module(fn, f"f32[2,9,{wide},5]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_packed"] == [
+        o * count]
+    assert len(new.graph.groups) == 1
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_what_has_the_narrow_shape_stays_outside() -> None:
+    def fn(x: Any, y: Any) -> Any:
+        return OPS["conv"](x, values(x, 2, 5, 3, 3), channels_last=True) + y
+    m = module(fn, "f32[2,9,18,5]", "f32[2,7,16,2]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    assert [n.type.shape for n in (new.graph.nodes[-1].inputs)] == [(2, 7, 16, 2)] * 2
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_a_window_as_large_as_the_image_is_a_product() -> None:
+    m = convolution((3, 4, 5, 6), 7, (4, 5))
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["matmul_packed"]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("c", "o", "groups", "left"), [
+    (32, 32, 8, 2), (8, 16, 8, 1), (12, 36, 6, 3), (40, 40, 2, 2)])
+def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["conv"](x, values(x, o, c // groups, 3, 2), channels_last=True, groups=groups)
+    m = module(fn, f"f32[2,5,6,{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_packed"]
+    assert [s[0] for s in packed] == [left]
+    assert_same(m, new, rtol=1e-4)
