@@ -14,6 +14,7 @@ from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
     "prepare": "export the zoo to ONNX, with inputs and expected outputs",
+    "suite": "ONNX's own backend suite, evaluated and compiled",
     "conformance": "import, evaluate and compile each model, from ONNX and from torch",
     "zoo": "time the zoo beside other runtimes",
     "kernels": "time single kernels of the zoo beside other runtimes",

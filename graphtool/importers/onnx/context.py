@@ -55,6 +55,17 @@ class Context:
             raise Refused(f"{what} is computed from the inputs")
         return shape
 
+    def room(self, i: int = 0) -> tuple[int, ...] | None:
+        """The static shape that the model gives for output i, if it gives one."""
+        if self.frame.prefix or i >= len(self.node.output):
+            return None
+        return self.importer.declared.get(self.node.output[i])
+
+    def most(self, axis: int, i: int = 0) -> int | None:
+        """The bound that the model's own shape of output i is for a computed size."""
+        room = self.room(i)
+        return None if room is None or axis >= len(room) else room[axis]
+
     def wanted(self, i: int) -> bool:
         """Whether the node's output i has a name."""
         return i < len(self.node.output) and bool(self.node.output[i])

@@ -18,6 +18,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
+from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.context import REFUSED, Context, Frame
 from graphtool.importers.onnx.inputs import Inputs, declared_shapes
 from graphtool.importers.onnx.order import ordered, title
@@ -39,9 +40,9 @@ class Importer:
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
                  fixed: Mapping[str, Any]) -> None:
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
-        self.builder = Builder()
         self.places = Places()
         self.inputs = Inputs(dynamic)
+        self.builder: Builder = Recorder(self.inputs)
         self.functions = functions.table(model)
         self.declared = declared_shapes(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one
@@ -206,6 +207,9 @@ class Importer:
                              where=title(node)) from error
         except GraphtoolError as error:
             if "cannot tell" in error.message or "cannot decide" in error.message:
+                if any(name in error.message for name in self.inputs.computed):
+                    self.refuse(functions.full_name(node), error.message, title(node))
+                    return [REFUSED] * len(node.output)
                 error.hint = error.hint or "bound the sizes: --dynamic NAME=LOW..HIGH"
             if title(node) not in error.where:
                 error.where = "\n".join(s for s in (title(node), error.where) if s)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx.computed import fresh
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.shape import dim_array, iota
 from graphtool.importers.onnx.values import (
@@ -17,6 +18,8 @@ from graphtool.importers.onnx.values import (
     axis_of,
     cast,
     dim_tensor,
+    dim_value,
+    dims,
     dtype_of,
     ints,
     reshape,
@@ -26,7 +29,7 @@ from graphtool.importers.onnx.values import (
 )
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import Dim, minimum, product
 
 
 def wrapped(i: Any, size: Dim) -> Any:
@@ -145,13 +148,17 @@ def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
 # ---- one-hot and sequences ---------------------------------------------------------------------
 
 @onnx_op("OneHot")
-def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
+def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) -> Any:
     """Indices outside [−depth, depth) give a row of the off value."""
-    n = ints(depth, "the depth")[0]
     rank = indices.ndim + 1
     axis = axis_of(axis, rank)
+    most = ctx.most(axis)
+    if array_of(depth) is not None:
+        n: Dim = dims(depth, "the depth")[0]
+    else:
+        n = most if most is not None else dims(cast(depth, dtypes.int64), "the depth")[0]
     i = cast(indices, dtypes.int64)
-    i = o.select(o.lt(i, 0), o.add(i, n), i)
+    i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)
     shape = (*i.shape[:axis], 1, *i.shape[axis:])
     line = iota(i, tuple(n if k == axis else 1 for k in range(rank)), axis)
     off, on = take(values, 0, 0, 1), take(values, 0, 1, 2)
@@ -173,13 +180,17 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
 
 @onnx_op("Compress")
 def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
-    """The size is known where the condition is."""
+    """The rows that the condition keeps; how many, the run tells where the condition is computed.
+    """
     mask = array_of(condition)
-    if mask is None:
-        raise Refused("the condition is computed, and with it the size of the result")
     if axis is None:
         x = reshape(x, (product(x.shape),))
     at = axis_of(axis or 0, x.ndim)
-    kept = np.flatnonzero(mask)
-    y = o.gather(x, tensor(kept[:, None], x), axes=(at,))
+    if mask is not None:
+        kept: Any = tensor(np.flatnonzero(mask)[:, None], x)
+    else:
+        short = minimum(condition.shape[0], x.shape[at])
+        condition = condition if condition.shape[0] == short else take(condition, 0, 0, short)
+        kept = o.nonzero(condition, size=fresh(condition, short))
+    y = o.gather(x, kept, axes=(at,))
     return transpose(y, (*range(1, at + 1), 0, *range(at + 1, x.ndim)))

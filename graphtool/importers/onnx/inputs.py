@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain, count
 from typing import Any
 
 from graphtool.dim_parser import parse
@@ -25,6 +26,7 @@ class Inputs:
         self.dynamic = dynamic
         self.symbols: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}
+        self.computed: set[str] = set()  # sizes that nodes define
         self.unnamed = 0
         for name, (lo, hi) in dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
@@ -58,6 +60,14 @@ class Inputs:
                 return self.name(d.dim_param)
             case _:
                 return self.fresh()
+
+    def free_name(self, stem: str) -> str:
+        """A name that no symbol has, and now this one."""
+        numbered = (f"{stem}{i}" for i in count(2))
+        name = next(n for n in chain([stem], numbered)
+                    if n not in self.symbols and n not in self.computed)
+        self.computed.add(name)
+        return name
 
     def fresh(self) -> Dim:
         while True:

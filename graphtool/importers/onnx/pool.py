@@ -9,7 +9,15 @@ import numpy as np
 
 from graphtool.importers.onnx.nn import Pairs, spans_of, window_pads
 from graphtool.importers.onnx.registry import Refused, onnx_op
-from graphtool.importers.onnx.values import dims, dtype_of, number, reshape, tensor, transpose
+from graphtool.importers.onnx.values import (
+    array_of,
+    dims,
+    dtype_of,
+    number,
+    reshape,
+    tensor,
+    transpose,
+)
 from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
@@ -132,7 +140,7 @@ def global_lp_pool(x: Any, *, p: int = 2) -> Any:
 
 @onnx_op("MaxUnpool")
 def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pads: Any = None,
-               strides: Any = None) -> Any:
+               strides: Any = None, ctx: Any) -> Any:
     """Each value goes back to its flat position in the output that the pooling had as input."""
     n = x.ndim - 2
     strides, pads = strides or (1,) * n, pads or (0,) * (2 * n)
@@ -144,5 +152,6 @@ def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pa
     y = reshape(y, plain)
     if shape is None:
         return y
-    wanted = dims(shape, "the output shape")
+    room = ctx.room() if array_of(shape) is None else None
+    wanted = dims(shape, "the output shape") if room is None else room
     return o.pad(y, lo=(0,) * x.ndim, hi=tuple(a - b for a, b in zip(wanted, plain, strict=True)))

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx import choices
 from graphtool.importers.onnx.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.shape import iota
 from graphtool.importers.onnx.values import (
+    array_of,
     axes_of,
     axis_of,
     cast,
+    count_of,
+    dims,
     dtype_of,
     ints,
     number,
@@ -24,7 +28,7 @@ from graphtool.importers.onnx.values import (
 )
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
-from graphtool.symbolic import product
+from graphtool.symbolic import Dim, product
 
 # ---- reductions --------------------------------------------------------------------------------
 
@@ -74,7 +78,9 @@ REDUCTIONS: dict[str, Body] = {
 
 def _reduction(body: Body) -> Callable[..., Any]:
     def handler(x: Any, at: Any = None, *, axes: Any = None, keepdims: int = 1,
-                noop_with_empty_axes: int = 0) -> Any:
+                noop_with_empty_axes: int = 0, ctx: Any) -> Any:
+        if at is not None and array_of(at) is None and count_of(at):
+            return choices.reduced(x, at, body, bool(keepdims), ctx)
         axes = ints(at, "the axes") if at is not None else axes
         if not axes:
             if noop_with_empty_axes:  # what is done to each element is done, nothing is reduced
@@ -109,9 +115,12 @@ add(["ArgMin"], _arg("min"))
 
 def _cumulative(kind: str) -> Callable[..., Any]:
     def handler(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
-        at = axis_of(one(axis, "the axis"), x.ndim)
-        return o.cumulative(x, kind=kind, axis=at, reverse=bool(reverse),
-                            exclusive=bool(exclusive))
+        def along(at: int) -> Any:
+            return o.cumulative(x, kind=kind, axis=at, reverse=bool(reverse),
+                                exclusive=bool(exclusive))
+        if array_of(axis) is None:
+            return choices.along_computed(axis, x.ndim, along)
+        return along(axis_of(one(axis, "the axis"), x.ndim))
     return handler
 
 
@@ -158,12 +167,16 @@ def top_k_1(x: Any, *, axis: int = -1, k: int) -> Any:
 
 
 @onnx_op("TopK", since=10)
-def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
+def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
+          ctx: Any) -> Any:
     """Unsorted output may come in any order, so it comes sorted."""
-    return _top_k(x, axis_of(axis, x.ndim), ints(k, "k")[0], bool(largest))
+    at = axis_of(axis, x.ndim)
+    most = ctx.most(at) if array_of(k) is None else None
+    count = dims(k, "k", 0, x.shape[at] if x.ndim else 1)[0] if most is None else most
+    return _top_k(x, at, count, bool(largest))
 
 
-def _top_k(x: Any, axis: int, k: int, largest: bool) -> Any:
+def _top_k(x: Any, axis: int, k: Dim, largest: bool) -> Any:
     values, indices = OPS["top_k"](x, k=k, axis=axis, largest=largest)
     return values, indices
 

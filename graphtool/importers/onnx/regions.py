@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.registry import Refused
 from graphtool.importers.onnx.values import Known
 from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.sizes import limits
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, symbols
 
 if TYPE_CHECKING:
     from graphtool.importers.onnx.context import Context
@@ -54,6 +57,15 @@ class Region:
     results: list[Tracer]
     taken: dict[Value, Tracer]
 
+    @property
+    def limits(self) -> dict[str, Dim | None]:
+        """The bounds of the sizes that the region defines."""
+        return limits(Graph((), tuple(self.builder.nodes), ()))
+
+    def own(self, d: Dim) -> bool:
+        """Whether a dimension is of sizes that the region defines: it has no meaning outside."""
+        return not self.limits.keys().isdisjoint(s.name for s in symbols(d))
+
     def graph(self, outer: Sequence[Value]) -> Graph:
         """Closed, with inputs for the values of outside in this order behind its own."""
         own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
@@ -63,7 +75,8 @@ class Region:
 
 def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str) -> Region:
     """Trace a subgraph whose inputs have these types. Raises Refused where it gives no tensors."""
-    importer, builder = ctx.importer, Builder()
+    importer = ctx.importer
+    builder = Recorder(importer.inputs)
     captures = Captures(ctx.frame.env, builder)
     inputs = [builder.input(t, v.name) for t, v in zip(types, graph.input, strict=True)]
     frame = replace(ctx.frame, env=ChainMap(captures))

@@ -7,7 +7,15 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.importers.onnx.registry import Refused, onnx_op
-from graphtool.importers.onnx.values import axes_of, cast, dims, dtype_of, floats
+from graphtool.importers.onnx.values import (
+    array_of,
+    axes_of,
+    cast,
+    count_of,
+    dims,
+    dtype_of,
+    floats,
+)
 from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim
 
@@ -60,11 +68,15 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
            axes: Any = None, coordinate_transformation_mode: str = "half_pixel",
            cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
            extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch",
-           mode: str = "nearest", nearest_mode: str = "round_prefer_floor") -> Any:
+           mode: str = "nearest", nearest_mode: str = "round_prefer_floor", ctx: Any) -> Any:
     at = tuple(range(x.ndim)) if axes is None else axes_of(axes, x.ndim)
     crop = _crop(roi, at, x.ndim) if coordinate_transformation_mode == "tf_crop_and_resize" \
         else None
-    if sizes is not None and dims(sizes, "the sizes"):
+    room = ctx.room()
+    if sizes is not None and array_of(sizes) is None and room is not None and (
+            keep_aspect_ratio_policy == "stretch"):
+        wanted, factors = _by_sizes(x, at, tuple(room[a] for a in at), "stretch")
+    elif sizes is not None and count_of(sizes):
         wanted, factors = _by_sizes(x, at, dims(sizes, "the sizes"), keep_aspect_ratio_policy)
     else:
         wanted, factors = _by_scales(x, at, floats(scales, "the scales"), crop)

@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx.computed import bind, entry, fresh
 from graphtool.importers.onnx.dimensions import has_symbols
 from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
+    Known,
     array_of,
     axes_of,
     axis_of,
     cast,
+    count_of,
+    dim_tensor,
     dims,
     dtype_of,
     ints,
+    known_entry,
     one,
     reshape,
     tensor,
@@ -61,7 +66,8 @@ def size_of(x: Any) -> Any:
 @onnx_op("Reshape")
 def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
     if array_of(shape) is None:
-        return reshape(x, ctx.declared("the shape"))
+        room = ctx.room()
+        return reshape(x, room if room is not None else _computed_shape(x, shape, allowzero))
     wanted = list(dims(shape, "the shape"))
     for i, d in enumerate(wanted):
         if isinstance(d, int) and d == 0 and not allowzero:
@@ -71,6 +77,40 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
         wanted[open_axes[0]] = 1
         wanted[open_axes[0]] = _quotient(product(x.shape), product(wanted))
     return reshape(x, tuple(wanted))
+
+
+def _computed_shape(x: Any, shape: Any, allowzero: int) -> tuple[Dim, ...]:
+    """The shape that a run computes: one dim is what the others leave, as the elements are known.
+
+    0 stands for x's own size there, −1 for the rest; both may come about in the run only.
+    """
+    count, total = count_of(shape), product(x.shape)
+    out: list[Dim | None] = [known_entry(shape, i) for i in range(count)]
+    for i, d in enumerate(out):
+        if d == 0 and not allowzero:
+            out[i] = x.shape[i]
+    open_axes = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1] or [
+        i for i, d in enumerate(out) if d is None]
+    filled = _filled(x, cast(shape, dtypes.int64), count, total, allowzero)
+    rest: Dim = 1
+    for i, d in enumerate(out):
+        if i not in open_axes[-1:]:
+            size = entry(filled, i, 0, total) if d is None else d
+            out[i], rest = size, rest * size
+    for i in open_axes[-1:]:
+        out[i] = floordiv(total, maximum(rest, 1))
+    return tuple(d for d in out if d is not None)
+
+
+def _filled(x: Any, shape: Any, count: int, total: Dim, allowzero: int) -> Any:
+    """The vector of sizes with numbers for 0 and −1."""
+    if not allowzero:
+        own = Known(dim_array([*x.shape[:count], *[0] * (count - x.ndim)]), x.builder)
+        shape = o.select(o.eq(shape, 0), own, shape)
+    rest = o.eq(shape, -1)
+    others = o.reduce_prod(o.select(rest, 1, shape), axes=(0,))
+    left = o.div(reshape(dim_tensor(total, x.builder), (1,)), o.max(others, 1))
+    return o.select(rest, left, shape)
 
 
 def _quotient(total: Dim, rest: Dim) -> Dim:
@@ -87,7 +127,10 @@ def flatten(x: Any, *, axis: int = 1) -> Any:
 
 
 @onnx_op("Squeeze")
-def squeeze(x: Any, at: Any = None, *, axes: Any = None) -> Any:
+def squeeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
+    room = ctx.room()
+    if at is not None and array_of(at) is None and room is not None:
+        return reshape(x, room)
     if at is not None:
         axes = ints(at, "the axes")
     if axes is None:
@@ -100,7 +143,10 @@ def squeeze(x: Any, at: Any = None, *, axes: Any = None) -> Any:
 
 
 @onnx_op("Unsqueeze")
-def unsqueeze(x: Any, at: Any = None, *, axes: Any = None) -> Any:
+def unsqueeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
+    room = ctx.room()
+    if at is not None and array_of(at) is None and room is not None:
+        return reshape(x, room)
     axes = ints(at, "the axes") if at is not None else axes
     new = axes_of(axes, x.ndim + len(axes))
     if len(set(new)) != len(new):
@@ -117,16 +163,36 @@ def transpose_op(x: Any, *, perm: Any = None) -> Any:
 @onnx_op("Expand")
 def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
     if array_of(shape) is None:
-        return o.broadcast(x, shape=ctx.declared("the shape"))
+        room = ctx.room()
+        return o.broadcast(x, shape=room if room is not None else _spread_shape(x, shape))
     wanted = broadcast_shapes(tuple(x.shape), dims(shape, "the shape"))
     return x if tuple(x.shape) == wanted else o.broadcast(x, shape=wanted)
 
 
+def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
+    """x's shape broadcast to a computed one: where x has 1, the run says how many."""
+    count = count_of(shape)
+    own = (1,) * (count - x.ndim) + tuple(x.shape)
+    out = list(own)
+    for i in range(count):
+        at = i + len(own) - count
+        d = known_entry(shape, i)
+        if d is not None:
+            (out[at],) = broadcast_shapes((own[at],), (d,))
+        elif own[at] == 1:
+            out[at] = entry(shape, i)
+        elif not isinstance(own[at], int):
+            raise Refused(f"the size {own[at]} broadcast to one that is computed")
+    return tuple(out)
+
+
 @onnx_op("Tile")
-def tile(x: Any, repeats: Any) -> Any:
+def tile(x: Any, repeats: Any, *, ctx: Any) -> Any:
     """Each axis gains one of the repeats before it, is broadcast, and merged."""
-    times = dims(repeats, "the repeats")
-    return tiled(x, times)
+    room = ctx.room()
+    if array_of(repeats) is None and room is not None and 0 not in x.shape:
+        return tiled(x, tuple(floordiv(n, d) for n, d in zip(room, x.shape, strict=True)))
+    return tiled(x, dims(repeats, "the repeats"))
 
 
 def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
@@ -163,17 +229,19 @@ def constant(*, value: Any = None, sparse_value: Any = None, value_float: float 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
     fill = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
-    wanted: Any = ctx.declared("the shape") if array_of(shape) is None else dims(
-        shape, "the shape")
+    room = ctx.room() if array_of(shape) is None else None
+    wanted: Any = room if room is not None else dims(shape, "the shape")
     if isinstance(shape, Tracer):
         return o.broadcast(tensor(fill, shape), shape=wanted)
     return np.broadcast_to(fill, wanted)
 
 
 @onnx_op("Range")
-def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Any:
+def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: Any) -> Any:
     count: Dim
-    given: list[Any] = [dims(x, "a bound of Range")[0] if dtype_of(x).is_integer
+    if any(array_of(x) is None and not _settled(x) for x in (start, limit, delta)):
+        return _counted(start, limit, delta, ctx)
+    given: list[Any] = [dims(x, "a bound of Range", None)[0] if dtype_of(x).is_integer
                         else one(x, "a bound of Range") for x in (start, limit, delta)]
     first, last, step = given
     row = dtype_of(start)
@@ -190,6 +258,34 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Any:
     if isinstance(first, (int, float)):
         return line if first == 0 else o.add(line, first)
     return o.add(line, start)
+
+
+def _settled(x: Any) -> bool:
+    return dtype_of(x).is_integer and known_entry(x, 0) is not None
+
+
+def _counted(start: Any, limit: Any, delta: Any, ctx: Any) -> Any:
+    """start, start + delta, … as many as stand before the limit: a number that the run computes."""
+    row = dtype_of(start)
+    start, limit, delta = (reshape(x, ()) for x in (start, limit, delta))
+    if row.is_float:
+        wide = [cast(x, dtypes.float64) for x in (start, limit, delta)]
+        count = cast(o.ceil(o.div(o.sub(wide[1], wide[0]), wide[2])), dtypes.int64)
+    else:
+        gap, step = (cast(x, dtypes.int64) for x in (o.sub(limit, start), delta))
+        more = o.and_(o.ne(o.rem(gap, step), 0), o.eq(o.gt(gap, 0), o.gt(step, 0)))
+        count = o.add(o.div(gap, step), cast(more, dtypes.int64))
+    n = bind(o.max(count, 0), 0, ctx.most(0))
+    return o.add(o.mul(iota(start, (n,), 0, row), delta), start)
+
+
+@onnx_op("NonZero")
+def non_zero(x: Any, *, ctx: Any) -> Any:
+    """One column per element that is not zero; how many there are the run tells."""
+    if not isinstance(x, Tracer):
+        return np.stack(np.nonzero(x)).astype(np.int64) if x.ndim else np.zeros(
+            (0, int(bool(x))), np.int64)
+    return transpose(o.nonzero(x, size=fresh(x, product(x.shape))), (1, 0))
 
 
 @onnx_op("EyeLike")

@@ -6,17 +6,19 @@ graph reads it. Its array may hold dimensions (Poly) as objects: shape arithmeti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.importers.onnx.computed import Recorder, entry, resolved
 from graphtool.importers.onnx.registry import Refused
 from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.symbolic import Dim, Poly
+from graphtool.symbolic import Dim, Poly, product
 from graphtool.weights import Array
 
 
@@ -101,20 +103,42 @@ def type_of(x: Any) -> TensorType:
     return x.type if isinstance(x, Tracer) else TensorType(dtype_of(x), x.shape)
 
 
-def dims(x: Any, what: str) -> tuple[Dim, ...]:
-    """The entries of a known integer vector, symbolic ones included."""
+def dims(x: Any, what: str, least: int | None = 0,
+         most: Dim | Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
+    """The entries of an integer vector; those that only a run tells become sizes within bounds
+    (`most` of each, or of all)."""
     array = array_of(x)
     if array is None:
-        raise Refused(f"{what} is computed from the inputs")
+        count = product(x.shape)
+        if not isinstance(count, int) or not x.dtype.is_integer:
+            raise Refused(f"{what} is computed from the inputs")
+        return tuple(entry(x, i, least, most[i] if isinstance(most, Sequence) else most)
+                     for i in range(count))
     return tuple(d if isinstance(d, Poly) else int(d) for d in np.asarray(array).reshape(-1))
 
 
 def ints(x: Any, what: str) -> tuple[int, ...]:
     """The entries of a known integer vector; a symbolic one is refused."""
+    if array_of(x) is None and (not isinstance(x, Tracer) or not all(
+            isinstance(known_entry(x, i), int) for i in range(count_of(x)))):
+        raise Refused(f"{what} is computed from the inputs")
     out = dims(x, what)
     if any(isinstance(d, Poly) for d in out):
         raise Refused(f"{what} depends on a symbolic size")
     return out  # type: ignore[return-value]
+
+
+def count_of(x: Any) -> int:
+    count = product(x.shape)
+    if not isinstance(count, int):
+        raise Refused("a vector of unknown length")
+    return count
+
+
+def known_entry(x: Tracer, at: int) -> Dim | None:
+    """An element of an integer tensor where shape arithmetic tells it."""
+    assert isinstance(x.builder, Recorder)
+    return resolved(x.value, at, x.builder)
 
 
 def floats(x: Any, what: str) -> tuple[float, ...]:

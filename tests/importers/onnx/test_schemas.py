@@ -15,8 +15,7 @@ from graphtool.importers.onnx.registry import Handler, find
 
 OLDEST = 7
 STRINGS = {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}
-SIZES_FROM_DATA = {"NonMaxSuppression", "NonZero", "Unique"}
-ABSENT = STRINGS | SIZES_FROM_DATA | {"ImageDecoder", "MaxRoiPool"}
+ABSENT = STRINGS | {"ImageDecoder", "MaxRoiPool"}
 # our own handler is newer than opset 16's spelling; both are accepted
 SPELLINGS = {("GridSample", "mode")}
 

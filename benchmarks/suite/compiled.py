@@ -1,4 +1,4 @@
-"""ONNX's node cases in compiled C: many cases a library, workers in parallel, time limits.
+"""Cases in compiled C: many cases a library, workers in parallel, time limits.
 
 Each case is imported, optimised and lowered by itself; what is emitted for a chunk of cases is
 one C file, and the cases run in a process of their own, so that a crash is an outcome too.
@@ -7,14 +7,14 @@ one C file, and the cases run in a process of their own, so that a crash is an o
 from __future__ import annotations
 
 import ctypes
+import math
 import multiprocessing
 import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,19 @@ from typing import Any
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry)
+from benchmarks.suite.cases import Case, cases
+from benchmarks.suite.evaluated import (
+    ERROR,
+    FAIL,
+    PASS,
+    REFUSED,
+    Outcome,
+    feed_of,
+    first_accepted,
+    reasons,
+    same,
+)
+from benchmarks.suite.limits import SECONDS, WORKERS, limited
 from graphtool import interp, passes
 from graphtool.compiler import find
 from graphtool.emit.c import emit
@@ -35,30 +48,15 @@ from graphtool.lower import lower
 from graphtool.symbolic import substitute
 from graphtool.target import named
 from graphtool.weights import layout
-from tests.importers.onnx.node_suite import (
-    ERROR,
-    FAIL,
-    PASS,
-    REFUSED,
-    cases,
-    decoded,
-    feed_of,
-    first_accepted,
-    reasons,
-    same,
-)
 
 CHUNK = 24
-SECONDS = 20  # for the import and the passes of one case, and for its run
-WORKERS = os.cpu_count() or 1
-Outcome = tuple[str, str]
 
 
 @dataclass
 class Prepared:
     """A case in C: the module it came from, its program, and the outcome should it run right."""
 
-    case: Any
+    case: Case
     module: Module
     program: Program
     files: dict[str, str]
@@ -67,18 +65,20 @@ class Prepared:
 
 # ---- from a case to C --------------------------------------------------------------------------
 
-def prepared(case: Any, name: str) -> Prepared | Outcome:
+def prepared(case: Case, name: str) -> Prepared | Outcome:
     """The case's C, or what became of it before there was any."""
-    case, made = decoded(case), list[Prepared]()
+    made: list[Prepared] = []
 
     def attempt(fixed: dict[str, Any]) -> Outcome:
         made.clear()
         try:
-            with limited(SECONDS):
+            with limited():
                 made.append(_lowered(case, import_model(case.model, fixed=fixed), name))
         except UnsupportedError as error:
             return REFUSED, reasons(error)
         except (GraphtoolError, TimeoutError) as error:
+            if isinstance(error, GraphtoolError) and error.code == "GT2005":
+                return REFUSED, error.message  # what nothing bounds has no place in the memory plan
             return ERROR, str(error).replace("\n", " | ")
         except Exception as error:  # a bug: the suite is there to show it, and to go on
             return ERROR, f"{type(error).__name__}: {error}"
@@ -91,26 +91,12 @@ def prepared(case: Any, name: str) -> Prepared | Outcome:
     return made[0]
 
 
-def _lowered(case: Any, module: Module, name: str) -> Prepared:
+def _lowered(case: Case, module: Module, name: str) -> Prepared:
     target = named("native")
     module = passes.run(module, supply={"march": target.march})
     program = lower(module, target, name=name)
     verify(program, name)
     return Prepared(case, module, program, emit(program))
-
-
-@contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError in the block once the time is over."""
-    def late(*_: object) -> None:
-        raise TimeoutError(f"more than {seconds} s")
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
 
 
 def together(chunk: Sequence[Prepared], folder: Path) -> Path:
@@ -157,17 +143,21 @@ def run_once(p: Prepared, library: Path, feed: dict[str, Any]) -> list[Any]:
     setting = interp.Setting()
     arrays = [np.ascontiguousarray(a) for a in interp.bind_inputs(p.module, feed, setting)]
     sizes = setting.sizes
-    outs = [np.zeros([int(str(substitute(d, sizes))) for d in port.shape], port.dtype.numpy)
-            for port in program.outputs]
-    dims = (ctypes.c_int64 * max(len(program.dims), 1))(
+    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
+    outs = [np.zeros(int(str(substitute(room[i], sizes))), port.dtype.numpy)
+            for i, port in enumerate(program.outputs)]
+    dims = (ctypes.c_int64 * (len(program.dims) + len(program.sizes) + 1))(
         *(int(str(sizes[s.name])) for s in program.dims))
     arena = np.zeros(int(str(substitute(program.arena, sizes))) + 64, np.uint8)
     for donated, donor in program.donations:
-        outs[donated] = arrays[donor] = arrays[donor].copy()
+        arrays[donor] = arrays[donor].copy()
+        outs[donated] = arrays[donor].reshape(-1)
     status = getattr(c, f"{name}_run")(
         _aligned(_weights(p)), _aligned(arena), dims, _pointers(arrays), _pointers(outs), 1)
     assert status == 0, f"the run returned {status}"
-    return outs
+    sizes = sizes | {s.name: dims[len(program.dims) + i] for i, s in enumerate(program.sizes)}
+    shapes = [[int(str(substitute(d, sizes))) for d in p.shape] for p in program.outputs]
+    return [x[:math.prod(n)].reshape(n) for x, n in zip(outs, shapes, strict=True)]
 
 
 def _weights(p: Prepared) -> np.ndarray[Any, Any]:
@@ -226,7 +216,7 @@ def chunk_outcomes(job: tuple[int, list[str]]) -> dict[str, Outcome]:
     wanted = set(names)
     results: dict[str, Outcome] = {}
     ready = []
-    for n, case in enumerate(c for c in all_cases() if c.name in wanted):
+    for n, case in enumerate(c for c in cases() if c.name in wanted):
         made = prepared(case, f"c{at}_{n}")
         if isinstance(made, Prepared):
             ready.append(made)
@@ -251,21 +241,12 @@ def built_and_run(ready: list[Prepared]) -> dict[str, Outcome]:
     return built_and_run(ready[:half]) | built_and_run(ready[half:])
 
 
-_CASES: list[Any] = []
-
-
-def all_cases() -> list[Any]:
-    if not _CASES:
-        _CASES.extend(cases())
-    return _CASES
-
-
-def compiled(chosen: list[Any], workers: int = WORKERS) -> dict[str, Outcome]:
+def compiled(chosen: list[Case], workers: int = WORKERS) -> dict[str, Outcome]:
     """Name → outcome of the chosen cases, in their order."""
     names = [c.name for c in chosen]
     jobs = [(i, names[i:i + CHUNK]) for i in range(0, len(names), CHUNK)]
     found: dict[str, Outcome] = {}
-    all_cases()  # before the workers are forked
+    cases()  # before the workers are forked
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         for results in pool.map(chunk_outcomes, jobs):

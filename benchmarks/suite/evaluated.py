@@ -1,0 +1,122 @@
+"""Cases through the importer and the evaluator, and what becomes of them.
+
+A case that is refused because sizes are computed from its inputs is tried again with the integer
+inputs pinned to the case's own values; that it passed only so is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from benchmarks.suite.cases import Case, cases
+from benchmarks.suite.limits import WORKERS, limited
+from graphtool import interp
+from graphtool.errors import GraphtoolError, UnsupportedError
+from graphtool.importers.onnx import import_model
+from graphtool.ir.verify import verify_module
+
+PASS, PINNED, FAIL, REFUSED, ERROR = "passed", "passed pinned", "failed", "refused", "error"
+SIZES = 4096
+Outcome = tuple[str, str]
+Attempt = Callable[[dict[str, Any]], Outcome]
+
+
+def outcome(case: Case) -> Outcome:
+    """What became of the case in the evaluator, and a word why."""
+    return first_accepted(case, lambda fixed: _try(case, fixed))
+
+
+def first_accepted(case: Case, attempt: Attempt) -> Outcome:
+    """The outcome of the first attempt that is not refused: no input pinned, then some."""
+    status, why = attempt({})
+    for pins in _pins(case):
+        if status == REFUSED and pins:
+            again, reason = attempt(pins)
+            if again == PASS:
+                return PINNED, ""
+            if again != REFUSED:
+                return again, reason
+    return status, why
+
+
+def _pins(case: Case) -> list[dict[str, Any]]:
+    """Sequences and integers pinned to the case's own values; then short float inputs as well."""
+    given = dict(zip(case.inputs, case.data_sets[0][0], strict=True))
+    fixed = {k: v for k, v in given.items() if isinstance(v, list) or (
+        isinstance(v, np.ndarray) and v.size <= SIZES and v.dtype.kind in "iub")}
+    floats = {k: v for k, v in given.items() if isinstance(v, np.ndarray) and v.size <= 16}
+    return [fixed, fixed | floats]
+
+
+def _try(case: Case, fixed: dict[str, Any]) -> Outcome:
+    try:
+        with limited():
+            module = import_model(case.model, fixed=fixed)
+            verify_module(module)
+            for inputs, outputs in case.data_sets:
+                same(list(interp.run(module, feed_of(case, inputs)).values()), outputs, case)
+    except UnsupportedError as error:
+        return REFUSED, reasons(error)
+    except AssertionError as error:
+        return FAIL, str(error)
+    except (GraphtoolError, TimeoutError) as error:
+        return ERROR, str(error).replace("\n", " | ")
+    except Exception as error:  # a bug: the suite is there to show it, and to go on
+        return ERROR, f"{type(error).__name__}: {error}"
+    return PASS, ""
+
+
+def feed_of(case: Case, inputs: list[Any]) -> dict[str, Any]:
+    return {k: v for k, v in zip(case.inputs, inputs, strict=True) if not isinstance(v, list)}
+
+
+def reasons(error: UnsupportedError) -> str:
+    return "; ".join(f"{i.name}: {i.reason}" for i in error.items) or str(error)
+
+
+def same(got: list[Any], outputs: list[Any], case: Case) -> None:
+    """Assert that the arrays are the case's outputs."""
+    wanted = _flat(outputs)
+    assert len(got) == len(wanted), f"{len(got)} outputs for {len(wanted)}"
+    for value, want in zip(got, wanted, strict=True):
+        _same(value, want, case.rtol, case.atol)
+
+
+def _flat(values: Case) -> list[Any]:
+    return [x for v in values for x in (_flat(v) if isinstance(v, list) else
+                                        [] if v is None else [v])]
+
+
+def _same(got: Any, want: Any, rtol: float, atol: float) -> None:
+    """As onnx's own runner compares: bfloat16 within two units in the last place."""
+    want = np.asarray(want)
+    assert got.shape == want.shape, f"{got.shape} for {want.shape}"
+    if want.dtype.kind in "OUST":
+        assert np.array_equal(got, want), "other strings"
+        return
+    assert got.dtype == want.dtype, f"{got.dtype} for {want.dtype}"
+    if want.dtype.name == "bfloat16":
+        rtol = max(rtol, 2**-6)
+    if want.dtype.kind not in "biu":
+        got, want = got.astype(np.float64), want.astype(np.float64)
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+
+
+def evaluated(chosen: list[Case], workers: int = WORKERS) -> dict[str, Outcome]:
+    """Name → outcome of the chosen cases, in their order."""
+    cases()  # before the workers are forked
+    if workers == 1:
+        return {case.name: outcome(case) for case in chosen}
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        found = pool.map(_by_name, [c.name for c in chosen], chunksize=16)
+        return dict(zip([c.name for c in chosen], found, strict=True))
+
+
+def _by_name(name: str) -> Outcome:
+    return outcome(next(c for c in cases() if c.name == name))

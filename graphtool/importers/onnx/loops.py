@@ -1,0 +1,284 @@
+"""Loop and Scan as `scan` and `while` with regions. The pass `unroll` writes out small ones.
+
+Only what has no type as a region is unrolled here: values that change shape from turn to turn,
+sequences, positions that must be known. That needs a known number of turns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.computed import Recorder, bind
+from graphtool.importers.onnx.control import known_bool, selected, tracers
+from graphtool.importers.onnx.regions import Region, region, union
+from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.values import (
+    Known,
+    array_of,
+    axis_of,
+    number,
+    reshape,
+    take,
+    transpose,
+)
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer, trace
+from graphtool.symbolic import Dim, maximum
+
+UNROLL = 4096  # turns at most
+_TABLE = 1 << 24  # rows from which a number of turns stands for "without end", as exporters write
+
+# ---- loop --------------------------------------------------------------------------------------
+
+
+@onnx_op("Loop", fold=False, sequences=True)
+def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
+    going = True if cond is None else known_bool(cond)
+    count = 0 if going is False else _known_count(trips)
+    if count == 0 or not all(isinstance(x, Tracer) for x in carried):
+        return _unrolled(count, None if going else cond, carried, body, ctx)
+    step = _scalar(ctx, 0)
+    flag = _scalar(ctx, True) if cond is None else reshape(cond, ())
+    types = [step.type, flag.type, *(x.type for x in carried)]
+    inner = _attempt(ctx, body, types, count is not None)
+    if inner is None or not _keeps_types(inner, carried):
+        if count is None:
+            shown = [str(x.type) for x in (inner.results[1:] if inner else ())]
+            raise Refused("a computed number of turns over values whose types change"
+                          + (f" to {', '.join(shown)}" if shown else ""))
+        return _unrolled(count, None if going else cond, carried, body, ctx)
+    again, flag_in = inner.results[0], inner.inputs[1]
+    if going and trips is not None and (known_bool(again) or again.value is flag_in.value):
+        return _counted(trips, count, carried, inner, ctx)
+    return _repeated(trips, count, flag, carried, inner, ctx)
+
+
+def _known_count(trips: Any) -> int | None:
+    array = None if trips is None else array_of(trips)
+    if array is None or array.dtype == object:
+        return None
+    return max(int(array.reshape(-1)[0]), 0)
+
+
+def _attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
+    """The body as a region; None where that is refused and it may be unrolled instead."""
+    before = {k: list(v) for k, v in ctx.importer.refusals.items()}
+    try:
+        return region(ctx, body, types, _label(ctx))
+    except Refused:
+        if not optional:
+            raise
+        ctx.importer.refusals.clear()
+        ctx.importer.refusals.update(before)
+        return None
+
+
+def _keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
+    made = inner.results[first:first + len(carried)]
+    rows = inner.results[first + len(carried):]
+    return all(x.type == y.type for x, y in zip(carried, made, strict=True)) and not any(
+        inner.own(d) for y in rows for d in y.shape)
+
+
+def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
+    """The turns are known before the first: a scan over nothing but their number."""
+    length: Dim = count if count is not None else bind(o.max(reshape(trips, ()), 0), 0)
+    step, flag, *state = inner.inputs
+    inner.results = [_next(inner), *inner.results[1:]]
+    inner.inputs = [step, *state]
+    if any(flag.value in n.inputs for n in inner.builder.nodes) or any(
+            y.value is flag.value for y in inner.results):
+        inner.inputs = [step, *state, flag]  # always true; a region's fixed operand
+    outer = union(inner)
+    fixed = [_scalar(ctx, True)] if len(inner.inputs) > 1 + len(state) else []
+    out = o.scan(_scalar(ctx, 0), *carried, *fixed, *tracers(outer, ctx), body=inner.graph(outer),
+                 carries=1 + len(carried), xs=0, length=length)
+    return list(out)[1:]
+
+
+def _next(inner: Region) -> Tracer:
+    return o.add(Tracer(inner.inputs[0].value, inner.builder), 1)  # type: ignore[no-any-return]
+
+
+def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+              ctx: Any) -> list[Any]:
+    """A `while`: it carries the step, the condition, the values, and where rows are collected."""
+    state, made = len(carried), inner.results
+    rows = made[1 + state:]
+    most = _room(trips, count, ctx) if rows else 0
+    tables = [o.broadcast(number(False if x.dtype.kind == "bool" else 0, Known(
+        np.zeros((), x.dtype.numpy), ctx.builder)), shape=(most, *x.shape)) for x in rows]
+    held = [inner.builder.input(x.type, "rows") for x in tables]
+    at = inner.inputs[0]
+    put = [o.dynamic_update_slice(h, reshape(y, (1, *y.shape)), at, *[0] * y.ndim)
+           for h, y in zip(held, rows, strict=True)]
+    inner.results = [_next(inner), reshape(made[0], ()), *made[1:1 + state], *put]
+    inner.inputs = [*inner.inputs, *held]
+    outer = union(inner)
+    bound = count if count is not None and count <= UNROLL else None  # it has gradients then
+    limit = [] if trips is None or bound is not None else [reshape(trips, ())]
+    operands = [_scalar(ctx, 0), flag, *carried, *tables, *tracers(outer, ctx), *limit]
+    body = inner.graph(outer)
+    body = type(body)((*body.inputs, *(Value(x.type, "trips") for x in limit)), body.nodes,
+                      body.outputs)
+
+    def goes_on(*xs: Any) -> Any:
+        return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
+    check = trace(goes_on, [x.type for x in operands])
+    turns, _, *out = o.while_(*operands, cond=check, body=body,
+                              carries=len(operands) - len(limit) - len(outer), bound=bound)
+    if not rows:
+        return list(out)
+    n = bind(turns, 0, most)
+    return [*out[:state], *(take(y, 0, 0, n) for y in out[state:])]
+
+
+def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
+    """How many rows a loop that may end early can collect."""
+    if count is not None and count <= _TABLE:
+        return count
+    if trips is not None and count is None:
+        return bind(o.max(reshape(trips, ()), 0), 0)
+    assert isinstance(ctx.builder, Recorder)
+    size, most = ctx.builder.fresh(0, None)
+    if most is None:
+        raise Refused("rows collected by a loop that only its condition ends; bound them with "
+                      f"--dynamic {size}=0..MOST")
+    return most
+
+
+# ---- unrolled ----------------------------------------------------------------------------------
+
+def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
+    alive = None if cond is None or most == 0 else reshape(cond, ())
+    if alive is not None and most is None:
+        raise Refused("a loop over sequences whose number of turns is computed")
+    values, step = list(carried), 0
+    seen: list[list[Any]] = []
+    while most is None or step < most:
+        if step >= UNROLL:
+            raise Refused(f"a loop of more than {UNROLL} turns")
+        flag = _scalar(ctx, True) if alive is None else alive
+        out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{_label(ctx)}.{step}")
+        again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
+        if alive is not None and scans:
+            raise Refused("a loop over sequences that collects rows and may stop early")
+        values = new if alive is None else [selected(alive, a, b)
+                                            for a, b in zip(new, values, strict=True)]
+        seen.append(list(scans))
+        step += 1
+        if known_bool(again) is False:
+            break
+        if known_bool(again) is None:
+            if most is None or scans:
+                raise Refused("a loop over sequences whose number of turns is computed")
+            alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
+    return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
+
+
+def _label(ctx: Any) -> str:
+    return next((n for n in ctx.node.output if n), ctx.node.op_type)  # type: ignore[no-any-return]
+
+
+def _scalar(ctx: Any, value: Any) -> Any:
+    kind = np.bool_ if isinstance(value, bool) else np.int64
+    return Known(np.asarray(value, kind), ctx.builder)
+
+
+def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:
+    """The scan outputs, each with the steps as its first axis."""
+    if seen:
+        return [_joined(list(column)) for column in zip(*seen, strict=True)]
+    return [_empty(v, ctx) for v in list(body.output)[first:]]
+
+
+def _joined(rows: list[Any]) -> Any:
+    wide = [reshape(r, (1, *r.shape)) for r in rows]
+    return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
+
+
+def _empty(info: Any, ctx: Any) -> Any:
+    """A scan output of no steps, by the type that the body declares."""
+    t = ctx.importer.inputs.type(info)
+    if not all(isinstance(d, int) for d in t.shape):
+        raise Refused("a loop of no steps whose outputs have unknown sizes")
+    return np.zeros((0, *t.shape), t.dtype.numpy)
+
+
+# ---- scan --------------------------------------------------------------------------------------
+
+@onnx_op("Scan", since=9, fold=False)
+def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = None,
+         scan_input_directions: Any = None, scan_output_axes: Any = None,
+         scan_output_directions: Any = None, ctx: Any) -> Any:
+    cut = len(operands) - num_scan_inputs
+    axes = scan_input_axes or (0,) * num_scan_inputs
+    flips = scan_input_directions or (0,) * num_scan_inputs
+    xs = [_turned(_fronted(x, axis_of(a, x.ndim)), f)
+          for x, a, f in zip(operands[cut:], axes, flips, strict=True)]
+    out = _scanned(list(operands[:cut]), xs, body, ctx)
+    count = len(body.output) - cut
+    axes, flips = scan_output_axes or (0,) * count, scan_output_directions or (0,) * count
+    return [*out[:cut], *(_backed(_turned(y, f), axis_of(a, y.ndim))
+                          for y, a, f in zip(out[cut:], axes, flips, strict=True))]
+
+
+def _fronted(x: Any, axis: int) -> Any:
+    return transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
+
+
+def _backed(x: Any, axis: int) -> Any:
+    return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+
+
+def _turned(x: Any, flip: int) -> Any:
+    return o.reverse(x, axes=(0,)) if flip else x
+
+
+def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
+    """The states after all steps, and the scan outputs of all of them."""
+    length = xs[0].shape[0]
+    rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
+    types = [*(x.type for x in state), *rows]
+    inner = _attempt(ctx, body, types, isinstance(length, int) and length <= UNROLL)
+    if inner is not None and _keeps_types(inner, state, 0):
+        outer = union(inner)
+        return list(o.scan(*state, *xs, *tracers(outer, ctx), body=inner.graph(outer),
+                           carries=len(state), xs=len(xs), length=length))
+    if not isinstance(length, int) or not 0 < length <= UNROLL:
+        raise Refused("a scan of values whose types change, over a symbolic number of steps")
+    seen = []
+    for t in range(length):
+        mine = [reshape(take(x, 0, t, t + 1), tuple(x.shape[1:])) for x in xs]
+        out = ctx.subgraph(body, (*state, *mine), f"{_label(ctx)}.{t}")
+        state = out[:len(state)]
+        seen.append(out[len(state):])
+    return [*state, *(_joined(list(column)) for column in zip(*seen, strict=True))]
+
+
+@onnx_op("Scan", since=8, fold=False)
+def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
+           directions: Any = None, ctx: Any) -> Any:
+    """The old form: a batch axis first, time second. Each row of the batch is scanned alone: a
+    scan in a scan."""
+    if lengths is not None:
+        raise Refused("Scan-8 with sequence lengths")
+    cut = len(operands) - num_scan_inputs
+    flips = directions or (0,) * num_scan_inputs
+    given = [*operands[:cut], *(o.reverse(x, axes=(1,)) if f else x
+                                for x, f in zip(operands[cut:], flips, strict=True))]
+    rows = [TensorType(x.dtype, x.shape[1 if i < cut else 2:]) for i, x in enumerate(given)]
+    inner = region(ctx, body, rows, _label(ctx))
+    if not _keeps_types(inner, [Tracer(x.value, inner.builder) for x in inner.inputs[:cut]], 0):
+        raise Refused("a scan whose states change their types")
+    outer = union(inner)
+    graph, length = inner.graph(outer), given[cut].shape[1]
+
+    def row(*xs: Any) -> Any:
+        return o.scan(*xs, body=graph, carries=cut, xs=num_scan_inputs, length=length)
+    types = [TensorType(x.dtype, x.shape[1:]) for x in given] + [v.type for v in outer]
+    return list(o.scan(*given, *tracers(outer, ctx), body=trace(row, types), carries=0,
+                       xs=len(given), length=maximum(given[0].shape[0], 0)))
