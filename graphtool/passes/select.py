@@ -20,6 +20,7 @@ from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
 from graphtool.passes.decompose import decompose
+from graphtool.passes.long_sums import long_sum
 from graphtool.passes.polyphase import polyphase
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
@@ -52,6 +53,9 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     choices = {"matmul": _matmul, "conv": _conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if node.op.name == "reduce_sum" and isinstance(inputs[0], Value):
+            parts = long_sum(Tracer(inputs[0], b), node.attrs)
+            return None if parts is None else (parts,)
         if node.op.name == "reduce_window":
             return _padded_window(node, inputs[0], b)
         if "elementwise" in node.op.traits:
