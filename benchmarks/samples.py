@@ -21,6 +21,7 @@ class Sample(torch.nn.Module):
         self.leaves, self.spec = tree_flatten((sample.input, sample.args, sample.kwargs))
         self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
         self.tensors = tuple(self.leaves[i].detach() for i in self.places)
+        self.wanted = tuple(bool(self.leaves[i].requires_grad) for i in self.places)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         leaves = list(self.leaves)
