@@ -21,8 +21,19 @@ def show(graph: options.Graph,
          ] = None,
          where: Annotated[bool, typer.Option(
              "--where", help="Add the table of source locations.")] = False,
+         why: Annotated[bool, typer.Option(
+             "--why", help="Which kernels were chosen, against which, and the rules that made the "
+             "nodes; of a graph, program or build.")] = False,
+         node: Annotated[str | None, typer.Option(
+             "--node", metavar="NAME", help="Only this node, or kernel, with --why.")] = None,
+         why_not_fused: Annotated[tuple[str, str] | None, typer.Option(
+             "--why-not-fused", metavar="A B", help="What keeps two nodes in two kernels.")
+         ] = None,
          json: options.Json = False) -> None:
-    """Print a graph: a listing, its statistics, or a table."""
+    """Print a graph: a listing, its statistics, or a table; or why its kernels are as they are."""
+    if why or why_not_fused or node is not None:
+        _show_why(graph, node, why_not_fused, json)
+        return
     if category not in (None, "compute", "data", "shape", "control", "memory"):
         raise UsageError("GT3016", f"unknown category {category!r}",
                          hint="one of compute, data, shape, control, memory")
@@ -42,6 +53,34 @@ def show(graph: options.Graph,
     else:
         from graphtool.report.listing import listing
         terminal.lines(listing(module, where))
+
+
+def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool) -> None:
+    from graphtool.report import why
+    if Path(source).is_dir() and pair is None:
+        from graphtool.manifest import read_manifest
+        m = read_manifest(Path(source))
+        found = why.why_steps(m.steps, m.precision, node)
+    elif source.endswith(".program.json") and pair is None:
+        from graphtool.loops import serial
+        from graphtool.loops.ir import runs
+        program, _ = serial.load(Path(source))
+        found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node)
+    else:
+        module = _optimised(source)
+        if pair is not None:
+            said = why.why_not_fused(module, *pair)
+            terminal.report(said, json, [said.reason])
+            return
+        found = why.why_graph(module, node)
+    terminal.report(found, json, why.why_lines(found))
+
+
+def _optimised(source: str) -> Any:
+    """A graph as it is; a model goes through the passes first."""
+    from graphtool import passes
+    module = sources.load(source)
+    return passes.run(module) if sources.is_model(source) else module
 
 
 def _show_stats(s: Any, json: bool) -> None:

@@ -62,7 +62,8 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str) -> Modul
     return Module(graph, tuple(o.name for o in file.outputs), reader.declared,
                   {r.id: Location(r.at, r.text) for r in file.locations}, tuple(donations),
                   file.meta, {i: reader.constant(r) for i, r in enumerate(file.inputs)
-                              if r.data is not None or r.value is not None})
+                              if r.data is not None or r.value is not None},
+                  {r.id: tuple(r.rules) for r in file.history})
 
 
 class _Reader:

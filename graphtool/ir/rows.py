@@ -71,6 +71,13 @@ class LocationRow(msgspec.Struct, forbid_unknown_fields=True):
     text: str = ""
 
 
+class HistoryRow(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules that made a value what it is, in order, as `pass.rule`."""
+
+    id: str
+    rules: list[str]
+
+
 class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     """The file's shape; schemas/graph.schema.json is made from it."""
 
@@ -86,3 +93,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     regions: list[RegionRow] = []
     groups: list[GroupRow] = []
     locations: list[LocationRow] = []
+    history: list[HistoryRow] = []

@@ -40,6 +40,9 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
               ("groups", [_group_row(g, names) for g in module.graph.groups]),
               ("locations", [{"id": k, "at": v.at} | ({"text": v.text} if v.text else {})
                              for k, v in module.locations.items()])]
+    if module.history:
+        tables.append(("history", [{"id": k, "rules": list(v)}
+                                   for k, v in module.history.items()]))
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
 

@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, parse
@@ -138,10 +139,32 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
                             len(result.graph.nodes), tuple(journal))
         if verify and result.graph is not module.graph:
             _verify(call, result)
+        if journal:
+            result = dataclasses.replace(result, history=_told(result, call.name, journal))
         module = result
         if after:
             after(report, module)
     return module
+
+
+def _told(module: Module, name: str, journal: Sequence[Fired]) -> dict[str, tuple[str, ...]]:
+    """The rules that made each value that is still there: a value has its root's name, or one that
+    begins with it.
+    """
+    history = dict(module.history)
+    for fired in journal:
+        value, rule = fired.matched[0], f"{name}.{fired.rule}"
+        before = history.get(value, ())
+        if before[-1:] != (rule,):
+            history[value] = (*before, rule)
+    alive = {root for n in all_nodes(module.graph) for v in n.outputs for root in roots(v.hint)}
+    return {value: rules for value, rules in history.items() if value in alive}
+
+
+def roots(name: str) -> list[str]:
+    """The names that `a.b.c` was called after: a, a.b, and itself."""
+    words = name.split(".")
+    return [".".join(words[:i + 1]) for i in range(len(words))]
 
 
 def calls(passes: str | Sequence[str | PassCall] | None = None) -> list[PassCall]:

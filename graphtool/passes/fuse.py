@@ -18,10 +18,12 @@ INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gai
 
 def fuse(graph: Graph) -> Graph:
     """The graph with its table of groups."""
-    return _Fuser(graph).run()
+    return Fuser(graph).run()
 
 
-class _Fuser:
+class Fuser:
+    """The groups of one graph, and the reasons for what is in none together."""
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.made = producers(graph)
@@ -56,7 +58,7 @@ class _Fuser:
         while frontier:
             node = min(frontier, key=self.position.__getitem__)
             frontier.remove(node)
-            if node in inside or not self.joins(node, inside, root, shape):
+            if node in inside or self.left_out(node, inside, root, shape):
                 continue
             members.append(node)
             inside.add(node)
@@ -67,15 +69,20 @@ class _Fuser:
         order = tuple(sorted(inside, key=self.position.__getitem__))
         self.groups.append(Group(last, order, "template"))
 
-    def joins(self, node: Node, inside: set[Node], root: Node, shape: object) -> bool:
-        """Elementwise on the same shape, and nothing it reads comes back from the group."""
-        if node in self.taken or "elementwise" not in node.op.traits:
-            return False
+    def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
+        """Why the node cannot run on the template's finished rows; nothing if it can."""
+        if node.op.name in TEMPLATE_OPS:
+            return "a group has one template, and both are one"
+        if "elementwise" not in node.op.traits:
+            return (f"{node.op.name} is not elementwise: on a template's finished rows only "
+                    "elementwise ops run")
         if node.outputs[0].type.shape != shape:
-            return False
-        return not any(self.depends(self.made[x], inside, self.position[root])
-                       for x in node.inputs if isinstance(x, Value) and x in self.made
-                       and self.made[x] not in inside)
+            return "what runs on a template's rows has the shape of its result"
+        if any(self.depends(self.made[x], inside, self.position[root])
+               for x in node.inputs if isinstance(x, Value) and x in self.made
+               and self.made[x] not in inside):
+            return "groups are convex: it also reads what another kernel computes from the group"
+        return "it belongs to another group already" if node in self.taken else ""
 
     def bring(self, inside: set[Node], root: Node) -> None:
         """Elementwise producers of the same shape that only the group reads: what an optimizer
@@ -120,7 +127,8 @@ class _Fuser:
             frontier.remove(node)
             for x in node.inputs:
                 maker = self.made.get(x) if isinstance(x, Value) else None
-                if maker is not None and maker not in inside and self.inlines(maker, node, inside):
+                if maker is not None and maker not in inside and maker not in (
+                        self.taken) and not self.kept_apart(maker, node, inside):
                     inside.add(maker)
                     frontier.append(maker)
         self.trim(inside, root)
@@ -129,23 +137,35 @@ class _Fuser:
             members = tuple(sorted(inside, key=self.position.__getitem__))
             self.groups.append(Group(root.outputs[0], members, "nest"))
 
-    def inlines(self, maker: Node, reader: Node, inside: set[Node]) -> bool:
-        if maker in self.taken or len(maker.outputs) != 1 or maker.op.lower is None:
-            return False
+    def kept_apart(self, maker: Node, reader: Node, inside: set[Node]) -> str:
+        """Why `maker` is not computed in place where `reader` needs it; nothing if it is."""
+        if len(maker.outputs) != 1 or maker.op.lower is None:
+            return f"{maker.op.name} is a kernel of its own kind, no part of a loop nest"
         v = maker.outputs[0]
-        if v in self.results or any(r not in inside for r in self.readers[v]):
-            return False
+        if v in self.results:
+            return "it is an output of the graph, so it is stored anyway"
+        if any(r not in inside for r in self.readers[v]):
+            return "others read it too, and each would compute it again"
         if maker.op.name in MOVES:
-            return _moves_freely(maker)
+            return "" if _moves_freely(maker) else (
+                "a group has no general reshape: reading through it divides at each element")
         if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
-            return False  # each element would be computed once per window
+            return f"{reader.op.name} would compute each element once for every window"
         if reader.op.name in ("pack", "gather"):
-            return "elementwise" in maker.op.traits and not _repeats(v, reader)
+            return "" if "elementwise" in maker.op.traits and not _repeats(v, reader) else (
+                f"{reader.op.name} takes elements several times, or of what is not elementwise")
+        return self.beside(maker, inside)
+
+    def beside(self, maker: Node, inside: set[Node]) -> str:
+        """The same for what is neither moved nor read through a window."""
         if "reduction" in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
-            return maker.op.name.startswith("reduce_") and _trailing(maker) and all(
-                "axes" in n.attrs and _trailing(n) for n in inside if "reduction" in n.op.traits)
-        return "elementwise" in maker.op.traits or maker.op.name in ("gather", "iota")
+            return "" if maker.op.name.startswith("reduce_") and _trailing(maker) and all(
+                "axes" in n.attrs and _trailing(n) for n in inside if "reduction" in n.op.traits
+            ) else "a reduction is computed in place over the innermost axes only"
+        if "elementwise" not in maker.op.traits and maker.op.name not in ("gather", "iota"):
+            return f"{maker.op.name} is computed for itself"
+        return "it belongs to another group already" if maker in self.taken else ""
 
     def trim(self, inside: set[Node], root: Node) -> None:
         """Movement at the group's edge stays outside: there it is a view and costs nothing."""

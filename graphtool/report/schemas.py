@@ -19,13 +19,14 @@ from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
 from graphtool.report.stats import Stats
 from graphtool.report.support import Support
+from graphtool.report.why import WhyNot, WhyReport
 from graphtool.tune.search import TuneReport
 
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
-    "tuning": Row}
+    "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -1,0 +1,186 @@
+"""Why a node is computed as it is: the kernel chosen and its rivals, the rules that made the node,
+and what keeps two nodes in two kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+import msgspec
+
+from graphtool.choice import choice
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.sizes import all_nodes
+from graphtool.ir.text import value_names
+from graphtool.loops.ir import Run
+from graphtool.manifest import StepRow
+from graphtool.passes import roots
+from graphtool.passes.fuse import TEMPLATE_OPS, Fuser
+
+
+class Rival(msgspec.Struct):
+    """An alternative, with the microseconds expected or measured for it."""
+
+    kernel: str
+    us: float
+
+
+class Why(msgspec.Struct):
+    """One kernel. `by`: cost or tuned, empty where there was nothing to choose. `fused`: the nodes
+    that it computes; `rules`: those that made the node, in order.
+    """
+
+    name: str
+    op: str
+    site: str
+    kernel: str
+    by: str
+    us: float
+    rivals: list[Rival]
+    fused: list[str]
+    rules: list[str]
+    at: str
+
+
+class WhyReport(msgspec.Struct):
+    """`show --why --json`; schemas/why.schema.json is made from it."""
+
+    precision: str
+    kernels: list[Why]
+
+
+class WhyNot(msgspec.Struct):
+    """`show --why-not-fused --json`; schemas/why-not-fused.schema.json is made from it."""
+
+    a: str
+    b: str
+    fused: bool
+    possible: bool
+    reason: str
+
+
+def _why(name: str, op: str, record: str, fused: list[str], rules: Iterable[str],
+         at: str) -> Why:
+    if not record:
+        return Why(name, op, "", "", "", 0.0, [], fused, list(rules), at)
+    made = choice(record)
+    (best, us), *rest = made.ranking
+    return Why(name, op, str(made.site), str(best), made.by, us,
+               [Rival(str(c), t) for c, t in rest], fused, list(rules), at)
+
+
+def why_graph(module: Module, name: str | None = None) -> WhyReport:
+    """The kernels of a graph that had alternatives; with a name, that of the node alone.
+
+    Raises InputError GT3093 for a name that no value has.
+    """
+    names = value_names(module.graph)
+    groups = {n: g for g in module.graph.groups for n in g.members}
+    found = []
+    wanted = _node(module.graph, names, name) if name is not None else None
+    for node in all_nodes(module.graph) if wanted is None else (wanted,):
+        record = str(node.attrs.get("choice", ""))
+        if not record and wanted is None:
+            continue
+        group = groups.get(node)
+        fused = [_name(n, names) for n in group.members] if group else []
+        if group and not record:  # what the group's template is
+            record = next((str(n.attrs["choice"]) for n in group.members
+                           if "choice" in n.attrs), "")
+        at = module.locations.get(node.where)
+        rules = [r for root in roots(node.outputs[0].hint) for r in module.history.get(root, ())]
+        found.append(_why(_name(node, names), node.op.name, record, fused, rules,
+                          at.at if at else node.where))
+    return WhyReport(str(module.meta.get("precision", "default")), found)
+
+
+def why_steps(steps: Iterable[Run | StepRow], precision: str,
+              name: str | None = None) -> WhyReport:
+    """The same of a program or build; a name is that of a kernel, or of a node that one computes.
+    """
+    rows = list(steps)
+    if name is None:
+        chosen = [s for s in rows if s.choice]
+    else:
+        chosen = [s for s in rows if name == s.kernel or name in s.label.split(" ")]
+        if not chosen:
+            raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" "))})
+    return WhyReport(precision, [_why(s.label.split(" ")[0], s.kernel, s.choice,
+                                      s.label.split(" "), (), s.where) for s in chosen])
+
+
+def why_not_fused(module: Module, a: str, b: str) -> WhyNot:
+    """What keeps two nodes in two kernels, by the rules that `fuse` goes by.
+
+    Raises InputError GT3093 for a name that no value has.
+    """
+    graph, names = module.graph, value_names(module.graph)
+    first, second = sorted((_node(graph, names, a), _node(graph, names, b)),
+                           key=graph.nodes.index)
+    fuser = Fuser(graph)
+    groups = graph.groups or fuser.run().groups
+    of = {n: g for g in groups for n in g.members}
+    together = of.get(first)
+    if first is second or (together is not None and together is of.get(second)):
+        kind = together.kind if together else "nest"
+        return WhyNot(a, b, True, True, f"they are fused: one {kind} kernel computes both")
+    fuser.taken = {n for g in groups for n in g.members}
+    reason = _apart(fuser, first, second, of)
+    if not reason:
+        return WhyNot(a, b, False, True, "they could be: no rule forbids it, `graphtool opt "
+                                         "--passes fuse` decides anew")
+    return WhyNot(a, b, False, False, reason)
+
+
+def _apart(fuser: Fuser, maker: Node, reader: Node, of: Mapping[Node, Group]) -> str:
+    if not set(maker.outputs) & set(reader.inputs):
+        return (f"{reader.outputs[0].hint} does not read {maker.outputs[0].hint}: a group grows "
+                "from a node to those that it reads or that read it")
+    if maker.op.name in TEMPLATE_OPS or (maker in of and of[maker].kind == "template"):
+        root = next((n for n in (of[maker].members if maker in of else (maker,))
+                     if n.op.name in TEMPLATE_OPS), maker)
+        inside = set(of[maker].members) if maker in of else {maker}
+        return fuser.left_out(reader, inside, root, root.outputs[0].type.shape)
+    if reader.op.name in TEMPLATE_OPS:
+        return (f"{reader.op.name} reads its operands as they lie in memory: a template has an "
+                "epilogue, and nothing runs before it")
+    inside = set(of[reader].members) if reader in of else {reader}
+    return fuser.kept_apart(maker, reader, inside)
+
+
+def _name(node: Node, names: Mapping[Value, str]) -> str:
+    v = node.outputs[0]
+    return names.get(v, v.hint)
+
+
+def _node(graph: Graph, names: Mapping[Value, str], name: str) -> Node:
+    for node in graph.nodes:
+        if any(names[v] == name for v in node.outputs):
+            return node
+    raise _unknown(name, set(names.values()))
+
+
+def _unknown(name: str, names: set[str]) -> InputError:
+    near = get_close_matches(name, sorted(names), 5, 0.5)
+    return InputError("GT3093", f"there is no node or kernel {name!r}",
+                      hint=f"near it: {', '.join(near)}" if near else "`graphtool show` lists them")
+
+
+def why_lines(report: WhyReport) -> list[str]:
+    """A paragraph a kernel."""
+    out = [f"precision: {report.precision}"]
+    for k in report.kernels:
+        out += ["", f"{k.name}  ({k.op}{', ' + k.at if k.at else ''})"]
+        if k.kernel:
+            told = "measured by tune" if k.by == "tuned" else "expected by the cost model"
+            out += [f"  computes  {k.site}", f"  kernel    {k.kernel}: {k.us:g} µs, {told}"]
+            out += [f"  against   {r.kernel}: {r.us:g} µs" for r in k.rivals]
+        else:
+            out.append("  kernel    had no alternatives")
+        if len(k.fused) > 1:
+            out.append(f"  fused     {', '.join(k.fused)}")
+        if k.rules:
+            out.append(f"  made by   {', '.join(k.rules)}")
+    return out

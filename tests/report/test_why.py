@@ -1,0 +1,73 @@
+"""show --why: kernels with their rivals and rules; --why-not-fused: the rule that forbids it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import dtypes, passes
+from graphtool.errors import InputError
+from graphtool.ir import serial
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import trace
+from graphtool.loops.ir import runs
+from graphtool.lower import lower
+from graphtool.report.why import why_graph, why_lines, why_not_fused, why_steps
+from graphtool.target import TABLE
+
+
+def made() -> Module:
+    def fn(x: Any) -> Any:
+        w = np.ones((32, 32, 3, 3), np.float32)
+        y = OPS["conv"](x, w, padding=((1, 1), (1, 1)))
+        z = OPS["exp"](OPS["neg"](OPS["neg"](y)))
+        total = OPS["reduce_sum"](z, axes=(1,))
+        wide = OPS["matmul"](OPS["reshape"](z, shape=(32, 64)), np.ones((64, 64), np.float32))
+        return total, wide
+    graph = trace(fn, [TensorType(dtypes.float32, (1, 32, 8, 8))])
+    return passes.run(Module(graph, ("total", "wide")),
+                      supply={"target": TABLE["x86-64-v4"]})
+
+
+MODULE = made()
+NAMES = {n.op.name: n.outputs[0].hint for n in MODULE.graph.nodes}
+
+
+def test_a_kernel_its_rivals_and_its_rules() -> None:
+    (conv,) = (k for k in why_graph(MODULE).kernels if k.op == "winograd")
+    assert conv.by == "cost" and conv.us > 0 and len(conv.rivals) >= 2
+    assert conv.kernel.startswith("winograd{tile=") and NAMES["exp"] in conv.fused
+    assert "winograd" in "\n".join(why_lines(why_graph(MODULE)))
+
+
+def test_rules_survive_the_file() -> None:
+    assert MODULE.history and serial.loads(serial.dumps(MODULE, embed=True)).history == dict(
+        MODULE.history)
+    told = [r for name in NAMES.values() for r in why_graph(MODULE, name).kernels[0].rules]
+    assert any(r.startswith("simplify.") for r in told)
+
+
+def test_a_program_knows_what_its_graph_did() -> None:
+    steps = list(runs(lower(MODULE, TABLE["x86-64-v4"]).steps))
+    kernels = {k.kernel for k in why_steps(steps, "default").kernels}
+    assert kernels == {k.kernel for k in why_graph(MODULE).kernels}
+    assert why_steps(steps, "default", NAMES["exp"]).kernels[0].kernel.startswith("winograd")
+
+
+@pytest.mark.parametrize(("a", "b", "reason"), [
+    ("winograd", "exp", "they are fused"), ("exp", "winograd", "they are fused"),
+    ("exp", "reduce_sum", "not elementwise"), ("winograd", "matmul_packed", "does not read"),
+    ("reshape", "matmul_packed", "a template has an epilogue")])
+def test_why_not_fused(a: str, b: str, reason: str) -> None:
+    assert reason in why_not_fused(MODULE, NAMES[a], NAMES[b]).reason
+
+
+def test_unknown_names_have_near_ones() -> None:
+    with pytest.raises(InputError, match="GT3093") as caught:
+        why_not_fused(MODULE, NAMES["exp"] + "x", NAMES["exp"])
+    assert NAMES["exp"] in str(caught.value.hint)
+    with pytest.raises(InputError, match="GT3093"):
+        why_graph(MODULE, "nothing")
