@@ -12,6 +12,7 @@ from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
+from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.ir import runs
 from graphtool.lower import lower
@@ -33,7 +34,7 @@ def made() -> Module:
 
 
 MODULE = made()
-NAMES = {n.op.name: n.outputs[0].hint for n in MODULE.graph.nodes}
+NAMES = {n.op.name: value_names(MODULE.graph)[n.outputs[0]] for n in MODULE.graph.nodes}
 
 
 def test_a_kernel_its_rivals_and_its_rules() -> None:
