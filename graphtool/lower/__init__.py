@@ -27,12 +27,13 @@ from graphtool.lower.plan import plan_arena
 from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.waiting import Waiting
-from graphtool.symbolic import Dim, Symbol, text
+from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 from graphtool.weights import layout
 
 __all__ = ["lower"]
 Limits = Mapping[str, Dim | None]
+_ENDLESS = 1 << 62
 
 
 def lower(module: Module, target: Target, *, name: str = "model") -> Program:
@@ -94,10 +95,7 @@ class _Lowering:
             return []
         view = placement.views[node.outputs[0]]
         most = self.limits[size.name]
-        if most is None:
-            raise InputError("GT2005", f"the size {size.name} has no upper bound, and compiled "
-                             "code plans its memory by it", where=f"node {node.outputs[0].hint}",
-                             hint=f"import with --dynamic {size.name}=0..MOST")
+        most = _ENDLESS if most is None else most  # no buffer is as large as it says
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
     def run(self, made: Made, label: str, where: str = "", choice: str = "") -> Run:
@@ -169,8 +167,13 @@ def _room(b: Storage, limits: Limits) -> Dim:
     """The elements that a buffer holds at most."""
     room = at_most(b.size, limits)
     if room is None:
-        raise InputError("GT2005", f"{b.label} has {text(b.size)} elements, and nothing bounds "
-                         "that number", hint="bound the sizes: --dynamic NAME=LOW..HIGH")
+        open_sizes = [s.name for s in symbols(b.size) if s.name in limits and (
+            limits[s.name] is None)]
+        raise InputError("GT2005", f"the size {' and '.join(open_sizes)} has no upper bound, and "
+                         "compiled code plans its memory by it",
+                         where=f"{b.label} has {text(b.size)} elements",
+                         hint="import with " + " ".join(
+                             f"--dynamic {name}=0..MOST" for name in open_sizes))
     return room
 
 

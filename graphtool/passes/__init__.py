@@ -33,6 +33,7 @@ from graphtool.passes.rewrite import Fired, Journal
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
+from graphtool.passes.unroll import unroll
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dce", dce, "no later pass should look at what nobody reads"),
     Pass("simplify", simplify, "importers are literal: most of what they add undoes itself"),
     Pass("fold", fold, "shape arithmetic and masks become constants"),
+    Pass("unroll", unroll, "a few small turns are quicker as straight code, once sizes are known"),
     Pass("recognise", recognise, "what exporters took apart has better kernels whole"),
     Pass("freeze", freeze, "batch norm and scales join the weights before these are packed"),
     Pass("cse", cse, "parameters that were equal by chance are constants now"),

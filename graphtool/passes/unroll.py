@@ -1,0 +1,78 @@
+"""Writes out loops of few small turns, and takes the branch that a constant decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.sizes import definitions
+from graphtool.ir.trace import Builder, Tracer, inline, rebuild
+from graphtool.passes.dce import dce
+
+_MAX_NODES = 48
+
+
+def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
+    """The graph with scans written out whose turns come to `max_nodes` nodes at most.
+
+    Straight code fuses across turns and needs no copies of what is carried; long code compiles
+    slowly and overflows the instruction cache.
+    """
+    found = False
+
+    def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Sequence[Any] | None:
+        nonlocal found
+        args = [Tracer(x, builder) if isinstance(x, Value) else x for x in inputs]
+        match node.op.name:
+            case "scan" if _small(node, max_nodes):
+                out = _written_out(node, args, builder)
+            case "cond" if (side := _decided(inputs[0], builder)) is not None:
+                out = inline(builder, node.attrs["then" if side else "orelse"], args[1:])
+            case _:
+                return None
+        found = True
+        return out
+
+    new = rebuild(graph, visit)
+    return dce(new) if found else graph
+
+
+def _small(node: Node, max_nodes: int) -> bool:
+    length, body = node.attrs["length"], node.attrs["body"]
+    if not isinstance(length, int) or length < 1:
+        return False
+    if length > 1 and definitions(body):
+        return False  # a size is defined once
+    work = sum(n.op.name != "constant" for n in body.nodes)
+    return bool(length * max(work, 1) <= max_nodes)
+
+
+def _decided(pred: Operand, builder: Builder) -> bool | None:
+    made = builder.made.get(pred) if isinstance(pred, Value) else None
+    if made is None or made.op.name != "constant" or made.attrs["param"]:
+        return None
+    return bool(made.attrs["data"].source)
+
+
+def _written_out(node: Node, args: list[Any], builder: Builder) -> list[Any]:
+    a = node.attrs
+    count, cut, length = a["carries"], a["carries"] + a["xs"], a["length"]
+    held, rows, fixed = args[:count], args[count:cut], args[cut:]
+    made: list[list[Any]] = []
+    for t in reversed(range(length)) if a["reverse"] else range(length):
+        out = inline(builder, a["body"], [*held, *(_row(x, t) for x in rows), *fixed])
+        held = out[:count]
+        made.append([o.reshape(y, shape=(1, *y.shape)) for y in out[count:]])
+    ordered = made[::-1] if a["reverse"] else made
+    stacked = [o.concat(*column, axis=0) if length > 1 else column[0]
+               for column in zip(*ordered, strict=True)]
+    return [*held, *stacked]
+
+
+def _row(x: Tracer, t: int) -> Any:
+    rank = x.ndim
+    one = o.slice(x, start=(t, *(0,) * (rank - 1)), limit=(t + 1, *x.shape[1:]),
+                  strides=(1,) * rank)
+    return o.reshape(one, shape=x.shape[1:])
