@@ -120,6 +120,11 @@ def _without_factor(x: Any) -> tuple[Any, float]:
 
 def _split_mask(x: Any) -> tuple[Any, Any]:
     """The scores and the mask (bool or added) of masked scores; the mask may be None."""
+    y, windows = _without_windows(x)
+    if windows is not None:
+        scores, mask = _split_mask(y)
+        if mask is None or mask.dtype != bool_:
+            return scores, windows if mask is None else mask + windows
     node = _made_by(x, "add", "select")
     if node is None:
         return x, None
@@ -131,6 +136,23 @@ def _split_mask(x: Any) -> tuple[Any, Any]:
         inner = _without_factor(scores)[0] if isinstance(scores, Tracer) else scores
         if _made_by(inner, "matmul") and isinstance(mask, Tracer):
             return scores, _as_bool(mask)
+    return x, None
+
+
+def _without_windows(x: Any) -> tuple[Any, Any]:
+    """y and m, as large as y, where m is added to y under another shape, as masks of shifted
+    windows are; m is None where it is not so.
+    """
+    outer = _made_by(x, "reshape")
+    wide = x if outer is None else _operand(x, outer, 0)
+    node = _made_by(wide, "add") if outer is not None else None
+    operands = [] if node is None else [_operand(wide, node, i) for i in (0, 1)]
+    for a, m in (operands, operands[::-1]) if operands else ():
+        inner = _made_by(a, "reshape")
+        y = None if inner is None else _operand(a, inner, 0)
+        if y is not None and y.shape == x.shape and a.shape == wide.shape and (
+                isinstance(m, Tracer)):
+            return y, o.reshape(o.broadcast(m, shape=wide.shape), shape=x.shape)
     return x, None
 
 

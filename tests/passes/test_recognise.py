@@ -149,6 +149,17 @@ def test_attention(name: str) -> None:
     assert_same(m, new)
 
 
+def test_attention_in_shifted_windows() -> None:
+    def fn(q: Any, k: Any, v: Any) -> Any:
+        s = o.reshape(scores(q, k) + values(q, 1, 2, 3, 3), shape=(3, 4, 2, 3, 3))
+        s = o.reshape(s + values(q, 1, 4, 1, 3, 3), shape=(12, 2, 3, 3))
+        return o.matmul(o.softmax(s, axis=3), v)
+    m = module(fn, *["f32[12,2,3,4]"] * 3)
+    new = run(m, "simplify,recognise,fold,dce")
+    assert ops(new) == {"attention", "constant"}
+    assert_same(m, new)
+
+
 def test_weights_that_are_read_stay() -> None:
     def both(q: Any, k: Any, v: Any) -> Any:
         p = o.softmax(scores(q, k), axis=3)
