@@ -555,6 +555,17 @@ for _kind, _g in (("lstm", 4), ("gru", 3), ("gru_linear", 3), ("tanh", 1), ("rel
     case("recurrence", [(0, 1, 2, _g * 3), (1, 3, _g * 3), (1, _g * 3), (1, 2, 3)], kind=_kind)
 case("recurrence", [(3, 1, 1, 12), (1, 3, 12), None, (1, 1, 3), (1, 1, 3)], kind="lstm")
 
+# ---- weights of few bits -----------------------------------------------------------------------
+
+for _bits, _block, _k in ((4, 32, 64), (4, 16, 40), (8, 16, 48), (2, 32, 64), (4, 8, 13)):
+    for _rows in (1, 11):
+        _blocks = -(-_k // _block)
+        _packed = np.random.default_rng(_k).integers(0, 256, (7, _blocks, _block * _bits // 8))
+        _tables = [_packed.astype(np.uint8), t((7, _blocks), kind="unit")]
+        case("linear_nbits", [(_rows, _k), *_tables], bits=_bits, block=_block)
+        case("linear_nbits", [(_rows, _k), *_tables, t((7, _blocks), kind="unit")], bits=_bits,
+             block=_block)
+
 # ---- trees -------------------------------------------------------------------------------------
 
 # two trees: x[0] ? 0.2 : (x[2] ? −0.5), and x[1] ? 0; the second's NaNs go to child 1

@@ -235,7 +235,22 @@ def _goes(site: Site) -> Callable[[int, Any, Any], bool]:
     return goes
 
 
+def nbits(site: Site) -> None:
+    m, n, k, bits, block, blocks = (site.number(f"GT_{x}") for x in (
+        "M", "N", "K", "BITS", "BLOCK", "BLOCKS"))
+    packed = site.pointer("GT_W")[:n * blocks * block * bits // 8].astype(np.int64)
+    fields = [packed >> s & (1 << bits) - 1 for s in range(0, 8, bits)]
+    q = np.stack(fields, 1).reshape(n, blocks, block).astype(F)
+    zeros = site.pointer("GT_ZEROS")[:n * blocks].reshape(n, blocks, 1) if site.has(
+        "GT_ZEROS") else 1 << bits - 1
+    scales = site.pointer("GT_SCALES")[:n * blocks].reshape(n, blocks, 1)
+    w = ((q - zeros) * scales).reshape(n, -1)[:, :k]
+    for row in range(m):
+        x = _spread(site.pointer("GT_X", row), site.number("GT_XS"), k).astype(F)
+        _spread(site.pointer("GT_Y", row), site.number("GT_YS"), n)[:] = w @ x
+
+
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
     "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
-    "collective.h": collective, "trees.h": trees}
+    "collective.h": collective, "trees.h": trees, "nbits.h": nbits}

@@ -298,7 +298,34 @@ def _trees(node: Node, placement: Placement, target: Target) -> Lowered:
     return (body,), x.shape[0] * count * a["depth"], _work(x.shape[0] * count * a["depth"] * 8)
 
 
+# ---- products with weights of few bits ---------------------------------------------------------
+
+def _nbits(node: Node, placement: Placement, target: Target) -> Lowered:
+    """Rows of the weights are shared out; the tables must lie as they are written down."""
+    x, *tables = (placement.views[v] for v in node.inputs if isinstance(v, Value))
+    out, row, a = placement.views[node.outputs[0]], symbol_of(Symbol("row", 0, None)), node.attrs
+    if x.dtype is not dtypes.float32 or not all(t.contiguous for t in tables):
+        raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: a {x.dtype.name} product of "
+                                         "packed weights, or of weights that are views")
+    n, blocks = tables[0].shape[:2]
+    share = 8 * blocks * a["block"]
+    work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_M", x.shape[0]), ("GT_N", n), ("GT_K", x.shape[1]), ("GT_BITS", str(a["bits"])),
+        ("GT_BLOCK", str(a["block"])), ("GT_BLOCKS", blocks), ("GT_XS", x.strides[1]),
+        ("GT_YS", out.strides[1])]
+    pointers = [("GT_X(row)", x.buffer, x.index((row, 0))),
+                ("GT_Y(row)", out.buffer, out.index((row, 0))),
+                *((f"GT_{name}", t.buffer, t.index((0,) * len(t.shape)))
+                  for name, t in zip(("W", "SCALES", "ZEROS"), tables, strict=False)),
+                ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
+    reads = tuple(dict.fromkeys(v.buffer for v in (x, *tables)))
+    body = Template("nbits.h", tuple(macros), tuple(pointers), reads, (out.buffer, work))
+    flops = 2 * x.shape[0] * x.shape[1] * n
+    return (body,), flops, _work(flops)
+
+
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
     "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
     "recurrence": _recurrence, "collective_begin": _collective, "collective_end": _collective,
-    "trees": _trees}
+    "trees": _trees, "linear_nbits": _nbits}

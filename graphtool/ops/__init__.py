@@ -18,6 +18,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     index,
     linalg,
     loss,
+    narrow,
     normalise,
     order,
     pool,

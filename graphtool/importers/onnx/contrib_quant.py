@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.importers.onnx import quant
 from graphtool.importers.onnx.contrib import DOMAIN, microsoft
 from graphtool.importers.onnx.contrib_attention import projected
@@ -33,27 +34,45 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
     """Weights [N, blocks, bytes] of 2, 4 or 8 bits, low bits first, with a scale per block."""
     if weight_prepacked:
         raise Refused("prepacked weights")
-    blocks = -(-K // block_size)
-    each = unpacked(packed, bits)  # [N, blocks, block]
+    blocks, row = -(-K // block_size), dtype_of(x)
+    centre = _centres(zero, N, blocks, bits, row)
+    scales = cast(reshape(scales, (N, blocks)), row)
+    if group_index is not None or row is not dtypes.float32:
+        w = _real_weights(packed, scales, centre, group_index, bits, K)
+        return o.linear(x, w) if bias is None else o.linear(x, w, bias)
+    flat = reshape(x, (product(x.shape[:-1]), K))
+    y = o.linear_nbits(flat, reshape(packed, (N, blocks, block_size * bits // 8)), scales,
+                       *([] if centre is None else [centre]), bits=bits, block=block_size)
+    y = reshape(y, (*x.shape[:-1], N))
+    return y if bias is None else o.add(y, bias)
+
+
+def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:
+    """The zero points [rows, blocks], which come packed or as they are; None for the middle."""
     if zero is None:
-        centre: Any = float(2**(bits - 1))
-    elif dtype_of(zero) is dtypes.uint8:
-        flat = unpacked(reshape(zero, (N, zero.shape[-1] if zero.ndim == 2 else
-                                       zero.shape[0] // N)), bits)
-        centre = cast(reshape(take(flat, 1, 0, blocks), (N, blocks, 1)), dtype_of(x))
-    else:
-        centre = reshape(zero, (N, blocks, 1))
-    scales = cast(reshape(scales, (N, blocks, 1)), dtype_of(x))
-    if group_index is not None:  # the block of each of the K rows, not in their order
+        return None
+    if dtype_of(zero) is dtypes.uint8:
+        flat = unpacked(reshape(zero, (rows, product(zero.shape) // rows)), bits)
+        zero = take(flat, 1, 0, blocks)
+    return cast(reshape(zero, (rows, blocks)), row)
+
+
+def _real_weights(packed: Any, scales: Any, centre: Any, group_index: Any, bits: int,
+                  columns: int) -> Any:
+    """The weights as numbers, [N, K]; `group_index` names the block of each column."""
+    rows, blocks = scales.shape
+    q = cast(unpacked(reshape(packed, (rows, blocks, product(packed.shape) // (rows * blocks))),
+                      bits), dtype_of(scales))
+    if group_index is not None:
         at = reshape(group_index, (group_index.shape[0], 1))
-        each = take(reshape(each, (N, blocks * block_size, 1)), 1, 0, K)
-        centre, scales = (v if isinstance(v, float) else transpose(
-            o.gather(v, at, axes=(1,)), (1, 0, 2)) for v in (centre, scales))
-    real = o.mul(o.sub(cast(each, dtype_of(x)), centre), scales)
-    rows = K if group_index is not None else blocks * block_size
-    w = take(reshape(real, (N, rows)), 1, 0, K)
-    y = o.linear(x, w) if bias is None else o.linear(x, w, bias)
-    return y
+        q = take(reshape(q, (rows, product(q.shape[1:]))), 1, 0, columns)
+        scales, centre = (v if v is None else transpose(o.gather(v, at, axes=(1,)), (1, 0))
+                          for v in (scales, centre))
+    else:
+        scales, centre = (v if v is None else reshape(v, (rows, blocks, 1))
+                          for v in (scales, centre))
+    w = o.mul(o.sub(q, float(2**(bits - 1)) if centre is None else centre), scales)
+    return take(reshape(w, (rows, product(w.shape[1:]))), 1, 0, columns)
 
 
 def unpacked(x: Any, bits: int) -> Any:

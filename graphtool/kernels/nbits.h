@@ -1,0 +1,183 @@
+/* Products with weights of 2, 4 or 8 bits, a template: y = x·wᵀ with w = (q - zero)·scale, and q
+   read as it is packed. Define the macros, include this file, repeat; it undefines them.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
+   GT_BITS       2, 4 or 8; GT_BLOCK columns share a scale, GT_BLOCKS of them cover GT_K
+   GT_X(row)     a row of x, GT_XS the step to the next column
+   GT_W          uint8_t, GT_BLOCK * GT_BITS / 8 a block, the lowest bits first
+   GT_SCALES     float a row of w and block; GT_ZEROS likewise, or left out for the middle
+   GT_Y(row)     where the results go, GT_YS the step to the next one
+   GT_WORK(t)    room for 8 sorted rows of x, floats of thread t
+   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+#include "prelude.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_NBITS_H
+#define GT_NBITS_H
+#if GT_LANES == 1
+#define GT_SPREAD(v, words) (v)
+GT_INLINE float gt_field(int32_t word, int shift, int mask)
+{
+    return (float)((word >> shift) & mask);
+}
+#else
+#ifdef __clang__
+#define GT_PICK(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define GT_PICK(v, ...) __builtin_shuffle(v, (gt_vi){__VA_ARGS__})
+#endif
+/* Element i / words of v in lane i. */
+#if GT_LANES == 4
+#define GT_SPREAD(v, w) GT_PICK(v, 0, 1 / (w), 2 / (w), 3 / (w))
+#elif GT_LANES == 8
+#define GT_SPREAD(v, w) \
+    GT_PICK(v, 0, 1 / (w), 2 / (w), 3 / (w), 4 / (w), 5 / (w), 6 / (w), 7 / (w))
+#else
+#define GT_SPREAD(v, w) \
+    GT_PICK(v, 0, 1 / (w), 2 / (w), 3 / (w), 4 / (w), 5 / (w), 6 / (w), 7 / (w), 8 / (w), \
+            9 / (w), 10 / (w), 11 / (w), 12 / (w), 13 / (w), 14 / (w), 15 / (w))
+#endif
+/* A field of each word as a number: no wider type is needed on the way. */
+GT_INLINE gt_vf gt_field(gt_vi words, int shift, int mask)
+{
+    return __builtin_convertvector((words >> shift) & mask, gt_vf);
+}
+#endif
+GT_INLINE float gt_total(gt_vf v)
+{
+    float lanes[GT_LANES], total = 0.0f;
+    memcpy(lanes, &v, sizeof lanes);
+    for (int i = 0; i < GT_LANES; i++) total += lanes[i];
+    return total;
+}
+#endif
+
+enum {
+    GT_JOIN(GT_NAME, _fields) = 32 / GT_BITS,            /* of a word */
+    GT_JOIN(GT_NAME, _words) = GT_BLOCK * GT_BITS < 32 ? 1 : GT_BLOCK * GT_BITS / 32, /* a block */
+    GT_JOIN(GT_NAME, _even) = GT_BLOCK * GT_BITS % 32 == 0 &&
+                              (GT_JOIN(GT_NAME, _words) % GT_LANES == 0 ||
+                               GT_LANES % GT_JOIN(GT_NAME, _words) == 0),
+    GT_JOIN(GT_NAME, _group) = GT_LANES * GT_JOIN(GT_NAME, _fields), /* columns of a vector */
+};
+
+/* A row of x with its columns sorted by the field of a word that they meet, a vector of words at a
+   time; what fills no vector stays in order. Returns where that begins. */
+GT_INLINE int64_t GT_JOIN(GT_NAME, _sorted)(int64_t row, float *to GT_PARAMS)
+{
+    enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
+    const int64_t all = (GT_BLOCKS) * (GT_BLOCK);
+    const int64_t sorted = GT_JOIN(GT_NAME, _even) ? all / group * group : 0;
+    for (int64_t k = 0; k < all; k++) {
+        const int64_t i = k % group, first = k - i;
+        const int64_t at = k < sorted ? first + i % fields * GT_LANES + i / fields : k;
+        to[at] = k < GT_K ? (GT_X(row))[k * (GT_XS)] : 0.0f;
+    }
+    return sorted;
+}
+
+/* `rows` rows of sorted x by `columns` rows of w from n on; both are literals. A weight becomes a
+   number once and meets all rows. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64_t n,
+                                       int64_t sorted, const float *x GT_PARAMS)
+{
+    enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
+    enum { words = GT_JOIN(GT_NAME, _words), mask = (1 << GT_BITS) - 1 };
+    const int64_t all = (GT_BLOCKS) * (GT_BLOCK);
+    gt_vf sums[8][4];
+    float rest[8][4];
+    GT_UNROLL
+    for (int r = 0; r < rows; r++)
+        GT_UNROLL
+        for (int c = 0; c < columns; c++) {
+            sums[r][c] = gt_splat(0.0f);
+            rest[r][c] = 0.0f;
+        }
+    for (int64_t k = 0; k < sorted; k += group) {
+        gt_vi packed[4];
+        gt_vf scale[4], shift[4];
+        GT_UNROLL
+        for (int c = 0; c < columns; c++) {
+            const int64_t block = (n + c) * (GT_BLOCKS) + k / (GT_BLOCK);
+            const int several = words < GT_LANES ? GT_LANES / words : 1;
+            memcpy(&packed[c], GT_W + ((n + c) * all + k) * GT_BITS / 8, sizeof packed[c]);
+            scale[c] = GT_SPREAD(gt_load_first(GT_SCALES + block, several), words);
+#ifdef GT_ZEROS
+            shift[c] = -scale[c] * GT_SPREAD(gt_load_first(GT_ZEROS + block, several), words);
+#else
+            shift[c] = -scale[c] * gt_splat((float)(1 << (GT_BITS - 1)));
+#endif
+        }
+        GT_UNROLL
+        for (int f = 0; f < fields; f++) {
+            gt_vf real[4];
+            GT_UNROLL
+            for (int c = 0; c < columns; c++)
+                real[c] = gt_field(packed[c], f * GT_BITS, mask) * scale[c] + shift[c];
+            GT_UNROLL
+            for (int r = 0; r < rows; r++) {
+                const gt_vf v = gt_load(x + r * all + k + f * GT_LANES);
+                GT_UNROLL
+                for (int c = 0; c < columns; c++) sums[r][c] += real[c] * v;
+            }
+        }
+    }
+    for (int64_t k = sorted; k < all; k++)
+        for (int c = 0; c < columns; c++) {
+            const int64_t block = (n + c) * (GT_BLOCKS) + k / (GT_BLOCK), bit = k * GT_BITS;
+            const int q = (GT_W)[(n + c) * all * GT_BITS / 8 + bit / 8] >> bit % 8 & mask;
+#ifdef GT_ZEROS
+            const float real = ((float)q - (GT_ZEROS)[block]) * (GT_SCALES)[block];
+#else
+            const float real = (float)(q - (1 << (GT_BITS - 1))) * (GT_SCALES)[block];
+#endif
+            for (int r = 0; r < rows; r++) rest[r][c] += real * x[r * all + k];
+        }
+    for (int r = 0; r < rows; r++) {
+        const int64_t mine = row + r;
+        for (int c = 0; c < columns; c++)
+            (GT_Y(mine))[(n + c) * (GT_YS)] = gt_total(sums[r][c]) + rest[r][c];
+    }
+}
+
+GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
+{
+    const int64_t all = (GT_BLOCKS) * (GT_BLOCK), end = gt_part(GT_N, t + 1, threads);
+    float *x = GT_WORK(t);
+    int64_t sorted = 0;
+    for (int64_t row = 0; row < GT_M;) {
+        const int many = (GT_M) - row >= 8;
+        for (int r = 0; r < (many ? 8 : 1); r++)
+            sorted = GT_JOIN(GT_NAME, _sorted)(row + r, x + r * all GT_ARGS);
+        int64_t n = gt_part(GT_N, t, threads);
+        if (many) {
+            for (; n + 2 <= end; n += 2) GT_JOIN(GT_NAME, _tile)(8, 2, row, n, sorted, x GT_ARGS);
+            for (; n < end; n++) GT_JOIN(GT_NAME, _tile)(8, 1, row, n, sorted, x GT_ARGS);
+        }
+        for (; n + 4 <= end; n += 4) GT_JOIN(GT_NAME, _tile)(1, 4, row, n, sorted, x GT_ARGS);
+        for (; n < end; n++) GT_JOIN(GT_NAME, _tile)(1, 1, row, n, sorted, x GT_ARGS);
+        row += many ? 8 : 1;
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_NAME
+#undef GT_M
+#undef GT_N
+#undef GT_K
+#undef GT_BITS
+#undef GT_BLOCK
+#undef GT_BLOCKS
+#undef GT_X
+#undef GT_XS
+#undef GT_W
+#undef GT_SCALES
+#undef GT_ZEROS
+#undef GT_Y
+#undef GT_YS
+#undef GT_WORK
+#undef GT_PARAMS
+#undef GT_ARGS
