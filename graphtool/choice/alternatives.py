@@ -123,7 +123,7 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
                 dull = {k for k, n in (("split", splits), ("resident", kept)) if len(n) == 1}
                 out.append(Candidate("gemm", tuple(
                     (k, v) for k, v in given.items() if k not in dull)))
-    plain = s.constant and not s.across
+    plain = s.constant and not s.across and s.batch == 1
     if rules.bf16 and plain and target.bf16:
         out.append(Candidate("bf16", (("nv", widths[0]),)))
     if rules.kernels != "generated" and plain and s.m >= 16 and s.n >= 64 and s.k >= 64:

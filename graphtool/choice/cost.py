@@ -158,7 +158,9 @@ def _split(s: Product) -> int:
 
 
 def _bf16(s: Site, c: Candidate, t: Target) -> float:
-    return _gemm(s, c, t, _BF16, 2)
+    assert isinstance(s, Product)
+    rounded = s.batch * s.m * s.k / t.lanes / t.threads  # of A, in the kernel before
+    return _gemm(s, c, t, _BF16, 2) + rounded / t.mhz
 
 
 def _blas(s: Site, _: Candidate, t: Target) -> float:

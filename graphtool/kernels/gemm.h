@@ -10,6 +10,8 @@
    GT_A(b)       const float *, A of product b
    GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
                  aligned
+   GT_BF16       if defined, A and B hold bfloat16 in uint16_t, and B's rows come in pairs:
+                 [ceil(N/NR)][ceil(K/2)][NR][2]; sums are float still. LDK is not for these
    GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
                  panels together (default 640 KB)
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
@@ -40,6 +42,12 @@
 #ifndef GT_BY_ROWS
 #define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
 #endif
+#ifdef GT_BF16
+#include "bf16.h"
+#define GT_DEPTH (((GT_K) + 1) / 2 * 2) /* numbers of a column of a panel */
+#else
+#define GT_DEPTH (GT_K)
+#endif
 #define GT_NR (GT_NV * GT_LANES)
 
 /* The last panel of a row of panels, of which only `count` columns exist. */
@@ -57,7 +65,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     float tile[GT_MR * GT_NR] GT_ALIGNED;
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
-#ifdef GT_LDK
+#if defined GT_BF16
+    gt_tile_bf16(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * GT_DEPTH, GT_K,
+                 ahead, step, GT_MR <= 4 ? 8 : 0);
+#elif defined GT_LDK
     (void)ahead, (void)step;
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
                        GT_B(b) + n * (GT_K), GT_K);
@@ -124,7 +135,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     for (; u < end; u++) {
         const int64_t at = base + block, m = at * shorter + gt_min(at, longer);
         const int64_t next = panel + 1 < panels ? panel + 1 : 0;
-        const char *ahead = (const char *)(GT_B(b) + next * GT_NR * (GT_K))
+        const char *ahead = (const char *)(GT_B(b) + next * GT_NR * GT_DEPTH)
                             + (block - first) * (GT_K) * step;
         if (at < longer)
             GT_JOIN(GT_NAME, _rows)(shorter + 1, b, m, panel, ahead, step GT_ARGS);
@@ -157,6 +168,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_LDA
 #undef GT_LDK
 #undef GT_BATCH
+#undef GT_BF16
+#undef GT_DEPTH
 #undef GT_RESIDENT
 #undef GT_BY_ROWS
 #undef GT_A

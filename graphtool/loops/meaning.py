@@ -34,11 +34,20 @@ def _panels(site: Site, x: Array, lead: tuple[int, ...], depth: int, columns: in
     return np.moveaxis(packed, -3, -2).reshape(*lead, depth, count * nr)[..., :columns]
 
 
+def _pairs(site: Site, x: Array, _: tuple[int, ...], depth: int, columns: int) -> Array:
+    """Packed [panels][⌈depth/2⌉][NR][2] as [depth, columns]."""
+    nr = site.number("GT_NV") * site.lanes
+    count, half = -(-columns // nr), -(-depth // 2)
+    packed = x[:count * half * nr * 2].reshape(count, half, nr, 2).astype(F)
+    return packed.transpose(1, 3, 0, 2).reshape(half * 2, count * nr)[:depth, :columns]
+
+
 def gemm(site: Site) -> None:
     m, n, k = (site.number(f"GT_{x}") for x in "MNK")
+    narrow = site.number("GT_BF16", 0)  # rows of B come in pairs
     for b in range(site.number("GT_BATCH", 1)):
         left = _strided(site.pointer("GT_A", b), (m, k), (site.number("GT_LDA"), 1))
-        right = _panels(site, site.pointer("GT_B", b), (), k, n)
+        right = (_pairs if narrow else _panels)(site, site.pointer("GT_B", b), (), k, n)
         for row, sums in enumerate(left @ right):
             site.epilogue(sums, b, row, 0)
 

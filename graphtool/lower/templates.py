@@ -146,7 +146,7 @@ def matmul(site: Site) -> Lowered:
     step = row_stride(a) if shared else None
     if step is not None:  # all rows of A in one product
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
-    if shared and len(lead) == 2:
+    if shared and len(lead) == 2 and a.dtype is dtypes.float32:
         return _pointwise(site, a, b)
     return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
 
@@ -154,14 +154,16 @@ def matmul(site: Site) -> Lowered:
 def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
              rows: tuple[Dim, ...]) -> Lowered:
     """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
-    n, k, nr = site.out.type.shape[-1], b.shape[-2], b.shape[-1]
+    n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
     assert isinstance(nr, int)
+    narrow = a.dtype is dtypes.bfloat16  # two rows of the panel in one
     batch = product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
     inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
-    nv = panel_vectors(site.target, nr)
+    nv = panel_vectors(site.target, nr // 2 if narrow else nr)
     macros: Macros = [
+        *((("GT_BF16", "1"),) if narrow else ()),
         ("GT_MR", str(rows_of_tile(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
         ("GT_N", n), ("GT_K", k), ("GT_LDA", step if m != 1 else k), ("GT_BATCH", batch)]
     if transposed(a):
@@ -343,5 +345,5 @@ def _scratch(site: Site, share: Dim, shares: int | None = None) -> str:
 
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
-    "matmul_packed": matmul, "conv_packed": conv, "depthwise": depthwise, "winograd": winograd,
-    "attend": attention}
+    "matmul_packed": matmul, "matmul_bf16": matmul, "conv_packed": conv,
+    "depthwise": depthwise, "winograd": winograd, "attend": attention}

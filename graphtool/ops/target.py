@@ -81,6 +81,46 @@ register(Op("matmul_packed", _matmul_infer,
             traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
 
 
+# ---- products in bfloat16: pack_bf16 [K, N] → [⌈N/nr⌉, ⌈K/2⌉, nr·2] ----------------------------
+
+def _pack_bf16_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank == 2, f"a matrix, got {b}")
+    k, n = b.shape[::-1] if transpose else b.shape
+    return TensorType(dtypes.bfloat16, (ceildiv(n, nr), ceildiv(k, 2), nr * 2))
+
+
+def _pack_bf16_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+    panels = _pack_eval(b, nr=nr, transpose=transpose)  # [P, K, nr]
+    p, k, _ = panels.shape
+    even = np.zeros((p, -(-k // 2) * 2, nr), np.float32)
+    even[:, :k] = panels
+    pairs = even.reshape(p, -1, 2, nr).swapaxes(2, 3).reshape(p, -1, nr * 2)
+    return pairs.astype(dtypes.bfloat16.numpy)
+
+
+register(Op("pack_bf16", _pack_bf16_infer, _pack_bf16_eval, category="memory",
+            doc="the constant right-hand side of a product in panels of pairs of bfloat16 rows"))
+
+
+def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
+    need(a.rank >= 2 and b.rank == 3 and a.dtype is b.dtype is dtypes.bfloat16,
+         f"bfloat16 product of {a} and {b}")
+    need(ceildiv(a.shape[-1], 2) == b.shape[1], f"inner dimensions of {a} and {b} differ")
+    return TensorType(dtypes.float32, (*a.shape[:-1], n))
+
+
+def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
+    p, half, wide = b.shape
+    plain = b.astype(np.float32).reshape(p, half, wide // 2, 2).transpose(1, 3, 0, 2)
+    matrix = plain.reshape(half * 2, -1)[:a.shape[-1], :n]
+    return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
+
+
+register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
+            traits=TEMPLATE | {"contraction"},
+            doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
+
+
 # ---- pack_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr] ---------------------------------
 
 def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1) -> TensorType:

@@ -131,6 +131,10 @@ def _product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
     """x·w by the kernel that is best for the site."""
     choice = choose(site, goal.target, goal.rules)
     nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
+    if choice.candidate.kind == "bf16":
+        packed = OPS["pack_bf16"](w, nr=nr, transpose=transpose)
+        return OPS["matmul_bf16"](OPS["cast"](x, dtype=dtypes.bfloat16), packed, n=site.n,
+                                  choice=str(choice))
     packed = OPS["pack"](w, nr=nr, transpose=transpose)
     return OPS["matmul_packed"](x, packed, n=site.n, choice=str(choice))
 

@@ -76,3 +76,30 @@ def test_sites_without_alternatives_are_left_out() -> None:
 def test_lines_are_json_with_a_key() -> None:
     line = row(SITES[0], T, {Candidate("direct"): 1.5})
     assert json.loads(json.dumps(line.us)) == {"direct": 1.5} and line.threads == 2
+
+
+@pytest.mark.parametrize("site", [Product(1, 1, 130, 71), Product(1, 37, 70, 64),
+                                  Product(1, 5, 16, 33)], ids=str)
+@pytest.mark.parametrize("march", ["native", "x86-64-v3", "generic"])
+def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
+    """Compiled code is what the evaluator says of the same rounded operands, at every width."""
+    target = replace(named(march), bf16=True)
+    module = measure.model(site)
+    c = next(c for c in candidates(site, target, rules_of("fast")) if c.kind == "bf16")
+    rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
+    ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
+    assert any(n.op.name == "matmul_bf16" for n in ready.graph.nodes)
+    inputs = interp.random_inputs(module, 0, {})
+    want, exact = interp.run(ready, inputs)["y"], interp.run(module, inputs)["y"]
+    assert 1e-3 < np.sqrt(np.mean((want - exact) ** 2) / np.mean(exact ** 2)) < 1e-2
+    got = runtime.load(build(ready, tmp_path / "b", target=target)).run(inputs)["y"]
+    assert np.allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
+    ready = passes.run(measure.model(Product(1, 8, 64, 64)), measure.PASSES, supply={
+        "target": replace(T, bf16=True), "rules": rules_of("fast")})
+    x = np.ones((8, 64), np.float32)
+    x[0, 0], x[1, 1] = np.nan, np.inf
+    y = runtime.load(build(ready, tmp_path / "b", target=T)).run({"x": x})["y"]
+    assert np.isnan(y[0]).all() and np.isinf(y[1]).all() and np.isfinite(y[2:]).all()
