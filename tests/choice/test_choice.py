@@ -28,7 +28,7 @@ EXPECTED = [
     (Conv(1, 28, 28, 128, 128, 3, 3), 2, "winograd{tile=4,group=16}"),
     (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "direct"),
     (Conv(1, 56, 56, 8, 8, 3, 3), 1, "direct"),
-    (replace(WIDE, constant=False), 1, "direct"),
+    (replace(WIDE, constant=False), 1, "winograd{tile=2"),
     (Conv(1, 14, 14, 384, 384, 3, 3, groups=384), 1, "depthwise{block=4,high=2"),
     (Product(1, 128, 768, 768), 1, "gemm{nv=2"),
     (Product(1, 1, 4096, 4096), 1, "gemm{nv=8"),
