@@ -21,6 +21,7 @@ from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.passes import run as run_passes
 from graphtool.target import Target, detect, named
+from graphtool.training import transforms
 from graphtool.weights import Weight
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +62,18 @@ def optimize(module: Module, passes: str | Sequence[str] | None = None, *,
 
 def _target(name: str) -> Target:
     return detect() if name == "cpu" else named(name)
+
+
+def jvp(module: Module, wrt: Sequence[str] = ("inputs",)) -> Module:
+    """The module with inputs `NAME.tangent` and outputs `tangent.NAME`: derivatives along them."""
+    return transforms.jvp(module, wrt)
+
+
+def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
+         size: int | str = "examples") -> Module:
+    """The module over many examples: inputs have an axis more (0, or as `in_axes` says; None: the
+    same for all), outputs have it first. `size` is a number, or the name of an open dim."""
+    return transforms.vmap(module, in_axes, size)
 
 
 def evaluate(module: Module, inputs: Mapping[str, Array], *,

@@ -14,7 +14,7 @@ LAYERS = (  # a name may import its own layer and those before it
                   "npz", "explain", "manifest", "world"),
     ("ir", "loops"), ("ops",),
     ("passes", "autodiff", "costs", "memory", "optimizers", "interp", "importers", "exporters",
-     "target", "training", "choice"),
+     "target", "training", "choice", "batching"),
     ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "fat", "runtime"),
     ("train", "tune"),
     ("report",), ("verify",), ("api", "onnx_backend", "torch_backend"), ("cli",),

@@ -101,4 +101,6 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0632": ("an unreadable line of a tuning file",
                "Each line is one measurement that `graphtool tune` wrote. After a conflict in git "
                "either side of it can be kept: `tune` measures again what is missing."),
+    "GT0622": ("no place for an axis of examples",
+               "vmap puts a new axis at one of 0 to the input's rank; at least one input has it."),
 }

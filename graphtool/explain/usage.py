@@ -70,4 +70,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "Each process takes an equal share: choose --batch a multiple of their number."),
     "GT3081": ("processes that know nothing of each other",
                "mpirun started several, but the build exchanges nothing: build it with --mpi."),
+    "GT3037": ("unreadable axes of examples",
+               "vmap takes `--in-axes x=1,table=none` with the inputs' names, and `--size 8` or "
+               "the name of a dim that the graph does not have yet."),
 }

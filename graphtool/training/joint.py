@@ -23,6 +23,7 @@ from graphtool.passes.remat import recomputed, segments
 from graphtool.training.inference import inference
 from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
 from graphtool.training.state import State, holding, opened, renamed
+from graphtool.training.wrt import selected
 from graphtool.weights import Weight
 
 
@@ -71,19 +72,7 @@ class _Joint:
 
     def chosen(self) -> list[Value]:
         """The values that --wrt means."""
-        params = [n.outputs[0] for n in self.graph.nodes if n.op.name == "constant"
-                  and n.attrs["param"] and n.outputs[0].type.dtype.is_float]
-        groups = {"params": params,
-                  "inputs": [v for v in self.graph.inputs if v.type.dtype.is_float]}
-        by_name = {self.names[v].lstrip("@"): v for v in (*self.constants, *self.graph.inputs)}
-        out: dict[Value, None] = {}
-        for name in self.recipe.wrt:
-            found = groups.get(name) or ([by_name[name]] if name in by_name else [])
-            if not found:
-                raise InputError("GT0611", f"nothing to differentiate by: {name!r}",
-                                 hint=f"params, inputs, or one of {_some(by_name)}")
-            out.update(dict.fromkeys(found))
-        return list(out)
+        return selected(self.graph, self.names, self.recipe.wrt)
 
     # ---- training mode ---------------------------------------------------------------------
 
@@ -258,6 +247,3 @@ def _learns(node: Node) -> bool:
     """A batch norm that has running statistics."""
     return node.op.name == "batch_norm" and all(isinstance(v, Value) for v in node.inputs[3:5])
 
-
-def _some(names: Mapping[str, Any]) -> str:
-    return ", ".join(list(names)[:12]) + (" …" if len(names) > 12 else "")

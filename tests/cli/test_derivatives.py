@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,96 @@ def test_a_graph_written_by_hand(gt: Cli, tmp_path: Path) -> None:
                       tmp_path / "out.npz").code == 0
             np.testing.assert_allclose(npz.load(tmp_path / "out.npz")["grad.x"], leaf.grad,
                                        rtol=1e-5)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(5, 7), torch.nn.Linear(7, 1)
+        self.norm = torch.nn.LayerNorm(7)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(torch.nn.functional.gelu(self.norm(self.up(x)))).exp().sum()
+
+
+def in_file(path: Path) -> tuple[Net, Path]:
+    from graphtool import api
+    torch.manual_seed(1)
+    net = Net()
+    api.write(api.import_model(net, (torch.zeros(4, 5),)), path / "net.graph.json")
+    return net, path / "net.graph.json"
+
+
+def results(gt: Cli, path: Path, graph: Path,
+            given: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """What the evaluator gives, and the compiled graph."""
+    npz.save(given, path / "in.npz")
+    found = []
+    assert gt("opt", graph, "-o", path / "o.graph.json").code == 0
+    assert gt("build", path / "o.graph.json", "-o", path / "b").code == 0
+    for verb, subject in (("eval", graph), ("run", path / "b")):
+        assert gt(verb, subject, "--inputs", path / "in.npz", "-o", path / "o.npz").code == 0
+        found.append(npz.load(path / "o.npz"))
+    return found
+
+
+X = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)
+DX = np.cos(7 * X)
+
+
+def test_jvp_is_torchs(gt: Cli, tmp_path: Path) -> None:
+    net, source = in_file(tmp_path)
+    assert gt("jvp", source, "--wrt", "inputs", "-o", tmp_path / "j.graph.json").code == 0
+    y, dy = torch.func.jvp(net, (torch.tensor(X),), (torch.tensor(DX),))
+    for out in results(gt, tmp_path, tmp_path / "j.graph.json", {"x": X, "x.tangent": DX}):
+        value, tangent = out.values()
+        np.testing.assert_allclose(value, y.detach(), rtol=1e-5)
+        np.testing.assert_allclose(tangent, dy.detach(), rtol=1e-4)
+
+
+def test_hessian_times_vector_is_torchs(gt: Cli, tmp_path: Path) -> None:
+    """jvp of a graph of gradients, by inputs and by parameters."""
+    net, source = in_file(tmp_path)
+    (name,) = [v["name"] for v in json.loads(source.read_text())["outputs"]]
+    joint, forward = tmp_path / "g.graph.json", tmp_path / "h.graph.json"
+    assert gt("grad", source, "--loss", name, "--wrt", "inputs,up.weight", "-o", joint).code == 0
+    assert gt("jvp", joint, "--wrt", "x,up.weight", "-o", forward).code == 0
+    w = net.up.weight.detach()
+    dw = torch.sin(5 * w)
+
+    def loss(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(net, {"up.weight": w}, (x,))
+    _, (hx, hw) = torch.autograd.functional.hvp(loss, (torch.tensor(X), w),
+                                                (torch.tensor(DX), dw))
+    given = {"x": X, "x.tangent": DX, "up.weight.tangent": dw.numpy()}
+    for out in results(gt, tmp_path, forward, given):
+        np.testing.assert_allclose(out["tangent.grad.x"], hx, rtol=2e-4, atol=1e-5)
+        np.testing.assert_allclose(out["tangent.grad.up.weight"], hw, rtol=2e-4, atol=1e-5)
+
+
+def test_vmap_of_gradients_is_torchs(gt: Cli, tmp_path: Path) -> None:
+    """A gradient per example; the axis of examples stands in the middle, and may be open."""
+    net, source = in_file(tmp_path)
+    (name,) = [v["name"] for v in json.loads(source.read_text())["outputs"]]
+    joint, wide = tmp_path / "g.graph.json", tmp_path / "v.graph.json"
+    assert gt("grad", source, "--loss", name, "-o", joint).code == 0
+    x = np.stack([X, DX, X * DX], 1)
+
+    def loss(params: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(net, params, (x,))
+    params = {k: p.detach() for k, p in net.named_parameters()}
+    want = torch.func.vmap(torch.func.grad(loss), (None, 1))(params, torch.tensor(x))
+    for size in ("3", "n"):
+        assert gt("vmap", joint, "--in-axes", "x=1", "--size", size, "-o", wide).code == 0
+        for out in results(gt, tmp_path, wide, {"x": x}):
+            for k, g in want.items():
+                np.testing.assert_allclose(out[f"grad.{k}"], g, rtol=2e-4, atol=1e-5)
+
+
+def test_what_vmap_refuses(gt: Cli, tmp_path: Path) -> None:
+    _, source = in_file(tmp_path)
+    for axes, size, code, name in (("x=5", "3", 3, "GT0622"), ("x=none", "3", 3, "GT0622"),
+                                   ("z=0", "3", 2, "GT3037"), ("x", "3", 2, "GT3037"),
+                                   ("x=0", "-3", 2, "GT3037")):
+        refused = gt("vmap", source, "--in-axes", axes, f"--size={size}")
+        assert (refused.code, name in refused.err) == (code, True)
