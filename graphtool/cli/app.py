@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import (
+    captures,
     catalog,
     compiling,
     demo,
@@ -44,6 +45,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("check", running.check),
     ("diff", inspect.diff),
     ("reduce", faultfinding.reduce),
+    ("compare-captures", captures.compare_captures),
     ("draw", inspect.draw),
     ("export", transform.export),
     ("ops", catalog.ops),

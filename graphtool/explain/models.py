@@ -67,6 +67,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "The model raised an error when torch itself ran it; the message is torch's."),
     "GT1120": ("an option that the torch.compile backend does not know",
                "The message lists those it knows: freeze=True builds the parameters in."),
+    "GT1121": ("torch cannot write ONNX here",
+               "torch's export to ONNX needs the package onnxscript."),
     "GT1201": ("not a .pt2 archive", "The file is cut short, or was not written by torch.export."),
     "GT1202": ("a broken .pt2 archive",
                "A member is missing, compressed, too large, or not what its place demands."),

@@ -48,6 +48,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "optimised graphs, programs and builds with products or convolutions."),
     "GT3092": ("unreadable --budget", "A number and s, m or h: 60s, 2m."),
     "GT3093": ("no such node or kernel", "The help line lists names that look alike."),
+    "GT3099": ("a source that is captured already",
+               "compare-captures runs Python that makes an nn.Module; files hold one capture."),
     "GT3061": ("unknown device", "The ONNX backend knows the device CPU."),
     "GT3062": ("unknown mode of the ONNX backend", "eval is the evaluator, c is compiled code."),
     "GT3070": ("unknown schedule", "The help line lists the schedules."),

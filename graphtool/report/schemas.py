@@ -12,6 +12,7 @@ from graphtool.ir.serial import GraphFile
 from graphtool.loops.rows import ProgramFile
 from graphtool.manifest import Manifest
 from graphtool.report.bench import Bench
+from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
@@ -26,7 +27,8 @@ TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
-    "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot}
+    "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
+    "captures": Captures}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -17,6 +17,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     backward,
     chance,
     control,
+    counting,
     create,
     elementwise,
     index,

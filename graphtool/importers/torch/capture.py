@@ -56,7 +56,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     if len(inputs) != len(args) and names:
         raise UsageError("GT1104", f"{len(names)} names for {len(args)} inputs")
     args, shapes, marks = _dynamic_shapes(args, inputs, dynamic)
-    with _quiet():
+    with quiet():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, shapes and _as_called(model, shapes))
@@ -68,7 +68,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """torch's warnings and log lines about the capture are for its own developers."""
     level, said = logging.root.manager.disable, io.StringIO()
     with warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):

@@ -5,6 +5,7 @@ The numbers are our generator's, not torch's; their distribution is what agrees.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from graphtool import dtypes
@@ -90,3 +91,39 @@ def native_dropout(c: Context, input: Tracer, p: float, train: bool | None = Non
         return input, c.full(input.shape, True, dtypes.bool_) if c.used(1) else None
     y, mask, c.state = o.dropout(input, c.random_state(), p=float(p))
     return y, mask
+
+
+# ---- other distributions, by what makes them of a uniform or a normal draw ---------------------
+
+def _unit(c: Context) -> Any:
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("normal")
+def normal(c: Context, mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Any:
+    """normal.float_float and the forms whose mean or deviation is a tensor."""
+    draw = c.drawn(o.normal, shape=c.out.shape, dtype=_float(c))
+    return o.add(o.mul(draw, c.cast(std, draw.dtype)), c.cast(mean, draw.dtype))
+
+
+@aten("log_normal")
+def log_normal(c: Context, self: Tracer, mean: float = 1.0, std: float = 2.0, **_: Any) -> Any:
+    return o.exp(normal_functional(c, self, mean, std))
+
+
+@aten("exponential")
+def exponential(c: Context, self: Tracer, lambd: float = 1.0, **_: Any) -> Any:
+    return o.mul(o.log1p(o.neg(_unit(c))), -1.0 / lambd)
+
+
+@aten("cauchy")
+def cauchy(c: Context, self: Tracer, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
+    turn = o.tan(o.mul(o.sub(_unit(c), 0.5), math.pi))
+    return o.add(o.mul(turn, float(sigma)), float(median))
+
+
+@aten("geometric")
+def geometric(c: Context, self: Tracer, p: float, **_: Any) -> Any:
+    """How many trials up to the first success."""
+    tries = o.ceil(o.div(o.log1p(o.neg(_unit(c))), math.log1p(-p)))
+    return c.cast(o.max(tries, 1.0), c.out.dtype)

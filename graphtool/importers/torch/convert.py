@@ -10,6 +10,7 @@ from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, Source
+from graphtool.importers.torch.refused import why
 from graphtool.importers.torch.table import handler
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.sizes import bare
@@ -25,7 +26,7 @@ IGNORED = frozenset(f"aten.{name}" for name in (
     "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar"))
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
-    "unique_consecutive"))
+    "unique_consecutive", "repeat_interleave"))
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
@@ -150,7 +151,7 @@ class _Converter:
         if self._symbolic(call) or self._number(call):
             return
         fn = handler(call.target)
-        fault = self._fault_of(call) or ("there is no handler for it" if fn is None else "")
+        fault = self._fault_of(call) or (why(call.target) if fn is None else "")
         tainted = bool(self.poisoned & _names((call.args, tuple(call.kwargs.values()))))
         if fault and not tainted:  # what follows from a refused call is not listed again
             self._miss(call, fault)

@@ -7,7 +7,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, axis_of
-from graphtool.importers.torch.shape import bound
+from graphtool.importers.torch.shape import bound, strided
 from graphtool.importers.torch.sized import columns
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
@@ -91,6 +91,9 @@ def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = 
 
 def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
     """x[i][index[i][j]] ∘= src[i][j]; where the index is smaller, only its part takes part."""
+    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
+        whole = _scatter(c, c.cast(x, dtypes.int32), dim, index, c.cast(src, dtypes.int32), kind)
+        return c.cast(whole, dtypes.bool_)
     if not x.ndim:
         return _combined(c, x, c.reshape(src, ()), kind)
     index = c.reshape(index, index.shape or (1,))
@@ -146,9 +149,13 @@ def scatter_reduce(c: Context, self: Tracer, dim: int, index: Tracer, src: Trace
     ones = c.full(index.shape, 1, self.dtype)
     count = _scatter(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
     safe = o.max(count, c.literal(1, self.dtype))
-    if self.dtype.is_float:
-        return o.div(total, safe)
-    return o.div(o.sub(total, o.mod(total, safe)), safe)  # integers round down
+    return _mean(total, safe)
+
+
+def _mean(total: Any, count: Any) -> Any:
+    if total.dtype.is_float:
+        return o.div(total, count)
+    return o.div(o.sub(total, o.mod(total, count)), count)  # integers round down
 
 
 def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind: str) -> Any:
@@ -173,6 +180,54 @@ def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer,
 @aten("index_copy")
 def index_copy(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer) -> Any:
     return _along(c, self, dim, index, source, "set")
+
+
+@aten("index_reduce")
+def index_reduce(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, reduce: str,
+                 *, include_self: bool = True) -> Any:
+    kind = _REDUCE[reduce]
+    start = self
+    if not include_self:
+        neutral = c.full(source.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
+        start = _along(c, self, dim, index, neutral, "set")
+    total = _along(c, start, dim, index, source, kind)
+    if reduce != "mean":
+        return total
+    ones = c.full(source.shape, 1, self.dtype)
+    count = _along(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
+    return _mean(total, o.max(count, c.literal(1, self.dtype)))
+
+
+@aten("put")
+def put(c: Context, self: Tracer, index: Tracer, source: Tracer, accumulate: bool = False) -> Any:
+    n = product(self.shape)
+    at = c.reshape(c.wrap(index, n), (product(index.shape), 1))
+    y = o.scatter(c.reshape(self, (n,)), at, c.reshape(source, at.shape[:1]), axes=(0,),
+                  kind="add" if accumulate else "set")
+    return c.reshape(y, self.shape)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(c: Context, self: Tracer, src: Tracer, size: tuple[Dim, ...],
+                       stride: tuple[Dim, ...], storage_offset: Any = None) -> Any:
+    at = strided(c, size, stride, storage_offset)
+    n = product(src.shape)
+    y = o.scatter(c.reshape(self, (product(self.shape),)), c.reshape(at, (n, 1)),
+                  c.reshape(src, (n,)), axes=(0,))
+    return c.reshape(y, self.shape)
+
+
+@aten("embedding_renorm")
+def embedding_renorm(c: Context, self: Tracer, indices: Tracer, max_norm: float,
+                     norm_type: float) -> Any:
+    """The rows that are read, shortened to the norm where they are longer."""
+    n = product(indices.shape)
+    hit = o.scatter(c.full((self.shape[0], 1), False, dtypes.bool_),
+                    c.reshape(c.cast(indices, dtypes.int64), (n, 1)),
+                    c.full((n, 1), True, dtypes.bool_), axes=(0,))
+    length = o.norm(self, axes=(1,), order=float(norm_type))
+    scale = o.div(float(max_norm), o.add(length, 1e-7))
+    return o.select(o.and_(hit, o.gt(length, float(max_norm))), o.mul(self, scale), self)
 
 
 @aten("index_fill")

@@ -7,6 +7,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, axis_of
+from graphtool.importers.torch.counting import middle
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import product
@@ -54,19 +55,12 @@ def kthvalue(c: Context, self: Tracer, k: int, dim: int = -1, keepdim: bool = Fa
 
 @aten("median.dim")
 def median_dim(c: Context, self: Tracer, dim: int, keepdim: bool = False) -> Any:
-    """The lower of the two middle ones. (A NaN sorts last here, where torch returns it.)"""
-    if not self.ndim:
-        return self, c.full((), 0, dtypes.int64)
-    axis = axis_of(dim, self.ndim)
-    return _picked(c, _sorted(c, self, dim, False), axis, (self.shape[axis] - 1) // 2)
+    return middle(c, self, axis_of(dim, self.ndim), False)
 
 
 @aten("median.default")
 def median(c: Context, self: Tracer) -> Any:
-    flat = c.reshape(self, (product(self.shape),))
-    line = _sorted(c, flat, 0, False)[0]
-    at = (flat.shape[0] - 1) // 2
-    return c.reshape(c.window(line, 0, at, at + 1), ())
+    return middle(c, c.reshape(self, (product(self.shape),)), 0, False)[0]
 
 
 def _picked(c: Context, pair: tuple[Tracer, Tracer], axis: int, at: Any) -> Any:

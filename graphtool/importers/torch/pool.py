@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,10 @@ def _average(n: int) -> Any:
                 ceil_mode: bool = False, count_include_pad: bool = True,
                 divisor_override: Any = None) -> Any:
         attrs, edges = _windows(c, self, n, kernel_size, stride, padding, 1, ceil_mode)
-        if not self.dtype.is_float:
-            raise Missing("averages of integers, which round towards zero")
         x = _batched(c, self, n)
+        if not self.dtype.is_float:
+            return _unbatched(c, _whole_average(c, x, attrs, edges, count_include_pad,
+                                                divisor_override), n, self)
         if divisor_override is not None:  # a plain sum, over zeros where there is padding
             y = _window_sum(x, attrs, edges)
             return _unbatched(c, o.div(y, float(divisor_override)), n, self)
@@ -103,6 +105,20 @@ def _average(n: int) -> Any:
                        count_include_pad=count_include_pad and not over, **attrs)
         return _unbatched(c, y, n, self)
     return handler
+
+
+def _whole_average(c: Context, x: Tracer, attrs: dict[str, Any], edges: Edges, padded: bool,
+                   divisor: Any) -> Any:
+    """Sums of integers over their number, rounded towards zero; the overhang never counts."""
+    total = _window_sum(x, attrs, edges)
+    if divisor is not None:
+        return o.div(total, int(divisor))
+    ones, outside = c.full(x.shape, 1, x.dtype), edges
+    if padded:
+        lo = (0, 0, *(p for p, _ in edges))
+        ones = o.pad(ones, lo=lo, hi=lo, value=1.0)
+        outside = tuple((0, h) for _, h in edges)
+    return o.div(total, _window_sum(ones, attrs, outside))
 
 
 def _zero_padded(x: Tracer, edges: Edges) -> Any:
@@ -164,14 +180,36 @@ def _by_matrices(c: Context, x: Tracer, axes: tuple[int, ...], sizes: Any) -> An
 
 def _adaptive_max(n: int) -> Any:
     def handler(c: Context, self: Tracer, output_size: Any) -> Any:
-        if c.used(1):
-            raise Missing("the indices of max pooling")
         _even(self.shape[-n:], c.out.shape[-n:])
+        if c.used(1):
+            return _max_and_place(c, self, n)
         x = self
         for axis, s in zip(range(self.ndim - n, self.ndim), c.out.shape[-n:], strict=True):
             x = _max_of_bins(c, x, axis, int(s))  # type: ignore[arg-type]
         return x, None
     return handler
+
+
+def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
+    """Every bin's elements in a line, from a table of flat positions; short ones repeat an end."""
+    kind = next(t for t in c.outs if t is not None)
+    dims, cells = [int(d) for d in x.shape[-n:]], kind.shape[-n:]  # type: ignore[arg-type]
+    lines = [_bins(d, int(s)) for d, s in zip(dims, cells, strict=True)]  # type: ignore[arg-type]
+    found = [np.ravel_multi_index(np.meshgrid(*(np.arange(*b) for b in bins), indexing="ij"),
+                                  dims).ravel() for bins in product(*lines)]
+    width = max((len(f) for f in found), default=1)
+    table = np.array([[*f, *[f[-1]] * (width - len(f))] for f in found]).reshape(-1, width)
+    lead = x.shape[:-n]
+    flat = c.reshape(x, (*lead, int(np.prod(dims))))
+    index, rank = c.constant(table, dtypes.int64), len(lead)
+    picked = o.gather(flat, c.reshape(index, (*table.shape, 1)), axes=(rank,))
+    at = c.reshape(o.arg_reduce(picked, kind="max", axis=1), (table.shape[0], *lead))
+    top = c.reshape(o.reduce_max(picked, axes=(1,)), (table.shape[0], *lead))
+    rows = c.reshape(c.iota(at.shape, 0), (*at.shape, 1))
+    both = o.concat(rows, c.reshape(at, (*at.shape, 1)), axis=at.ndim)
+    place = o.gather(index, both, axes=(0, 1))
+    turn = [*range(1, rank + 1), 0]
+    return tuple(c.reshape(c.transpose(v, turn), kind.shape) for v in (top, place))
 
 
 def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:

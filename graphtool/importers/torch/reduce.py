@@ -23,7 +23,8 @@ def _reduce(c: Context, name: str, x: Tracer, dim: Any) -> Any:
 @aten("sum")
 def sum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
         dtype: Any = None) -> Any:
-    return _reduce(c, "reduce_sum", c.cast(self, c.out.dtype), dim)
+    name = "reduce_or" if c.out.dtype is dtypes.bool_ else "reduce_sum"
+    return _reduce(c, name, c.cast(self, c.out.dtype), dim)
 
 
 @aten("nansum")
@@ -36,7 +37,8 @@ def nansum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
 @aten("prod")
 def prod(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Any:
-    return _reduce(c, "reduce_prod", c.cast(self, c.out.dtype), dim)
+    name = "reduce_and" if c.out.dtype is dtypes.bool_ else "reduce_prod"
+    return _reduce(c, name, c.cast(self, c.out.dtype), dim)
 
 
 @aten("mean")
@@ -126,7 +128,11 @@ def argmin(c: Context, self: Tracer, dim: int | None = None, keepdim: bool = Fal
 
 def _variance(c: Context, x: Tracer, dim: Any, correction: Any) -> Any:
     axes = axes_of(dim, x.ndim)
-    return o.reduce_var(x, axes=axes, correction=1 if correction is None else correction)
+    less = 1 if correction is None else correction
+    n = product(x.shape[a] for a in axes)
+    if isinstance(n, int) and n < less:  # 0/0, not a negative divisor
+        less = n
+    return o.reduce_var(x, axes=axes, correction=less)
 
 
 def _correction(unbiased: Any, correction: Any) -> Any:

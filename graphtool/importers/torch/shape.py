@@ -167,13 +167,18 @@ def as_strided(c: Context, self: Tracer, size: tuple[Dim, ...], stride: tuple[Di
     for d in self.shape:
         count = count * d
     flat = c.reshape(self, (count,))
-    index = c.full((), storage_offset or 0, dtypes.int64)
+    at = strided(c, size, stride, storage_offset)
+    return o.gather(flat, c.reshape(at, (*size, 1)), axes=(0,))
+
+
+def strided(c: Context, size: tuple[Dim, ...], stride: tuple[Dim, ...], offset: Any) -> Tracer:
+    """The flat position of each element of a strided view."""
+    index = c.full((), offset or 0, dtypes.int64)
     for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
         shape: list[Dim] = [1] * len(size)
         shape[axis] = n
         index = o.add(index, o.mul(c.iota(shape, axis), c.number(s, dtypes.int64)))
-    index = c.broadcast(index, size)
-    return o.gather(flat, c.reshape(index, (*size, 1)), axes=(0,))
+    return c.broadcast(index, size)
 
 
 @aten("unfold", "unfold_copy")

@@ -15,6 +15,8 @@ from graphtool.symbolic import product
 
 def places(c: Context, mask: Tracer) -> Tracer:
     """Where a tensor is not zero, i64[size, rank]; a size that torch knows twice is found once."""
+    if 0 in mask.shape and all(isinstance(d, int) for d in c.out.shape):
+        return o.nonzero(mask, size=0)  # type: ignore[no-any-return]
     size, known = c.open_size()
     if known is not None:
         if known[0] is not mask.value:

@@ -1,0 +1,38 @@
+"""compare-captures: what torch.fx, torch.export and ONNX each make of one model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphtool.cli import options, terminal
+from graphtool.errors import UsageError
+
+
+def compare_captures(
+        source: Annotated[str, typer.Argument(
+            metavar="SOURCE", help="FILE.py:NAME or PACKAGE.MODULE:NAME; it is run.")],
+        inputs: Annotated[list[str] | None, typer.Option(
+            "--inputs", metavar="SPEC", help="A sample input, x:f32[1,3,224,224]; repeatable.")
+        ] = None, rtol: options.Rtol = 1e-4, json: options.Json = False) -> int:
+    """Capture a torch model by fx, export and ONNX, and show the graphs side by side.
+
+    Each is evaluated beside torch itself. Exit 1 if one differs, 4 if none could be captured."""
+    from graphtool.errors import GraphtoolError
+    from graphtool.importers import form
+    from graphtool.importers.torch import need_torch
+    from graphtool.report.captures import captures_lines, compare
+    if form(source) != "python":
+        raise UsageError("GT3099", f"{source!r} is captured already",
+                         hint="compare-captures takes Python source that makes an nn.Module")
+    need_torch()
+    from graphtool.importers.torch.captures import captures
+    from graphtool.importers.torch.reference import reference
+    specs = inputs or ()
+    found, arrays = captures(source, specs)
+    result = compare(source, found, arrays, reference(source, specs)(arrays), rtol)
+    terminal.report(result, json, captures_lines(result))
+    if all(isinstance(x, GraphtoolError) for x in found.values()):
+        return 4
+    return 0 if result.agree else 1

@@ -1,0 +1,59 @@
+"""One torch model by every way in: torch.fx, torch.export, and torch's export to ONNX."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from graphtool.errors import GraphtoolError, UnsupportedError
+from graphtool.importers.onnx import import_onnx
+from graphtool.importers.torch import import_torch
+from graphtool.importers.torch.capture import quiet
+from graphtool.importers.torch.lines import failure, root_of
+from graphtool.importers.torch.live import array
+from graphtool.importers.torch.source import load
+from graphtool.ir.graph import Module
+from graphtool.weights import Array
+
+WAYS = ("fx", "export", "onnx")
+
+
+def captures(source: str, specs: Sequence[str] = ()) -> tuple[
+        dict[str, Module | GraphtoolError], list[Array]]:
+    """The module by each way, or why there is none; and the sample inputs.
+
+    Raises what loading the source raises.
+    """
+    model, args, names = load(source, specs)
+    takes: dict[str, Callable[[], Module]] = {
+        "fx": lambda: import_torch(model, args, capture="fx", names=names),
+        "export": lambda: import_torch(model, args, names=names),
+        "onnx": lambda: _by_onnx(model, args)}
+    arrays = [array(x) for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
+    return {way: _tried(takes[way]) for way in WAYS}, arrays
+
+
+def _tried(take: Callable[[], Module]) -> Module | GraphtoolError:
+    try:
+        return take()
+    except GraphtoolError as error:
+        return error
+
+
+def _by_onnx(model: Any, args: tuple[Any, ...]) -> Module:
+    with tempfile.TemporaryDirectory(prefix="graphtool-captures-") as folder:
+        path = Path(folder) / "model.onnx"
+        try:
+            with quiet(), torch.no_grad():
+                torch.onnx.export(model, args, str(path), dynamo=True, verbose=False)
+        except ImportError as error:
+            raise UnsupportedError("GT1121", f"torch cannot write ONNX: {error}",
+                                   hint="pip install onnxscript") from error
+        except Exception as error:  # whatever the user's model raises is reported with its line
+            raise failure(error, "torch.onnx", root_of(torch.__file__)) from error
+        return import_onnx(path)

@@ -1,0 +1,23 @@
+"""Why families of torch's ops are not imported, by the names they have."""
+
+from __future__ import annotations
+
+import re
+
+_WHY = (
+    (r"aten\.(_fft|_conj|complex|polar|view_as_(complex|real)|imag|conj|resolve_conj)",
+     "complex numbers are not supported; split them into real and imaginary parts"),
+    (r"aten\.(_linalg|linalg|cholesky|geqrf|ormqr|orgqr|lu_|triangular_solve|svd|_?lstsq)",
+     "factorisations and solvers of linear algebra are not built"),
+    (r"aten\.(_?to_sparse|_?sparse|_coo|_nested)", "sparse and nested tensors are not supported"),
+    (r"aten\.special_", "this special function is not built"),
+    (r"aten\.(i0|igammac?|nextafter|frexp)\b", "this special function is not built"),
+    (r"(quantized|mkldnn|onednn|_quantized|fbgemm)", "it belongs to one kernel library of torch"),
+    (r"aten\.fractional_max_pool", "its windows are random"),
+)
+
+
+def why(target: str) -> str:
+    """The reason for an op without a handler."""
+    return next((reason for pattern, reason in _WHY if re.match(pattern, target)),
+                "there is no handler for it")

@@ -1,0 +1,127 @@
+"""`compare-captures`: one model by several ways in, side by side; do they compute the same?
+
+What a way makes explicit is counted by kind of op; the numbers are the evaluator's, beside the
+framework's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool import interp
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module, Node
+from graphtool.ir.sizes import all_nodes
+from graphtool.ir.text import value_names
+
+Array = np.ndarray[Any, Any]
+_VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "reverse", "bitcast"))
+_SHAPES = frozenset(("dim", "size", "iota"))
+
+
+class CaptureRow(msgspec.Struct):
+    """One way in. `difference` is the largest from the framework's own outputs, over the largest
+    of them; absent where there is no graph, or its random numbers are its own."""
+
+    way: str
+    nodes: int = 0
+    ops: dict[str, int] = {}
+    parameters: int = 0
+    constants: int = 0
+    shapes: int = 0
+    casts: int = 0
+    views: int = 0
+    difference: float | None = None
+    error: str = ""
+    where: str = ""
+    hint: str = ""
+
+
+class Captures(msgspec.Struct):
+    """All of the report; schemas/captures.schema.json is made from it."""
+
+    source: str
+    agree: bool
+    captures: list[CaptureRow]
+
+
+def compare(source: str, found: Mapping[str, Module | GraphtoolError], inputs: Sequence[Array],
+            wanted: Sequence[Array], rtol: float) -> Captures:
+    """`inputs` and `wanted` are the framework's, in the order of the model's own."""
+    rows = [_row(way, x, inputs, wanted) for way, x in found.items()]
+    known = [r.difference for r in rows if r.difference is not None]
+    return Captures(source, bool(known) and all(d <= rtol for d in known), rows)
+
+
+def _row(way: str, x: Module | GraphtoolError, inputs: Sequence[Array],
+         wanted: Sequence[Array]) -> CaptureRow:
+    if isinstance(x, GraphtoolError):
+        return CaptureRow(way, error=f"[{x.code}] {x.message}", where=x.where, hint=x.hint)
+    nodes = list(all_nodes(x.graph))
+    counts = Counter(n.op.name for n in nodes if n.op.name != "constant")
+
+    def number(of: frozenset[str]) -> int:
+        return sum(counts[name] for name in of)
+    row = CaptureRow(way, sum(counts.values()), dict(sorted(counts.items())),
+                     sum(map(_is_parameter, nodes)),
+                     sum(n.op.name == "constant" and not _is_parameter(n) for n in nodes),
+                     number(_SHAPES), counts["cast"], number(_VIEWS))
+    try:
+        row.difference = _difference(x, inputs, wanted)
+    except GraphtoolError as error:
+        row.error, row.where, row.hint = f"[{error.code}] {error.message}", error.where, error.hint
+    return row
+
+
+def _is_parameter(node: Node) -> bool:
+    return node.op.name == "constant" and bool(node.attrs["param"])
+
+
+def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]) -> float | None:
+    names = value_names(module.graph)
+    ports = [names[v] for v in module.graph.inputs]
+    feeds = dict(zip(ports, inputs, strict=False))
+    for i, data in module.initial.items():
+        feeds.setdefault(ports[i], data.source)
+    if "rng" in ports:
+        return None
+    outputs = list(interp.run(module, feeds).values())[:len(wanted)]
+    worst = 0.0
+    for got, want in zip(outputs, wanted, strict=True):
+        if got.shape != want.shape:
+            return float("inf")
+        gap = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        scale = max(float(np.abs(want).max(initial=0)), 1e-30)
+        worst = max(worst, float(gap.max(initial=0)) / scale)
+    return worst
+
+
+def captures_lines(found: Captures) -> list[str]:
+    """A column for each way: the totals, then every op that one of them has."""
+    rows = found.captures
+    ops = sorted({op for r in rows for op in r.ops})
+    table = [["", *(r.way for r in rows)], ["nodes", *(_cell(r, r.nodes) for r in rows)]]
+    table += [[name, *(_cell(r, getattr(r, name)) for r in rows)]
+              for name in ("parameters", "constants", "shapes", "casts", "views")]
+    table.append(["difference", *("–" if r.difference is None else f"{r.difference:.1e}"
+                                  for r in rows)])
+    table += [[f"  {op}", *(_cell(r, r.ops.get(op, 0)) for r in rows)] for op in ops]
+    widths = [max(len(row[i]) for row in table) for i in range(len(rows) + 1)]
+    lines = [row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(
+        row[1:], widths[1:], strict=True)) for row in table]
+    for r in rows:
+        if r.error:
+            lines += [f"{r.way}: {r.error}", *(f"  {part}" for part in (*r.where.splitlines(),
+                                                                       r.hint) if part)]
+    verdict = "all that were captured compute the same" if found.agree else (
+        "they do not compute the same")
+    return [*lines, verdict]
+
+
+def _cell(row: CaptureRow, count: int) -> str:
+    return str(count) if count or not row.error else "–"

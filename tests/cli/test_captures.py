@@ -1,0 +1,63 @@
+"""compare-captures: columns that agree, a way that fails with its line, and the schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from graphtool.verify.schemas import schemas
+from tests.cli.conftest import Cli
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+BRANCHING = '''
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x + 1
+        return x * 2
+
+class Sized(torch.nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 2:
+            return (x + 1).view(-1)
+        return x * 2
+
+def inputs():
+    return (torch.ones(3, 2),)
+'''
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "branching.py"
+    path.write_text(BRANCHING)
+    return path
+
+
+def test_one_way_fails_and_says_where(source: Path, gt: Cli) -> None:
+    result = gt("compare-captures", f"{source}:Sized", "--json")
+    report = json.loads(result.out)
+    jsonschema.Draft202012Validator(json.loads(schemas()["captures"])).validate(report)
+    fx, export, onnx = report["captures"]
+    assert result.code == 0 and report["agree"]
+    assert "branching.py:12" in fx["where"] and "--capture export" in fx["hint"]
+    assert export["nodes"] == 2 and export["views"] == 1 and export["difference"] == 0
+    assert onnx["difference"] == 0
+
+
+def test_no_way_in(source: Path, gt: Cli) -> None:
+    result = gt("compare-captures", f"{source}:Model")
+    assert result.code == 4
+    assert result.out.count("branching.py:6") == 3 and "torch.cond" in result.out
+
+
+def test_only_source_is_captured(gt: Cli) -> None:
+    result = gt("compare-captures", "model.onnx")
+    assert result.code == 2 and "GT3099" in result.err

@@ -1,0 +1,61 @@
+"""What torch's own samples turned up as wrong or missing, one row each, against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.importers.torch.agreement import agree, normal
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about its own
+X = normal(4, 5)
+WHOLE = torch.tensor([[6, -4, 0], [9, 12, 7]])
+NAN = torch.tensor([[1.0, float("nan"), 3, 2], [5, 4, 3, 1]]).double()
+ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "add_bool_alpha": (lambda a, b: torch.add(a, b, alpha=False), (X > 0, X > 1)),
+    "sign_bool": (torch.sign, (X > 0,)),
+    "gather_nothing": (lambda x: x.gather(0, torch.empty(0, dtype=torch.int64)), (X,)),
+    "var_of_nothing": (lambda x: x.var(), (normal(0),)),
+    "var_of_one": (lambda x: x.var(), (normal(1),)),
+    "prod_bool": (lambda x: (x > -2).prod(dtype=torch.bool), (X,)),
+    "sum_to_bool": (lambda x: x.sum(0, dtype=torch.bool), (WHOLE,)),
+    "scatter_bool": (lambda x, i: (x > 0).scatter(1, i, x[:, :2] > 1, reduce="add"),
+                     (X, torch.ones(4, 2, dtype=torch.int64))),
+    "nonzero_of_nothing": (lambda x: x.nonzero(), (normal(0, 3),)),
+    "avg_pool_int": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+                     (normal(1, 2, 6, 6, dtype=torch.int64),)),
+    "avg_pool_int_unpadded": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+                              (normal(1, 2, 6, 6, dtype=torch.int64),)),
+    "adaptive_max": (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
+                     (normal(2, 3, 5, 7),)),
+    "searchsorted": (lambda s, v: (torch.searchsorted(s, v), torch.searchsorted(s, v, right=True)),
+                     (torch.tensor([[1, 3, 5], [2, 2, 9]]), torch.tensor([[3, 6], [2, 1]]))),
+    "bucketize": (lambda v: torch.bucketize(v, torch.tensor([-1.0, 0, 1]).double()), (X,)),
+    "histc": (lambda x: (torch.histc(x, 5), torch.histc(x, 4, -1, 1)), (X,)),
+    "mode": (lambda x: torch.mode(x.round())[0], (X,)),
+    "median_nan": (lambda x: (torch.median(x, 1), x.median()), (NAN,)),
+    "nanmedian": (lambda x: (torch.nanmedian(x, 1), x.nanmedian()), (NAN,)),
+    "gcd": (lambda a, b: (torch.gcd(a, b), torch.lcm(a, b)), (WHOLE, WHOLE.flip(1))),
+    "signbit": (torch.signbit, (torch.tensor([-0.0, 0.0, -2, 3]),)),
+    "angle": (torch.angle, (NAN - 2,)),
+    "ldexp": (torch.ldexp, (X, torch.arange(5))),
+    "dist": (lambda a: (torch.dist(a, a * 2, 3), torch.dist(a, -a, 0)), (X,)),
+    "triangles": (lambda x: (torch.tril_indices(3, 4, 1), torch.triu_indices(4, 3, -1), x), (X,)),
+    "index_reduce": (lambda x, s: x.index_reduce(0, torch.tensor([0, 2, 0]), s, "mean",
+                                                 include_self=False), (X, normal(3, 5))),
+    "put": (lambda x: x.put(torch.tensor([1, -2]), torch.tensor([7.0, 8]).double(), True), (X,)),
+    "as_strided_scatter": (lambda x: torch.as_strided_scatter(x, torch.ones(2, 2).double(),
+                                                              (2, 2), (1, 3), 1), (X,)),
+    "repeat_by_tensor": (lambda x: torch.repeat_interleave(x, torch.tensor([1, 0, 2, 3]), 0,
+                                                           output_size=6), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_it_is_as_in_eager(name: str) -> None:
+    fn, xs = ROWS[name]
+    agree(fn, *xs)
