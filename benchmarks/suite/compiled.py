@@ -31,6 +31,7 @@ from benchmarks.suite.evaluated import (
     Outcome,
     feed_of,
     first_accepted,
+    made_of,
     reasons,
     same,
 )
@@ -73,7 +74,8 @@ def prepared(case: Case, name: str) -> Prepared | Outcome:
         made.clear()
         try:
             with limited():
-                made.append(_lowered(case, import_model(case.model, fixed=fixed), name))
+                made.append(_lowered(case, import_model(
+                    case.model, fixed=fixed, made_of=made_of(case, fixed)), name))
         except UnsupportedError as error:
             return REFUSED, reasons(error)
         except (GraphtoolError, TimeoutError) as error:
@@ -129,7 +131,7 @@ def ran(p: Prepared, library: Path) -> Outcome:
     """The outcome of the case, run in this process."""
     try:
         for inputs, outputs in p.case.data_sets:
-            same(run_once(p, library, feed_of(p.case, inputs)), outputs, p.case)
+            same(run_once(p, library, feed_of(p.case, inputs, p.module)), outputs, p.case)
     except AssertionError as error:
         return FAIL, str(error)
     except GraphtoolError as error:

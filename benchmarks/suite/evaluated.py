@@ -19,7 +19,9 @@ from benchmarks.suite.limits import WORKERS, limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
+from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
+from graphtool.onnx_backend import flattened, parts_of
 
 PASS, PINNED, FAIL, REFUSED, ERROR = "passed", "passed pinned", "failed", "refused", "error"
 SIZES = 4096
@@ -57,10 +59,11 @@ def _pins(case: Case) -> list[dict[str, Any]]:
 def _try(case: Case, fixed: dict[str, Any]) -> Outcome:
     try:
         with limited():
-            module = import_model(case.model, fixed=fixed)
+            module = import_model(case.model, fixed=fixed, made_of=made_of(case, fixed))
             verify_module(module)
             for inputs, outputs in case.data_sets:
-                same(list(interp.run(module, feed_of(case, inputs)).values()), outputs, case)
+                got = interp.run(module, feed_of(case, inputs, module))
+                same(list(got.values()), outputs, case)
     except UnsupportedError as error:
         return REFUSED, reasons(error)
     except AssertionError as error:
@@ -72,8 +75,18 @@ def _try(case: Case, fixed: dict[str, Any]) -> Outcome:
     return PASS, ""
 
 
-def feed_of(case: Case, inputs: list[Any]) -> dict[str, Any]:
-    return {k: v for k, v in zip(case.inputs, inputs, strict=True) if not isinstance(v, list)}
+def feed_of(case: Case, inputs: list[Any], module: Module) -> dict[str, Any]:
+    """The arrays by the names of the module's inputs; those of sequences one by one."""
+    wanted = {v.hint for v in module.graph.inputs}
+    return {k: x for name, v in zip(case.inputs, inputs, strict=True)
+            for k, x in flattened(name, v) if k in wanted}
+
+
+def made_of(case: Case, fixed: dict[str, Any]) -> dict[str, Any]:
+    """How many tensors of which types the sequences and optionals among the inputs are."""
+    kinds = {v.name: v.type.WhichOneof("value") for v in case.model.graph.input}
+    given = zip(case.inputs, case.data_sets[0][0], strict=True)
+    return {k: parts_of(v) for k, v in given if kinds[k] != "tensor_type" and k not in fixed}
 
 
 def reasons(error: UnsupportedError) -> str:

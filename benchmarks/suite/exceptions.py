@@ -19,7 +19,6 @@ EXCEPTIONS: dict[str, str] = {
     "test_training_dropout_default*": "random numbers, drawn from another generator",
     "test_training_dropout_mask": "random numbers, drawn from another generator",
     "test_training_dropout": "random numbers, drawn from another generator",
-    "test_optional_has_element_empty_optional_input": "an absent value as a graph input",
     "test_sequence_map_add_1_sequence_1_tensor*":
         "adds sizes of which the model does not say that they agree",
     "test_dft_inverse*": "the expectation holds float32 noise of 2e-7 where the answer is 0",

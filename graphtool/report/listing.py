@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.sizes import limits
 from graphtool.ir.text import attr_text, graph_lines, literal_text, shown_attrs, value_names
+from graphtool.symbolic import text
 
 
 class Row(msgspec.Struct):
@@ -33,6 +35,8 @@ def listing(module: Module, where: bool = False) -> Iterator[str]:
     for s in module.symbols.values():
         bounds = f"{'-∞' if s.lo is None else s.lo}..{'∞' if s.hi is None else s.hi}"
         yield f"dim {s.name}: {bounds}"
+    for name, most in limits(module.graph).items():
+        yield f"size {name}: " + ("no bound" if most is None else f"at most {text(most)}")
     yield from graph_lines(module.graph)
     if where:
         yield ""

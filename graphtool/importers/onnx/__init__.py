@@ -41,6 +41,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     trees,
 )
 from graphtool.importers.onnx.convert import Importer
+from graphtool.importers.onnx.inputs import Parts
 from graphtool.importers.onnx.reader import read_model
 from graphtool.ir.graph import Module
 
@@ -64,9 +65,14 @@ def import_onnx(path: Path, *, dynamic: Bounds | None = None,
 
 
 def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | None = None,
-                 fixed: Mapping[str, Any] | None = None) -> Module:
-    """The module of a ModelProto; `base_dir` is where its external data lies."""
-    importer = Importer(model, base_dir, dynamic or {}, fixed or {})
+                 fixed: Mapping[str, Any] | None = None,
+                 made_of: Mapping[str, Parts] | None = None) -> Module:
+    """The module of a ModelProto; `base_dir` is where its external data lies.
+
+    `made_of` says of inputs that are sequences or optionals which tensors they consist of; these
+    are the module's inputs then, as `NAME.0`, `NAME.1` and so on.
+    """
+    importer = Importer(model, base_dir, dynamic or {}, fixed or {}, made_of)
     module = importer.run()
     if module is None:
         items = tuple(importer.unsupported())

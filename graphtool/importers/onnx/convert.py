@@ -20,7 +20,7 @@ from graphtool.errors import GraphtoolError, InputError, InternalError, Unsuppor
 from graphtool.importers.onnx import dimensions, functions, reader
 from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.context import REFUSED, Context, Frame
-from graphtool.importers.onnx.inputs import Inputs, declared_shapes
+from graphtool.importers.onnx.inputs import Inputs, Parts, declared_shapes
 from graphtool.importers.onnx.order import ordered, title
 from graphtool.importers.onnx.places import Places
 from graphtool.importers.onnx.registry import Handler, Refused, find
@@ -38,8 +38,9 @@ class Importer:
     """One model on its way into one graph."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
-                 fixed: Mapping[str, Any]) -> None:
+                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
+        self.made_of = made_of or {}
         self.places = Places()
         self.inputs = Inputs(dynamic)
         self.builder: Builder = Recorder(self.inputs)
@@ -67,13 +68,13 @@ class Importer:
             self.refuse(name, reason, place)
         given = self._initializers(graph, frame)
         inputs = [v for v in graph.input if v.name not in given]
-        tracers = [self._input(v, frame) for v in inputs]
+        tracers = [t for v in inputs for t in self._input(v, frame)]
         self.nodes(graph.node, frame)
         results = [self._output(v.name, frame) for v in graph.output]
         if self.refusals:
             return None
         flat = [row for x, v in zip(results, graph.output, strict=True) for row in _flat(v.name, x)]
-        return self._module([t for t in tracers if t is not None], flat)
+        return self._module(tracers, flat)
 
     def _module(self, inputs: list[Tracer], outputs: list[tuple[str, Any]]) -> Module:
         donations: tuple[tuple[int, int], ...] = ()
@@ -98,24 +99,34 @@ class Importer:
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
                 "name": m.graph.name}
 
-    def _input(self, info: Any, frame: Frame) -> Tracer | None:
+    def _input(self, info: Any, frame: Frame) -> list[Tracer]:
         if info.name in frame.env:
             raise InputError("GT1012", f"the input {info.name!r} is defined twice")
         frame.env[info.name] = REFUSED
         if isinstance(self.fixed.get(info.name), (list, tuple)):
             frame.env[info.name] = tuple(Known(np.asarray(x), self.builder, f"{info.name}.{i}")
                                          for i, x in enumerate(self.fixed[info.name]))
-            return None
+            return []
+        if info.name in self.made_of:
+            frame.env[info.name] = self._parts(self.made_of[info.name], info.name)
+            return [x for _, x in _flat(info.name, frame.env[info.name])]
         try:
             type = self.inputs.type(info)
         except Refused as refused:
             self.refuse("input", str(refused), info.name)
-            return None
+            return []
         tracer = self.builder.input(type, info.name)
         pinned = self.fixed.get(info.name)
         frame.env[info.name] = tracer if pinned is None else Known(
             np.asarray(pinned), self.builder, info.name)
-        return tracer
+        return [tracer]
+
+    def _parts(self, parts: Parts, name: str) -> Any:
+        """Inputs for what a sequence or an optional is made of."""
+        if isinstance(parts, TensorType):
+            return self.builder.input(parts, name)
+        return None if parts is None else tuple(
+            self._parts(p, f"{name}.{i}") for i, p in enumerate(parts))
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
         """Define the graph's initializers; those that nothing reads are not even decoded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from typing import Any
@@ -16,6 +16,8 @@ from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol, symbols
 
 Range = tuple[int, int | None]
+Parts = TensorType | Sequence["Parts"] | None
+"""What a sequence or an optional is made of: tensors, or nothing."""
 _SIGNS = re.compile(r"[-+*/%(),\s]+")
 
 
@@ -42,8 +44,8 @@ class Inputs:
             proto = proto.optional_type.elem_type
         kind = proto.WhichOneof("value")
         if kind != "tensor_type":
-            raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, "
-                          "not a tensor")
+            raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, not a "
+                          "tensor; what it is made of must be given (`made_of` in Python)")
         tensor = proto.tensor_type
         row = element_type(tensor.elem_type)
         if not tensor.HasField("shape"):
