@@ -75,3 +75,17 @@ def test_the_onnx_backend_refuses() -> None:
     for options in ({"device": "CUDA"}, {"mode": "fast"}):
         with pytest.raises(graphtool.GraphtoolError):
             graphtool.onnx_backend.prepare(model, **options)
+
+
+def test_the_onnx_backend_takes_and_gives_sequences() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (seq(float[2]) s, int64 at) => (seq(float[2]) out, int64 n) {
+      one = Constant<value = int64 {1}>()
+      x = SequenceAt(s, one) y = Neg(x) out = SequenceInsert(s, y) n = SequenceLength(out) }"""
+    model = onnx.parser.parse_model(text)
+    a, b = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    for mode in ("eval", "c"):
+        rep = graphtool.onnx_backend.prepare(model, mode=mode)
+        out, n = rep.run([[a, b], np.asarray(0)])
+        assert int(n) == 3 and np.array_equal(out, [a, b, -b])
+        assert len(rep.run([[a, b, a], np.asarray(0)])[0]) == 4

@@ -14,6 +14,7 @@ EXCEPTIONS: dict[str, str] = {
     "test_strnorm_model_*": "strings are not numbers",
     "test_gradient_of_add*": "gradients of a part of the graph are not computed yet",
     "test_sequence_model8": "a named size is 0 there; those are taken to be 1 or more",
+    "test_squeezenet": "made-up weights give logits of 9e9, and the softmax shows their rounding",
     "test_image_decoder_*": "decoding images is not numerics",
     "test_bernoulli*": "random numbers, drawn from another generator",
     "test_training_dropout_default*": "random numbers, drawn from another generator",
