@@ -43,6 +43,10 @@ def quantized(x: Any, scale: Any, zero: Any, row: DType, saturate: bool = True) 
     y = o.div(*operands(x, scale))
     if row.is_float:
         return cast(y, row, saturate)
+    if row.bits <= 16 and dtype_of(y).bits >= 32:  # floats hold all sums that are not clamped
+        y = o.round(y)
+        y = y if zero is None else o.add(*operands(y, cast(zero, dtype_of(y))))
+        return cast(o.clamp(y, *map(float, limits(row))), row)
     wide = dtypes.int32 if row.bits <= 16 else dtypes.int64
     y = cast(o.clamp(o.round(y), -2.0**30, 2.0**30), wide)
     if zero is not None:
