@@ -668,3 +668,8 @@ case("reduce_scatter", [(3, 4)], axis=0, size=1)
 for _kind in ("sum", "max", "gather", "scatter"):
     case("collective_begin", [(6,)], kind=_kind)
 case("collective_end", [(6,), (6,), np.zeros(1, np.int64)])
+
+# ---- right-hand sides of bfloat16, packed at run time ------------------------------------------
+
+case("pack_pairs", [t((5, 3), "bf16")], nr=16)
+case("pack_pairs", [t((2, 6, 8), "bf16")], nr=8, transpose=True)

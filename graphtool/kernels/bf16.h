@@ -27,11 +27,12 @@ GT_INLINE gt_vf gt_dot_bf16(gt_vf sum, gt_vi a, gt_vi b)
 #endif
 }
 
-/* One pair in every lane: all of `a`, or with `odd` its first number and a zero. */
-GT_INLINE gt_vi gt_pair_bf16(const uint16_t *a, const int odd)
+/* One pair in every lane: a[0] and what is `ldk` behind it, or with `odd` a zero. */
+GT_INLINE gt_vi gt_pair_bf16(const uint16_t *a, int64_t ldk, const int odd)
 {
     int32_t pair = a[0];
-    if (!odd) memcpy(&pair, a, sizeof pair);
+    if (!odd && ldk == 1) memcpy(&pair, a, sizeof pair);
+    else if (!odd) pair = (int32_t)(a[0] | (uint32_t)a[ldk] << 16);
 #if GT_LANES == 1
     return pair;
 #else
@@ -40,21 +41,22 @@ GT_INLINE gt_vi gt_pair_bf16(const uint16_t *a, const int odd)
 }
 
 GT_INLINE void gt_step_bf16(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
-                            int64_t lda, const uint16_t *b, const int odd)
+                            int64_t lda, int64_t ldk, const uint16_t *b, const int odd)
 {
     gt_vi panel[16];
     GT_UNROLL for (int j = 0; j < nv; j++) panel[j] = ((const gt_vi *)b)[j];
     GT_UNROLL for (int i = 0; i < rows; i++) {
-        const gt_vi x = gt_pair_bf16(a + i * lda, odd);
+        const gt_vi x = gt_pair_bf16(a + i * lda, ldk, odd);
         GT_UNROLL for (int j = 0; j < nv; j++)
             acc[i * nv + j] = gt_dot_bf16(acc[i * nv + j], x, panel[j]);
     }
 }
 
-/* acc[rows][nv] += A[rows][depth] · B[depth/2][nv vectors of pairs]; prefetches as tile.h does. */
+/* acc[rows][nv] += A[rows][depth] · B[depth/2][nv vectors of pairs]; prefetches as tile.h does.
+   From one number of a row of A to the next it is ldk. */
 GT_INLINE void gt_tile_bf16(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
-                            int64_t lda, const uint16_t *b, int64_t depth, const char *ahead,
-                            int64_t step, const int stream)
+                            int64_t lda, int64_t ldk, const uint16_t *b, int64_t depth,
+                            const char *ahead, int64_t step, const int stream)
 {
     for (int64_t k = 0; k + 1 < depth; k += 2, b += nv * GT_LANES * 2) {
         if (stream) {
@@ -64,9 +66,9 @@ GT_INLINE void gt_tile_bf16(gt_vf *acc, const int rows, const int nv, const uint
             __builtin_prefetch(ahead, 0, 2);
             ahead += step;
         }
-        gt_step_bf16(acc, rows, nv, a + k, lda, b, 0);
+        gt_step_bf16(acc, rows, nv, a + k * ldk, lda, ldk, b, 0);
     }
-    if (depth % 2) gt_step_bf16(acc, rows, nv, a + depth - 1, lda, b, 1);
+    if (depth % 2) gt_step_bf16(acc, rows, nv, a + (depth - 1) * ldk, lda, ldk, b, 1);
 }
 
 #endif

@@ -11,7 +11,7 @@
    GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
                  aligned
    GT_BF16       if defined, A and B hold bfloat16 in uint16_t, and B's rows come in pairs:
-                 [ceil(N/NR)][ceil(K/2)][NR][2]; sums are float still. LDK is not for these
+                 [ceil(N/NR)][ceil(K/2)][NR][2]; sums are float still
    GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
                  panels together (default 640 KB)
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
@@ -66,8 +66,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
 #if defined GT_BF16
-    gt_tile_bf16(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * GT_DEPTH, GT_K,
-                 ahead, step, GT_MR <= 4 ? 8 : 0);
+#ifndef GT_LDK
+#define GT_LDK 1
+#endif
+    gt_tile_bf16(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
+                 GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
 #elif defined GT_LDK
     (void)ahead, (void)step;
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,

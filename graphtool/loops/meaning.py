@@ -46,7 +46,8 @@ def gemm(site: Site) -> None:
     m, n, k = (site.number(f"GT_{x}") for x in "MNK")
     narrow = site.number("GT_BF16", 0)  # rows of B come in pairs
     for b in range(site.number("GT_BATCH", 1)):
-        left = _strided(site.pointer("GT_A", b), (m, k), (site.number("GT_LDA"), 1))
+        left = _strided(site.pointer("GT_A", b), (m, k),
+                        (site.number("GT_LDA"), site.number("GT_LDK", 1)))
         right = (_pairs if narrow else _panels)(site, site.pointer("GT_B", b), (), k, n)
         for row, sums in enumerate(left @ right):
             site.epilogue(sums, b, row, 0)

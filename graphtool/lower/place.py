@@ -337,7 +337,7 @@ def suits(reader: Node, x: Value, view: View) -> bool:
     """Whether a template can read x there: rows of adjacent elements, packed weights dense."""
     if reader.op.name != "attend" and any(w is x for w in reader.inputs[1:]):
         return view.contiguous
-    if reader.op.name == "matmul_packed" and transposed(view):
+    if reader.op.name in ("matmul_packed", "matmul_bf16") and transposed(view):
         return True
     return view.shape[-1] == 1 or view.strides[-1] == 1
 

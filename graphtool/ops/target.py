@@ -102,17 +102,58 @@ register(Op("pack_bf16", _pack_bf16_infer, _pack_bf16_eval, category="memory",
             doc="the constant right-hand side of a product in panels of pairs of bfloat16 rows"))
 
 
+def _pairs_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank >= 2 and b.dtype is dtypes.bfloat16, f"bfloat16 of rank 2 at least, got {b}")
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, 2), nr, 2))
+
+
+def _pairs_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+    b = np.swapaxes(b, -1, -2) if transpose else b
+    k, n = b.shape[-2:]
+    panels, pairs = -(-n // nr), -(-k // 2)
+    wide = np.zeros((*b.shape[:-2], 2 * pairs, panels * nr), b.dtype)
+    wide[..., :k, :n] = b
+    split = wide.reshape(*b.shape[:-2], pairs, 2, panels, nr)
+    return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
+
+
+def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+    shape = _pairs_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    zero = const(0.0, b.dtype)
+
+    def at(idx: Any) -> Any:
+        *lead, panel, pair, lane, half = idx
+        place = [(i, size, isinstance(size, int) and size % step == 0)
+                 for i, size, step in ((pair * 2 + half, k, 2), (panel * nr + lane, n, nr))]
+        safe = [i if whole else maximum(minimum(i, size - 1), 0) for i, size, whole in place]
+        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
+        for i, size, whole in place:
+            if not whole:
+                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
+                              value, zero, dtype=b.dtype)
+        return value
+    return Pull(b.dtype, shape, at)
+
+
+register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
+            doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
+
+
 def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
-    need(a.rank >= 2 and b.rank == 3 and a.dtype is b.dtype is dtypes.bfloat16,
+    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
          f"bfloat16 product of {a} and {b}")
-    need(ceildiv(a.shape[-1], 2) == b.shape[1], f"inner dimensions of {a} and {b} differ")
-    return TensorType(dtypes.float32, (*a.shape[:-1], n))
+    need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
 
 
 def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
-    p, half, wide = b.shape
-    plain = b.astype(np.float32).reshape(p, half, wide // 2, 2).transpose(1, 3, 0, 2)
-    matrix = plain.reshape(half * 2, -1)[:a.shape[-1], :n]
+    *lead, p, half, wide = b.shape
+    plain = b.astype(np.float32).reshape(*lead, p, half, wide // 2, 2)
+    plain = np.moveaxis(plain, (-4, -3, -2, -1), (-2, -4, -1, -3))
+    matrix = plain.reshape(*lead, half * 2, -1)[..., :a.shape[-1], :n]
     return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
 
 

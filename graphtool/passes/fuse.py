@@ -151,7 +151,7 @@ class Fuser:
                 "a group has no general reshape: reading through it divides at each element")
         if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
-        if reader.op.name in ("pack", "gather"):
+        if reader.op.name in ("pack", "pack_pairs", "gather"):
             return "" if "elementwise" in maker.op.traits and not _repeats(v, reader) else (
                 f"{reader.op.name} takes elements several times, or of what is not elementwise")
         return self.beside(maker, inside)
@@ -186,7 +186,8 @@ def _roots_nest(node: Node) -> bool:
     traits = node.op.traits
     return node.op.lower is not None and len(node.outputs) == 1 and (
         "elementwise" in traits or "reduction" in traits or "windowed" in traits
-        or node.op.name in ("pack", "gather", "dynamic_slice", "dynamic_update_slice"))
+        or node.op.name in ("pack", "pack_pairs", "gather", "dynamic_slice",
+                            "dynamic_update_slice"))
 
 
 def _trailing(node: Node) -> bool:

@@ -77,7 +77,10 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return None
         if any(d == 0 for d in node.outputs[0].type.shape):
             return None
-        out = choose(b, goal, node, _widened(Tracer(x, b)), _widened(Tracer(w, b)))
+        operands = [Tracer(x, b), Tracer(w, b)]
+        if own is dtypes.float16 or node.op.name == "conv":
+            operands = list(map(_widened, operands))
+        out = choose(b, goal, node, *operands)
         return None if out is None else (out if out.dtype is own else OPS["cast"](out, dtype=own),)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
@@ -109,7 +112,7 @@ def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
 # ---- products ----------------------------------------------------------------------------------
 
 def _matmul(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
-    if x.dtype is not dtypes.float32 or w.dtype is not dtypes.float32:
+    if x.dtype is not w.dtype or x.dtype not in (dtypes.float32, dtypes.bfloat16):
         return None
     across = bool(node.attrs["transpose_a"])
     if across:
@@ -131,6 +134,10 @@ def _product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
     """x·w by the kernel that is best for the site."""
     choice = choose(site, goal.target, goal.rules)
     nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
+    if x.dtype is dtypes.bfloat16:
+        pairs = OPS["pack_pairs"](w, nr=nr, transpose=transpose)
+        packed = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
+        return OPS["matmul_bf16"](x, packed, n=site.n, choice=str(choice))
     if choice.candidate.kind == "bf16":
         packed = OPS["pack_bf16"](w, nr=nr, transpose=transpose)
         return OPS["matmul_bf16"](OPS["cast"](x, dtype=dtypes.bfloat16), packed, n=site.n,
