@@ -19,6 +19,7 @@ import msgspec
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import cache, files
 from graphtool import weights as side_files
+from graphtool.blas import with_blas
 from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit, used_headers
@@ -69,8 +70,11 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         held = {w.digest: w for w in collect_all(module.graph)}
     needed = weights_of(program, held)
     parts = parts_of(name, needed, weights)
-    return make(Job(program, emit(program, parts), needed, parts, find(cc, target, openmp=openmp),
-                    Options(exe, static, weights)), out_dir, jobs)
+    sources, compiler = emit(program, parts), find(cc, target, openmp=openmp)
+    if "blas.h" in sources:
+        compiler = with_blas(compiler)
+    return make(Job(program, sources, needed, parts, compiler, Options(exe, static, weights)),
+                out_dir, jobs)
 
 
 def check_name(name: str, weights: str) -> None:

@@ -37,6 +37,7 @@ class Compiler:
     flags: tuple[str, ...]
     openmp: bool
     machine: str = ""
+    libraries: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -73,8 +74,8 @@ class Compiler:
     def link(self, objects: list[Path], target: Path) -> None:
         """A shared library."""
         openmp = ("-fopenmp",) if self.openmp else ()
-        self.run("-shared", *(o.name for o in objects), *openmp, "-lm", "-o", target.name,
-                 cwd=target.parent)
+        self.run("-shared", *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
+                 target.name, cwd=target.parent)
         self.check(target)
 
     def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
@@ -90,7 +91,8 @@ class Compiler:
             openmp = ("-static", *openmp)
         elif openmp and supports(self.command, "-fopenmp", libraries=GOMP):
             openmp = GOMP
-        self.run(*(o.name for o in objects), *openmp, "-lm", "-o", target.name, cwd=target.parent)
+        self.run(*(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o", target.name,
+                 cwd=target.parent)
         self.check(target)
 
     def check(self, made: Path) -> None:

@@ -97,6 +97,7 @@ _FLOPS: dict[str, Cost] = {
     "matmul": _matmul,
     "conv": _conv,
     "matmul_packed": lambda n: 2 * elements(_out(n)) * _operand(n, 0).shape[-1],
+    "matmul_blas": lambda n: 2 * elements(_out(n)) * _operand(n, 0).shape[-1],
     "matmul_bf16": lambda n: 2 * elements(_out(n)) * _operand(n, 0).shape[-1],
     "conv_packed": _conv_packed,
     "depthwise": _depthwise,

@@ -15,7 +15,7 @@ LAYERS = (  # a name may import its own layer and those before it
     ("ir", "loops"), ("ops",),
     ("passes", "autodiff", "costs", "memory", "optimizers", "interp", "importers", "exporters",
      "target", "training", "choice", "batching"),
-    ("lower",), ("emit", "kernels"), ("cache", "compiler", "build", "fat", "runtime"),
+    ("lower",), ("emit", "kernels"), ("cache", "compiler", "blas", "build", "fat", "runtime"),
     ("train", "tune"),
     ("report",), ("verify",), ("api", "onnx_backend", "torch_backend"), ("cli",),
     ("__init__", "__main__"),

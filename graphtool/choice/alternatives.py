@@ -126,6 +126,6 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
     plain = s.constant and not s.across and s.batch == 1
     if rules.bf16 and plain and target.bf16:
         out.append(Candidate("bf16", (("nv", widths[0]),)))
-    if rules.kernels != "generated" and plain and s.m >= 16 and s.n >= 64 and s.k >= 64:
+    if rules.kernels != "generated" and plain and s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64:
         out.append(Candidate("blas"))
     return out

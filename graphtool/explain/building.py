@@ -31,6 +31,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2120": ("no C compiler",
                "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
                "`graphtool doctor` shows what is found."),
+    "GT2006": ("rows that a library cannot take",
+               "A CBLAS product reads rows that are one step apart, and these lie in an image with "
+               "a margin. The compiler's own kernels read them."),
+    "GT2130": ("no CBLAS library",
+               "--kernels blas and auto link OpenBLAS: Debian's libopenblas-dev, or the wheel "
+               "scipy-openblas32. Without these options nothing of the kind is needed."),
     "GT2121": ("the C compiler failed",
                "Its last lines are shown. The emitted C compiles without warnings on gcc and "
                "clang, so that a strange flag or compiler is the usual cause."),

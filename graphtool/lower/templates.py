@@ -181,6 +181,24 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     return template(site, "gemm.h", macros, pointers, hook), batch * m * n * k * 2
 
 
+def library(site: Site) -> Lowered:
+    """All rows in one product by a CBLAS library; where they are not one walk, one by one."""
+    a, b = site.view(0), site.view(1)
+    *rows, n = site.out.type.shape
+    m, step = product(tuple(rows)), row_stride(a)
+    if step is None:
+        raise UnsupportedError("GT2006", f"{site.out.hint}: a library takes rows one step apart",
+                               hint="build with --kernels generated")
+    at, row, first = Symbol("b", 0, None), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    inner = unflatten_index(symbol_of(row), tuple(rows)) if m != 1 else (0,) * len(rows)
+    work = _scratch(site, m * _up(n, 16), 1)
+    macros: Macros = [("GT_M", m), ("GT_N", n), ("GT_K", a.shape[-1]), ("GT_LDA", step)]
+    pointers = [("GT_A", a.buffer, a.offset), ("GT_B", b.buffer, b.offset), ("GT_WORK", work, 0)]
+    hook = epilogue(site, (at, row, first), (*inner, symbol_of(first)),
+                    symbol_of(row) if len(rows) > 1 else None)
+    return template(site, "blas.h", macros, pointers, hook, (work,)), m * n * a.shape[-1] * 2
+
+
 def _pointwise(site: Site, x: View, w: View) -> Lowered:
     """Rows that lie in an image with a halo: a 1×1 convolution."""
     c, nr = w.shape[-2:]
@@ -345,5 +363,5 @@ def _scratch(site: Site, share: Dim, shares: int | None = None) -> str:
 
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
-    "matmul_packed": matmul, "matmul_bf16": matmul, "conv_packed": conv,
+    "matmul_packed": matmul, "matmul_bf16": matmul, "matmul_blas": library, "conv_packed": conv,
     "depthwise": depthwise, "winograd": winograd, "attend": attention}

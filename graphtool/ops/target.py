@@ -81,6 +81,18 @@ register(Op("matmul_packed", _matmul_infer,
             traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
 
 
+# ---- matmul_blas: by a library, on weights as they are ------------------------------------------
+
+def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> TensorType:
+    need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0], f"product of {a} and {b}")
+    return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
+
+
+register(Op("matmul_blas", _matmul_blas_infer,
+            lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
+            traits=TEMPLATE | {"contraction"}, doc="a product by a CBLAS library"))
+
+
 # ---- products in bfloat16: pack_bf16 [K, N] → [⌈N/nr⌉, ⌈K/2⌉, nr·2] ----------------------------
 
 def _pack_bf16_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:

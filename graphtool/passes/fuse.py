@@ -10,8 +10,8 @@ from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ops.shape import reshape_blocks
 from graphtool.symbolic import known, product
 
-TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "conv_packed", "depthwise", "winograd",
-                          "attend"})
+TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
+                          "depthwise", "winograd", "attend"})
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 

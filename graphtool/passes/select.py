@@ -132,7 +132,12 @@ def _matmul(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
 
 def _product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
     """x·w by the kernel that is best for the site."""
-    choice = choose(site, goal.target, goal.rules)
+    # an image may get a margin, and then its rows are no walk that a library takes
+    rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
+    choice = choose(site, goal.target, rules)
+    if choice.candidate.kind == "blas":
+        plain = OPS["transpose"](w, perm=(1, 0)) if transpose else w
+        return OPS["matmul_blas"](x, plain, choice=str(choice))
     nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
     if x.dtype is dtypes.bfloat16:
         pairs = OPS["pack_pairs"](w, nr=nr, transpose=transpose)

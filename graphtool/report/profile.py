@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from graphtool.blas import with_blas
 from graphtool.compiler import find
 from graphtool.dim_parser import parse
 from graphtool.errors import InputError
@@ -96,6 +97,8 @@ def _compile(work: Path) -> None:
     """The library of a copied build once more, its driver with clocks."""
     m = read_manifest(work)
     compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags)
+    if "blas.h" in m.files:
+        compiler = with_blas(compiler)
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []

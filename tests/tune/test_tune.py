@@ -14,6 +14,7 @@ from graphtool.build import build
 from graphtool.choice import Candidate, Conv, Product, Site
 from graphtool.choice.alternatives import Rules, candidates, rules_of
 from graphtool.choice.tuning import Tuning, merged, row
+from graphtool.errors import CompilerError
 from graphtool.target import named
 from graphtool.tune import measure, search
 
@@ -103,3 +104,25 @@ def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
     x[0, 0], x[1, 1] = np.nan, np.inf
     y = runtime.load(build(ready, tmp_path / "b", target=T)).run({"x": x})["y"]
     assert np.isnan(y[0]).all() and np.isinf(y[1]).all() and np.isfinite(y[2:]).all()
+
+
+def test_large_products_by_a_library(tmp_path: Path) -> None:
+    pytest.importorskip("scipy_openblas32")
+    module = measure.model(Product(1, 40, 70, 65))
+    ready = passes.run(module, measure.PASSES, supply={
+        "target": T, "rules": rules_of(kernels="blas")})
+    assert any(n.op.name == "matmul_blas" for n in ready.graph.nodes)
+    inputs = interp.random_inputs(module, 0, {})
+    want = interp.run(module, inputs)["y"]
+    model = runtime.load(build(ready, tmp_path / "b", target=T), 2)
+    assert np.allclose(model.run(inputs)["y"], want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphtool.blas.supports", lambda *_, **__: False)
+    monkeypatch.setattr("graphtool.blas.find_spec", lambda _: None)
+    ready = passes.run(measure.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
+        "target": T, "rules": rules_of(kernels="blas")})
+    with pytest.raises(CompilerError, match="GT2130") as caught:
+        build(ready, tmp_path / "b", target=T)
+    assert "libopenblas-dev" in str(caught.value.hint)
