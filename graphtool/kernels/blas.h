@@ -1,5 +1,5 @@
-/* Matrix product by a CBLAS library, a template: C = A·B, then row by row to an epilogue. Define the
-   macros, include this file, repeat; it undefines them at its end.
+/* Matrix product by a CBLAS library, a template: C = A·B, then row by row to an epilogue. Define
+   the macros, include this file, repeat; it undefines them at its end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K GT_LDA   sizes, and the row stride of A, in floats
