@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from graphtool.cli.app import app
+from graphtool.cli.app import VERBS, app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -47,6 +47,18 @@ def test_training_as_told_works(checkout: Path) -> None:
     assert (checkout / "trained.graph.json").is_file()
 
 
+def test_a_trained_network_knows_digits_that_it_has_not_seen(
+        checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in block("graphtool import samples/digits.py").splitlines():
+        if line.startswith("graphtool train "):
+            assert "--epochs 20" in line
+            line = line.replace("--epochs 20", "--epochs 12") + " --threads 1"
+        run(line)
+    exec(block("import graphtool, numpy"), {})
+    right, _, total = capsys.readouterr().out.split()[-3:]
+    assert int(right) >= 0.98 * int(total)
+
+
 def test_the_listing_is_the_real_one(checkout: Path) -> None:
     run("graphtool import samples/digits.onnx -o d.graph.json --no-check")
     printed = run("graphtool show d.graph.json").splitlines()
@@ -64,3 +76,9 @@ def test_the_c_is_the_real_one(checkout: Path) -> None:
 def test_ci_finds_its_commands(marker: str) -> None:
     part = README.split(f"<!-- {marker} -->")[1].split("<!-- end -->")[0]
     assert re.search(r"^pip install .* && \w+", part, re.M)
+
+
+def test_the_table_has_every_verb() -> None:
+    told = {v for row in re.findall(r"^\| ((?:`[a-z-]+` ?)+)\|", README, re.M)
+            for v in re.findall(r"`([a-z-]+)`", row)}
+    assert told == {name for name, _ in VERBS} - {"demo"}
