@@ -234,10 +234,11 @@ def _conv(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
         return None
-    if not all(isinstance(d, int) for d in w.shape):
-        return None  # in a gradient by the weights the batch stands in for channels
     out = node.outputs[0].type.shape
+    fixed = all(isinstance(d, int) for d in w.shape)
     if rank == 5:
+        if not fixed:
+            return None
         return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
             goal, plain, part, taps, shape))
     if rank == 3:  # a row is an image one pixel high
@@ -247,6 +248,8 @@ def _conv(b: Builder, goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     shape = out if rank == 4 else (out[0], 1, *out[1:])
     y = weight_gradient(goal.target, a, x, w, shape)
     if y is None:
+        if not fixed:
+            return None  # in a gradient by the weights the batch stands in for channels
         y = _spread(goal, a, x, w, shape)
     return OPS["reshape"](y, shape=out) if rank == 3 else y
 

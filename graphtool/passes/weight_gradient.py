@@ -20,15 +20,18 @@ LEAST = 8  # channels of x from which a register tile has rows enough
 def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
                     out: tuple[Any, ...]) -> Any:
     """The convolution of x [C, H, W, N] by w [O, N, P, Q] with channels last, as products; None
-    where it is not of that kind, or its kernel does as well.
+    where it is not of that kind, or its kernel does as well. N, the batch, may be open.
     """
-    sizes, padding = (*x.shape, *w.shape, *out), a["padding"] or ((0, 0),) * 2
+    padding = a["padding"] or ((0, 0),) * 2
+    sizes = (*x.shape[:3], w.shape[0], *w.shape[2:], *out, *(p for pair in padding for p in pair))
     if not all(isinstance(d, int) for d in sizes) or a["groups"] != 1 or a["batch_groups"] != 1:
         return None
     c, o, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
-    if c < LEAST or o < goal.lanes // 2 or rows * columns <= kh * kw or kh * kw > 49 or (
+    narrow = c < LEAST or o < goal.lanes // 2 or rows * columns <= kh * kw
+    # an open batch leaves nothing but loops: the kernel's weights have a fixed number of channels
+    if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
             tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
         return None
     image = OPS["transpose"](x, perm=(3, 1, 2, 0))
@@ -57,7 +60,7 @@ class _Taps:
         """One [1, C, O] a tap."""
         at = [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
               for j in range(self.window[1])]
-        together = self.n * self.rows * self.columns <= RESIDENT
+        together = isinstance(self.n, int) and self.n * self.rows * self.columns <= RESIDENT
         if self.step == (1, 1) and not together:
             return self.shifted(at)
         return self.copied(at, together)

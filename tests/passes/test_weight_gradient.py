@@ -16,6 +16,7 @@ from graphtool.dtypes import float32
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.passes import weight_gradient as rule
+from graphtool.symbolic import Symbol, symbol_of
 
 CASES = [  # x, w, strides, padding, rhs dilation: shifted, copied, strided, and their edges
     ((2, 8, 9, 10), (16, 8, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
@@ -55,3 +56,15 @@ def test_as_torch(case: Any, resident: int, tmp_path: Path,
     for name, want in (("gx", tx.grad), ("gw", tw.grad)):
         assert want is not None
         np.testing.assert_allclose(found[name], want.numpy(), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("channels", [8, 3])
+def test_the_batch_may_be_open(channels: int) -> None:
+    batch = Symbol("B", 1, None)
+    graph = trace(lambda x, w: o.conv(x, w, padding=((1, 1), (1, 1))),
+                  [TensorType(float32, (symbol_of(batch), channels, 9, 10)),
+                   TensorType(float32, (16, channels, 3, 3))], ["x", "w"])
+    module = passes.run(Module(autodiff.vjp(graph, graph.inputs), ("y", "gx", "gw"),
+                               {"B": batch}))
+    names = [n.op.name for n in module.graph.nodes]
+    assert "conv" not in names and names.count("matmul_packed") == 9
