@@ -1,4 +1,4 @@
-"""The node cases that do not pass, each pattern with its reason. A test keeps the list true."""
+"""The cases that do not pass, each pattern with its reason. A test keeps the list true."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ EXCEPTIONS: dict[str, str] = {
         "adds sizes of which the model does not say that they agree",
     "test_dft_inverse*": "the expectation holds float32 noise of 2e-7 where the answer is 0",
 }
-# What compiled code misses besides: halves are widened inside a kernel and rounded where they are
-# stored, so that the results are nearer to the true ones than the expectation.
-EXCEPTIONS_C: dict[str, str] = EXCEPTIONS | {
-    "test_attention_4d_causal_fp16*": "differs in the last bit of float16",
-}
+# What compiled code does pass: it sums in another order, and the noise comes out right.
+EXCEPTIONS_C: dict[str, str] = {k: v for k, v in EXCEPTIONS.items() if k != "test_squeezenet"}
 # So many pass only once the inputs that say sizes are pinned to the case's own.
-PINNED_EVAL = 79
-PINNED_C = 100
+PINNED_EVAL = 59
+PINNED_C = 82
 
 
 def reason(name: str, exceptions: Mapping[str, str]) -> str | None:
