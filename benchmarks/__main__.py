@@ -24,6 +24,7 @@ COMMANDS = {
     "gradients": "gradients of torch's operators on torch's samples, beside autograd",
     "parity": "loss curves of compiled training beside torch's",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
+    "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity")  # the others are about the zoo
 

@@ -42,8 +42,20 @@ def main(options: argparse.Namespace) -> int:
         print(line(row), flush=True)
     rows = list(journal.rows().values())
     work.results("opinfo.md").write_text(report(rows, options.command_line))
+    work.results("opinfo_exceptions.json").write_text(
+        json.dumps(exceptions(rows), indent=1, ensure_ascii=False) + "\n")
     print(f"{work.results('opinfo.md')} written")
     return sum(bad(r) for r in rows)
+
+
+def exceptions(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """For each op that is not whole, the reasons: of a refusal, or of what differs."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        why = {*row["reasons"], *(["its results differ"] if bad(row) else [])}
+        if why:
+            found.setdefault(row["op"], set()).update(why)
+    return {op: sorted(why) for op, why in sorted(found.items())}
 
 
 def order() -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,3 +211,9 @@ def test_frozen_parameters_are_built_in() -> None:
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(UsageError, match="no option 'speed'"):
         graphtool_backend(None, (), options={"speed": 11})  # type: ignore[arg-type]
+
+
+def test_the_entry_point_is_this_backend() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["entry-points"]["torch_dynamo_backends"]["graphtool"].partition(":")
+    assert getattr(importlib.import_module(module), name) is graphtool_backend

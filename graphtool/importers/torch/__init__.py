@@ -25,6 +25,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     norm,
     order,
     pool,
+    quantized,
     recurrent,
     reduce,
     resize,

@@ -93,3 +93,28 @@ def test_what_a_branch_lacks_is_listed_with_the_rest() -> None:
     with pytest.raises(UnsupportedError) as caught:
         agree(fn, normal(3, 3))
     assert [len(i.places) for i in caught.value.items] == [2]
+
+
+class _Leafy(torch.fx.Tracer):
+    """Keeps every module of ours whole, where fx would look into it."""
+
+    def is_leaf_module(self, m: Any, name: str) -> bool:
+        return True
+
+
+class _Whole(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh()).double()
+        self.scale = torch.nn.Parameter(torch.full((4,), 2.0).double())
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x).mul(self.scale).flatten()
+
+
+@pytest.mark.parametrize("capture", ["export", "fx"])
+def test_a_traced_module_with_leaves_of_its_own(capture: str) -> None:
+    model = _Whole()
+    graph = _Leafy().trace(model)
+    assert {n.op for n in graph.nodes} >= {"call_module", "call_method", "get_attr"}
+    agree(torch.fx.GraphModule(model, graph), normal(2, 3), capture=capture)
