@@ -46,6 +46,8 @@ def main(options: argparse.Namespace) -> int:
               if n == options.steps and m in models}
     whole = [m for m in models if all((m, s) in curves for s in SIDES)]
     text = report({m: {s: curves[m, s] for s in SIDES} for m in whole}, options)
+    if missing := [m for m in models if m not in whole]:
+        text += f"\nNot measured: {', '.join(missing)}.\n"
     work.results("parity.md").write_text(text)
     print(f"\n{text}\n{work.results('parity.md')} written")
     return len(models) - len(whole)
