@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
+from benchmarks.opinfo_samples import DTYPES  # noqa: E402
 from benchmarks.opinfo_worker import check  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,7 +34,7 @@ def test_compiled_code_is_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", EXCEPTIONS)
 def test_an_exception_is_still_one(op: str, tmp_path: Path) -> None:
     """What is no longer refused or wrong must leave the list."""
-    rows = [check(op, t, 6, tmp_path) for t in (torch.float32, torch.float64, torch.int64, torch.bool)]
+    rows = [check(op, t, 6, tmp_path) for t in DTYPES]
     found = {reason for r in rows for reason in r["reasons"]}
     found |= {"its results differ" for r in rows
               if r.get("eval_wrong") or r.get("c_wrong")}
