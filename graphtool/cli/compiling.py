@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from graphtool.weights import Weight
 
 Model = Annotated[str, typer.Argument(
-    metavar="IN", help="A graph, a program, or a model; models are imported and optimised.")]
+    metavar="IN", help="A graph, a program, or a model; models are imported, and what has no "
+                        "fusion groups yet is optimised.")]
 March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
 Fat = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …, or "
                                   "fat: all of x86-64, chosen at load.")]
@@ -41,7 +42,7 @@ def lower(graph: options.Graph, out: options.Out = None, name: options.Name = No
     """Lower a graph to loops and a memory plan: NAME.program.json."""
     from graphtool.loops import serial
     lowered = _lowered(graph, name, _target("cpu", march),
-                       rules=sources.rules(precision, kernels, tuning))
+                       rules=sources.rules(precision, kernels, tuning), as_is=True)
     if out is None or str(out) == "-":
         sources.write(None, serial.dumps(lowered.program))
     else:
@@ -153,8 +154,12 @@ def _target(target: str, march: str) -> Target:
 
 
 def _lowered(source: str, name: str | None, target: Target,
-             passes: str | None = None, rules: Rules | None = None) -> Lowered:
-    """The program of a source: read as it is, or lowered from a graph."""
+             passes: str | None = None, rules: Rules | None = None,
+             as_is: bool = False) -> Lowered:
+    """The program of a source: read as it is, or lowered from a graph.
+
+    A graph without fusion groups goes through the passes first, unless it is taken `as_is`.
+    """
     if source.endswith(".program.json"):
         from graphtool.loops import serial
         program, store = serial.load(Path(source))
@@ -165,7 +170,8 @@ def _lowered(source: str, name: str | None, target: Target,
     from graphtool.lower import lower as lower_module
     module = sources.load(source)
     stages = {"import": module} if sources.is_model(source) else {}
-    if sources.is_model(source) or passes is not None:
+    raw = sources.is_model(source) or not (as_is or module.graph.groups)
+    if raw or passes is not None:
         module = stages["opt"] = optimiser.run(module, passes,
                                                supply={"target": target, "rules": rules})
     elif rules not in (None, Rules()):
