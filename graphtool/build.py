@@ -31,6 +31,7 @@ from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Port, Program, runs
+from graphtool.loops.traffic import moved
 from graphtool.lower import lower
 from graphtool.manifest import FORMAT, VERSION, Manifest
 from graphtool.symbolic import text
@@ -228,6 +229,9 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         return d if isinstance(d, int) else text(d)
 
     room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
+    kernels = {k.name: k for k in program.kernels}
+    buffers = {b.name: b for b in program.buffers}
+    dims = frozenset(s.name for s in program.dims)
 
     def port(p: Port) -> dict[str, Any]:
         row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
@@ -243,7 +247,8 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "sizes": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.sizes],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
-                   "barrier": s.barrier, "choice": s.choice, "error": added_error(s.choice)}
+                   "barrier": s.barrier, "choice": s.choice, "error": added_error(s.choice),
+                   "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s in runs(program.steps)],
         "precision": program.meta.get("precision", "default")}
 

@@ -37,6 +37,7 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     barrier: bool
     choice: str = ""  # the kernel and its rivals, as choice/ writes them
     error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
+    bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
 
 
 class CellRow(msgspec.Struct, forbid_unknown_fields=True):

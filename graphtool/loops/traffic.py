@@ -1,0 +1,86 @@
+"""How many bytes a run of a kernel asks of memory: each element that it touches once.
+
+Nominal: a template is taken to touch its buffers whole, a loop at most one element an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from graphtool.loops.ir import Buffer, Expr, For, If, Kernel, Load, Run, Stmt, Store, Template
+from graphtool.loops.walk import children, statements, values
+from graphtool.symbolic import Dim, Poly, substitute, symbols
+
+Side = dict[str, Dim | None]  # buffer → accesses, all iterations counted; None: no number is known
+
+
+def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozenset[str]) -> Dim:
+    """Bytes in the symbols `known`: the size of every buffer, less where loops touch less of it.
+
+    A buffer that is read and written counts twice, as it comes in and goes out.
+    """
+    reads: Side = {}
+    writes: Side = {}
+    _count(kernel.body, 1, known, (reads, writes))
+    total: Dim = 0
+    for name, param in zip(run.args, kernel.params, strict=True):
+        for side in (reads, writes):
+            size, times = buffers[name].size, side.get(param.name, 0)
+            if times is not None and _least(times) < _least(size):
+                size = times
+            total = total + size * param.dtype.bytes
+    return total
+
+
+def _count(body: tuple[Stmt, ...], times: Dim | None, known: frozenset[str],
+           sides: tuple[Side, Side]) -> None:
+    reads, writes = sides
+    for s in body:
+        for e in values(s):
+            for load in _loads(e, set()):
+                _add(reads, load.buffer, times)
+        match s:
+            case For(_, extent):
+                open_ended = any(x.name not in known for x in symbols(extent))
+                inner = None if times is None or open_ended else times * extent
+                _count(s.body, inner, known, sides)
+            case Store():
+                _add(writes, s.buffer, times)
+            case If():
+                _count((*s.then, *s.orelse), times, known, sides)
+            case Template():
+                _whole(s, sides)
+
+
+def _whole(t: Template, sides: tuple[Side, Side]) -> None:
+    reads, writes = sides
+    reads.update(dict.fromkeys(t.reads))
+    writes.update(dict.fromkeys(t.writes))
+    for s in (s for h in t.hooks for s in statements(h.body)):
+        reads.update(dict.fromkeys(x.buffer for e in values(s) for x in _loads(e, set())))
+        if isinstance(s, Store):
+            writes[s.buffer] = None
+
+
+def _add(side: Side, buffer: str, times: Dim | None) -> None:
+    before = side.get(buffer, 0)
+    side[buffer] = None if times is None or before is None else before + times
+
+
+def _loads(e: Expr, seen: set[int]) -> Iterator[Load]:
+    """The loads of an expression, each object once: parts of it may be shared."""
+    if id(e) in seen:
+        return
+    seen.add(id(e))
+    if isinstance(e, Load):
+        yield e
+    for c in children(e):
+        yield from _loads(c, seen)
+
+
+def _least(d: Dim) -> int:
+    """d at the least sizes, where two polynomials are compared; 1 at the lowest."""
+    if not isinstance(d, Poly):
+        return d
+    value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
+    return value if isinstance(value, int) else 0
