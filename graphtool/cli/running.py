@@ -110,7 +110,9 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
             most: Annotated[int, typer.Option(
                 "-n", "--most", min=1, help="Rows of the table.")] = 25,
             json: options.Json = False) -> None:
-    """Time each step of compiled code on each thread, in a copy that is built with clocks."""
+    """Time each step of compiled code on each thread, beside what the machine can do at most.
+
+    The clocks are in a copy, which is built for it."""
     from graphtool import files, runtime
     from graphtool.report import profile as report
     from graphtool.verify.sides import port_inputs

@@ -53,9 +53,11 @@ def _count(body: tuple[Stmt, ...], times: Dim | None, known: frozenset[str],
 
 
 def _whole(t: Template, sides: tuple[Side, Side]) -> None:
+    """What its hooks do not store is scratch, which each thread keeps in its cache."""
     reads, writes = sides
     reads.update(dict.fromkeys(t.reads))
-    writes.update(dict.fromkeys(t.writes))
+    if not t.hooks:
+        writes.update(dict.fromkeys(t.writes))
     for s in (s for h in t.hooks for s in statements(h.body)):
         reads.update(dict.fromkeys(x.buffer for e in values(s) for x in _loads(e, set())))
         if isinstance(s, Store):

@@ -20,21 +20,24 @@ import msgspec
 import numpy as np
 
 from graphtool.blas import with_blas
-from graphtool.compiler import find
+from graphtool.compiler import Compiler, find
 from graphtool.dim_parser import parse
 from graphtool.errors import InputError
-from graphtool.manifest import StepRow, read_manifest
+from graphtool.manifest import read_manifest
+from graphtool.report.peaks import Peaks, peaks
 from graphtool.runtime import Array, Model, load
 from graphtool.symbolic import substitute, symbol
 from graphtool.target import named
 
-HEAD = ("µs", "%", "waiting", "GFLOP/s", "kernel", "source", "label")
+HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 
 
 class ProfileStep(msgspec.Struct):
     """One kernel call, medians over the runs, of the thread that took longest.
 
-    `wait_us` is what the other threads stood idle for until the next step, summed.
+    `wait_us` is what the other threads stood idle for until the next step, summed; `roof` the
+    least time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
+    kernel may need fewer; where nothing is known of the bytes, `gbps` and `roof` are 0.
     """
 
     kernel: str
@@ -45,6 +48,8 @@ class ProfileStep(msgspec.Struct):
     share: float
     wait_us: float
     gflops: float
+    gbps: float
+    roof: float
 
 
 class Profile(msgspec.Struct):
@@ -54,6 +59,7 @@ class Profile(msgspec.Struct):
     threads: int
     runs: int
     total_us: float
+    peaks: Peaks
     steps: list[ProfileStep]
 
 
@@ -74,9 +80,10 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         work = Path(folder) / "profiled"
         shutil.copytree(build_dir, work)
-        _compile(work)
+        compiler = _compile(work)
         model = load(work, threads)
         samples = _measure(model, arrays, runs)
+        top = peaks(compiler, samples.shape[1], work)
         sources = kernel_lines(work)
     starts, ends = samples[:, :, :, 0], samples[:, :, :, 1]
     spans = ends.max(axis=(1, 2)) - starts.min(axis=(1, 2))
@@ -86,15 +93,21 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     for i, step in enumerate(model.manifest.steps):
         took = (ends - starts)[:, :, i]
         us = float(np.median(took.max(axis=1))) / 1000
-        flops = _flops(model, step)
+        flops, moved = _amount(model, step.flops), _amount(model, step.bytes)
+        least = top.least_us(flops, moved) if moved else 0.0
         rows.append(ProfileStep(
             step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
-            us / total if total else 0.0, _waits(samples, i), flops / us / 1000 if us else 0.0))
-    return Profile(model.manifest.name, samples.shape[1], runs, total, rows), middle
+            _over(us, total), _waits(samples, i), _over(flops, us * 1000),
+            _over(moved, us * 1000), _over(least, us)))
+    return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
-def _compile(work: Path) -> None:
-    """The library of a copied build once more, its driver with clocks."""
+def _over(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+def _compile(work: Path) -> Compiler:
+    """The library of a copied build once more, its driver with clocks; by what compiler."""
     m = read_manifest(work)
     compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags)
     if "blas.h" in m.files:
@@ -109,6 +122,7 @@ def _compile(work: Path) -> None:
             own = clocks if unit.name == f"{m.name}.c" else compiler
             objects.append(own.compile(unit, headers))
     compiler.link(objects, work / m.library)
+    return compiler
 
 
 def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
@@ -139,11 +153,12 @@ def _waits(samples: Array, i: int) -> float:
     return float(np.median(idle.sum(axis=1))) / 1000
 
 
-def _flops(model: Model, step: StepRow) -> int:
-    if isinstance(step.flops, int):
-        return step.flops
+def _amount(model: Model, known: int | str) -> int:
+    """A number of build.json at the sizes of the last run."""
+    if isinstance(known, int):
+        return known
     table = {d.name: symbol(d.name, d.min, d.max) for d in model.manifest.dims}
-    value = substitute(parse(step.flops, table), model.sizes)
+    value = substitute(parse(known, table), model.sizes)
     return value if isinstance(value, int) else 0
 
 
@@ -159,24 +174,30 @@ def kernel_lines(build_dir: Path) -> dict[str, str]:
 
 
 def trace(p: Profile, marks: Array) -> str:
-    """The run as Chrome's trace events, which Perfetto opens: a row a thread."""
+    """The run as Chrome's trace events, which Perfetto opens: a row a thread, in order of time."""
     start = int(marks[marks > 0].min()) if (marks > 0).any() else 0
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "pid": 1, "tid": t, "name": "thread_name", "args": {"name": f"thread {t}"}}
-        for t in range(p.threads)]
-    for t in range(p.threads):
-        events += [{"ph": "X", "pid": 1, "tid": t, "cat": s.kernel, "name": s.label or s.kernel,
-                    "ts": (int(enter) - start) / 1000, "dur": (int(leave) - int(enter)) / 1000,
-                    "args": {"kernel": s.kernel, "source": s.source, "where": s.where}}
-                   for s, (enter, leave) in zip(p.steps, marks[t], strict=True)]
+    events: list[dict[str, Any]] = [_named("process_name", 0, p.name)]
+    events += [_named("thread_name", t, f"thread {t}") for t in range(p.threads)]
+    spans = [{"ph": "X", "pid": 1, "tid": t, "cat": s.kernel, "name": s.label or s.kernel,
+              "ts": (int(enter) - start) / 1000, "dur": (int(leave) - int(enter)) / 1000,
+              "args": {"kernel": s.kernel, "source": s.source, "where": s.where,
+                       "GFLOP/s": s.gflops, "GB/s": s.gbps, "of roof": s.roof}}
+             for t in range(p.threads)
+             for s, (enter, leave) in zip(p.steps, marks[t], strict=True) if enter > 0]
+    events += sorted(spans, key=lambda e: (e["ts"], e["tid"]))
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
+
+
+def _named(what: str, thread: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 1, "tid": thread, "ts": 0, "name": what, "args": {"name": name}}
 
 
 def profile_rows(p: Profile, most: int) -> list[tuple[str, ...]]:
     """The slowest steps first, one table row each."""
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
-    return [(f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}", s.kernel,
-             s.source, s.label) for s in slowest]
+    return [(f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
+             f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "", s.kernel, s.source, s.label,
+             s.where) for s in slowest]
 
 
 def profile_lines(p: Profile) -> list[str]:
@@ -184,6 +205,9 @@ def profile_lines(p: Profile) -> list[str]:
     work = sum(s.us for s in p.steps)
     wait = sum(s.wait_us for s in p.steps)
     spread = statistics.median([s.us for s in p.steps]) if p.steps else 0.0
+    near, far = p.peaks.bandwidth[0], p.peaks.bandwidth[-1]
     return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
             f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
-            f"work, {wait:.1f} µs of waiting over all threads"]
+            f"work, {wait:.1f} µs of waiting over all threads",
+            f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, {near.gbps:.0f} GB/s from the "
+            f"first cache, {far.gbps:.0f} GB/s from memory; nominal flops may pass it"]

@@ -1,0 +1,113 @@
+"""What this machine can do at most: float32 flops and bytes read a second, by short C loops.
+
+Compiled with the flags of the build that is profiled; other element types may be faster.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from graphtool.compiler import Compiler
+
+SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26)  # bytes read again and again, per thread
+ENOUGH = 1 << 26  # bytes read for one timing
+FLOPS = 80_000_000  # for another
+REPEATS = 3
+
+SOURCE = """#include <stdint.h>
+typedef float lanes __attribute__((vector_size(4 * GT_LANES)));
+enum { ROWS = 12 };
+
+__attribute__((visibility("default"))) float gt_peak_flops(int64_t flops, float by)
+{
+    lanes acc[ROWS], factor = (lanes){0} + by;
+    for (int r = 0; r < ROWS; r++) acc[r] = (lanes){0} + (float)r;
+    for (int64_t n = 0; n < flops / (2 * ROWS * GT_LANES); n++)
+        for (int r = 0; r < ROWS; r++) acc[r] = acc[r] * factor + factor;
+    lanes sum = {0};
+    for (int r = 0; r < ROWS; r++) sum += acc[r];
+    float total = 0;
+    for (int l = 0; l < GT_LANES; l++) total += ((float *)&sum)[l];
+    return total;
+}
+
+__attribute__((visibility("default"))) float gt_peak_read(const float *x, int64_t count,
+                                                          int64_t times)
+{
+    lanes acc[8] = {{0}};
+    for (int64_t n = 0; n < times; n++) {
+        for (int64_t i = 0; i + 8 * GT_LANES <= count; i += 8 * GT_LANES)
+            for (int r = 0; r < 8; r++) acc[r] += *(const lanes *)(x + i + r * GT_LANES);
+        __asm__ volatile("" ::: "memory");
+    }
+    lanes sum = {0};
+    for (int r = 0; r < 8; r++) sum += acc[r];
+    float total = 0;
+    for (int l = 0; l < GT_LANES; l++) total += ((float *)&sum)[l];
+    return total;
+}
+"""
+
+
+class Bandwidth(msgspec.Struct):
+    """GB/s at which all threads together read `bytes`, which each cache holds up to its size."""
+
+    bytes: int
+    gbps: float
+
+
+class Peaks(msgspec.Struct):
+    """Of the threads together."""
+
+    gflops: float
+    bandwidth: list[Bandwidth]
+
+    def gbps(self, amount: int) -> float:
+        """The bandwidth for that many bytes, which may lie in a cache."""
+        held = (b.gbps for b in self.bandwidth if b.bytes >= amount)
+        return next(held, self.bandwidth[-1].gbps)
+
+    def least_us(self, flops: int, amount: int) -> float:
+        """No step of so many flops and bytes takes less."""
+        return max(flops / self.gflops, amount / self.gbps(amount)) / 1000
+
+
+def peaks(compiler: Compiler, threads: int, folder: Path) -> Peaks:
+    """Measured in a fifth of a second; `folder` is for what is compiled."""
+    source = folder / "gt_peaks.c"
+    source.write_text(SOURCE)
+    compiler.link([compiler.compile(source, "")], folder / "gt_peaks.so")
+    library = ctypes.CDLL(str(folder / "gt_peaks.so"))
+    room = np.ones((threads, SIZES[-1] // 4 + 16), np.float32)
+    starts = [(-(-row.ctypes.data // 64)) * 64 for row in room]
+    with ThreadPoolExecutor(threads) as pool:
+        def fastest(work: Callable[[int], object]) -> float:
+            return min(_seconds(pool, starts, work) for _ in range(REPEATS))
+
+        def read(size: int, at: int) -> None:
+            library.gt_peak_read(ctypes.c_void_p(at), ctypes.c_int64(size // 4),
+                                 ctypes.c_int64(ENOUGH // size))
+
+        def flops(_: int) -> None:
+            library.gt_peak_flops(ctypes.c_int64(FLOPS), ctypes.c_float(0.5))
+        best = fastest(flops)
+        took = [fastest(partial(read, size)) for size in SIZES]
+    rates = [threads * ENOUGH / t / 1e9 for t in took]
+    # a larger array that was read faster tells that the smaller one was disturbed
+    rates = [max(rates[i:]) for i in range(len(rates))]
+    return Peaks(threads * FLOPS / best / 1e9, [
+        Bandwidth(threads * s, r) for s, r in zip(SIZES, rates, strict=True)])
+
+
+def _seconds(pool: ThreadPoolExecutor, starts: list[int], work: Callable[[int], object]) -> float:
+    start = time.perf_counter()
+    list(pool.map(work, starts))
+    return time.perf_counter() - start

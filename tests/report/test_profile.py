@@ -1,0 +1,81 @@
+"""A profile of a small build: its numbers fit together, and its trace is what Chrome reads."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool.build import build
+from graphtool.passes import run
+from graphtool.report.peaks import Bandwidth, Peaks
+from graphtool.report.profile import Profile, profile, profile_lines, trace
+from tests.passes.pass_samples import SAMPLES
+
+THREADS = 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(run(SAMPLES["convnet"]), tmp_path_factory.mktemp("made") / "b", name="net")
+
+
+def profiled(folder: Path) -> tuple[Profile, Any]:
+    x = np.random.default_rng(0).standard_normal((8, 4, 6, 6)).astype(np.float32)
+    (name,) = (i["name"] for i in json.loads((folder / "build.json").read_text())["inputs"])
+    return profile(folder, {name: x}, THREADS, runs=3)
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> tuple[Profile, Any]:
+    return profiled(folder)
+
+
+def test_steps_have_rates_under_a_roof(found: tuple[Profile, Any]) -> None:
+    p, _ = found
+    assert p.peaks.gflops > 0 and all(b.gbps > 0 for b in p.peaks.bandwidth)
+    assert sorted(p.peaks.bandwidth, key=lambda b: -b.gbps) == p.peaks.bandwidth
+    timed = [s for s in p.steps if s.us]
+    assert timed and all(s.gbps > 0 and s.roof > 0 for s in timed)
+    assert any(s.gflops > 0 for s in timed)
+    assert "GB/s from memory" in profile_lines(p)[-1]
+
+
+def test_the_roof_is_the_nearer_of_the_two() -> None:
+    peaks = Peaks(100.0, [Bandwidth(1000, 50.0), Bandwidth(10_000, 10.0)])
+    assert peaks.least_us(1_000_000, 1000) == pytest.approx(10)  # flops: 1 MFLOP at 100 GFLOP/s
+    assert peaks.least_us(0, 1000) == pytest.approx(0.02)
+    assert peaks.least_us(0, 1_000_000) == pytest.approx(100)  # more than any cache holds
+
+
+def test_the_trace_is_made_of_events_in_order(found: tuple[Profile, Any]) -> None:
+    p, marks = found
+    events = json.loads(trace(p, marks))["traceEvents"]
+    assert all({"ph", "ts", "pid", "tid", "name"} <= e.keys() for e in events)
+    named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert named == {t: f"thread {t}" for t in range(p.threads)}
+    spans = [e for e in events if e["ph"] == "X"]
+    assert len(events) == len(spans) + 1 + p.threads
+    assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
+    for t in range(p.threads):
+        row = [e for e in spans if e["tid"] == t]
+        assert len(row) == len(p.steps)
+        assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in row)
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 0.001
+                   for a, b in pairwise(row))
+
+
+def test_a_build_that_does_not_know_its_bytes(folder: Path, found: tuple[Profile, Any]) -> None:
+    del found  # the build is changed after all others have seen it
+    path = folder / "build.json"
+    old = json.loads(path.read_text())
+    for step in old["steps"]:
+        del step["bytes"]
+    path.write_text(json.dumps(old))
+    p, _ = profiled(folder)
+    assert all(s.gbps == s.roof == 0 for s in p.steps)
+    assert any(s.gflops > 0 for s in p.steps)
