@@ -3,7 +3,7 @@
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
-   GT_BITS       2, 4 or 8; GT_BLOCK columns share a scale, GT_BLOCKS of them cover GT_K
+   GT_BITS       2, 4 or 8; GT_BLOCK columns share a scale, GT_PARTS of them cover GT_K
    GT_X(row)     a row of x, GT_XS the step to the next column
    GT_W          uint8_t, GT_BLOCK * GT_BITS / 8 a block, the lowest bits first
    GT_SCALES     float a row of w and block; GT_ZEROS likewise, or left out for the middle
@@ -69,7 +69,7 @@ enum {
 GT_INLINE int64_t GT_JOIN(GT_NAME, _sorted)(int64_t row, float *to GT_PARAMS)
 {
     enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
-    const int64_t all = (GT_BLOCKS) * (GT_BLOCK);
+    const int64_t all = (GT_PARTS) * (GT_BLOCK);
     const int64_t sorted = GT_JOIN(GT_NAME, _even) ? all / group * group : 0;
     for (int64_t k = 0; k < all; k++) {
         const int64_t i = k % group, first = k - i;
@@ -86,7 +86,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
 {
     enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
     enum { words = GT_JOIN(GT_NAME, _words), mask = (1 << GT_BITS) - 1 };
-    const int64_t all = (GT_BLOCKS) * (GT_BLOCK);
+    const int64_t all = (GT_PARTS) * (GT_BLOCK);
     gt_vf sums[8][4];
     float rest[8][4];
     GT_UNROLL
@@ -101,7 +101,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
         gt_vf scale[4], shift[4];
         GT_UNROLL
         for (int c = 0; c < columns; c++) {
-            const int64_t block = (n + c) * (GT_BLOCKS) + k / (GT_BLOCK);
+            const int64_t block = (n + c) * (GT_PARTS) + k / (GT_BLOCK);
             const int several = words < GT_LANES ? GT_LANES / words : 1;
             memcpy(&packed[c], GT_W + ((n + c) * all + k) * GT_BITS / 8, sizeof packed[c]);
             scale[c] = GT_SPREAD(gt_load_first(GT_SCALES + block, several), words);
@@ -127,7 +127,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
     }
     for (int64_t k = sorted; k < all; k++)
         for (int c = 0; c < columns; c++) {
-            const int64_t block = (n + c) * (GT_BLOCKS) + k / (GT_BLOCK), bit = k * GT_BITS;
+            const int64_t block = (n + c) * (GT_PARTS) + k / (GT_BLOCK), bit = k * GT_BITS;
             const int q = (GT_W)[(n + c) * all * GT_BITS / 8 + bit / 8] >> bit % 8 & mask;
 #ifdef GT_ZEROS
             const float real = ((float)q - (GT_ZEROS)[block]) * (GT_SCALES)[block];
@@ -145,7 +145,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
 
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t all = (GT_BLOCKS) * (GT_BLOCK), end = gt_part(GT_N, t + 1, threads);
+    const int64_t all = (GT_PARTS) * (GT_BLOCK), end = gt_part(GT_N, t + 1, threads);
     float *x = GT_WORK(t);
     int64_t sorted = 0;
     for (int64_t row = 0; row < GT_M;) {
@@ -170,7 +170,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_K
 #undef GT_BITS
 #undef GT_BLOCK
-#undef GT_BLOCKS
+#undef GT_PARTS
 #undef GT_X
 #undef GT_XS
 #undef GT_W

@@ -312,7 +312,7 @@ def _nbits(node: Node, placement: Placement, target: Target) -> Lowered:
     work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
     macros: list[tuple[str, str | Dim]] = [
         ("GT_M", x.shape[0]), ("GT_N", n), ("GT_K", x.shape[1]), ("GT_BITS", str(a["bits"])),
-        ("GT_BLOCK", str(a["block"])), ("GT_BLOCKS", blocks), ("GT_XS", x.strides[1]),
+        ("GT_BLOCK", str(a["block"])), ("GT_PARTS", blocks), ("GT_XS", x.strides[1]),
         ("GT_YS", out.strides[1])]
     pointers = [("GT_X(row)", x.buffer, x.index((row, 0))),
                 ("GT_Y(row)", out.buffer, out.index((row, 0))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
@@ -180,7 +181,7 @@ class _Converter:
 
     def _number(self, call: Call) -> bool:
         """A number read out of a tensor: a size from here on, or a scalar."""
-        if not call.target.startswith("aten._local_scalar_dense"):
+        if not call.target.startswith(("aten._local_scalar_dense", "aten.item")):
             return False
         kind = self.program.types.get(call.outputs[0])
         free = symbols(kind) if isinstance(kind, Poly) else ()
@@ -260,6 +261,8 @@ class _Converter:
 
     def _output(self, sink: Sink) -> Value:
         x = self._resolve(sink.value)
+        if isinstance(x, Poly):  # a size that the model returns
+            x = self.context.number(x, dtypes.int64)
         value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))
         assert isinstance(value, Value)
         return value

@@ -47,7 +47,7 @@ def masked_select(c: Context, self: Tracer, mask: Tracer) -> Any:
     return o.gather(x, places(c, flags), axes=tuple(range(x.ndim)))
 
 
-@aten("_local_scalar_dense")
+@aten("_local_scalar_dense", "item")
 def local_scalar(c: Context, self: Tracer) -> Any:
     """A number read out of a tensor: a size by its symbol, else the tensor of rank 0 itself."""
     x = c.reshape(self, ())

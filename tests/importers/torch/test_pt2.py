@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from graphtool import interp
-from graphtool.errors import GraphtoolError, InputError, UnsupportedError
+from graphtool.errors import GraphtoolError, InputError
 from graphtool.importers.torch import import_torch, read_pt2
 from graphtool.importers.torch.live import array
 
@@ -275,15 +275,14 @@ def test_old_archives_are_refused_by_name(tmp_path):
         read_pt2(path)
 
 
-def test_data_dependent_sizes_are_listed(tmp_path):
+def test_sizes_that_data_decide(tmp_path):
     class Sizes(nn.Module):
         def forward(self, x):
             return x.nonzero(), x.sum().int().item()
-    path = tmp_path / "m.pt2"
-    saved(path, Sizes(), torch.ones(3))
-    with pytest.raises(UnsupportedError) as caught:
-        read_pt2(path)
-    assert any("depends on the data" in i.reason for i in caught.value.items)
+    path, x = tmp_path / "m.pt2", torch.tensor([1.0, 0.0, 4.0])
+    saved(path, Sizes(), x)
+    places, total = interp.run(read_pt2(path), {"x": x.numpy()}).values()
+    assert places.tolist() == [[0], [2]] and total == 5
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "uint8",
