@@ -74,6 +74,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     sources, compiler = emit(program, parts), find(cc, target, openmp=openmp)
     if "blas.h" in sources:
         compiler = with_blas(compiler)
+    compiler = compiler.of_class(program.meta.get("precision", "default"))
     return make(Job(program, sources, needed, parts, compiler, Options(exe, static, weights)),
                 out_dir, jobs)
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +38,13 @@ class Compiler:
     openmp: bool
     machine: str = ""
     libraries: tuple[str, ...] = ()
+
+    def of_class(self, precision: str) -> Compiler:
+        """For `strict`, one that fuses no multiply and add: vector loops and what follows them
+        would do so in different places, and which elements are where depends on the threads."""
+        if precision != "strict":
+            return self
+        return replace(self, flags=(*self.flags, "-ffp-contract=off"))
 
     @property
     def identity(self) -> tuple[str, ...]:

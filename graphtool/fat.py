@@ -50,7 +50,8 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
     for p in levels.values():
         sources |= emit(p, parts)
     sources |= used_headers(sources.values())
-    own = {p.name: find(cc, named(LEVELS[level]), openmp=openmp) for level, p in levels.items()}
+    own = {p.name: find(cc, named(LEVELS[level]), openmp=openmp).of_class(
+        p.meta.get("precision", "default")) for level, p in levels.items()}
     job = Job(whole, sources, needed, parts, find(cc, named("x86-64"), openmp=openmp),
               Options(exe, static, weights), own)
     return make(job, out_dir, jobs, levels=list(levels))

@@ -109,7 +109,8 @@ def _over(a: float, b: float) -> float:
 def _compile(work: Path) -> Compiler:
     """The library of a copied build once more, its driver with clocks; by what compiler."""
     m = read_manifest(work)
-    compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags)
+    compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags).of_class(
+        m.precision)
     if "blas.h" in m.files:
         compiler = with_blas(compiler)
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))

@@ -65,7 +65,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
                                                       for w in collect_all(ready.graph)})
-    compiler = find(cc, target, openmp=openmp, mpi=mpi)
+    compiler = find(cc, target, openmp=openmp, mpi=mpi).of_class(
+        rules.precision if rules else "default")
     options = Options(exe, static, "embed")
     only = {part: p for part, (p, _) in lowered.items()}
     sources = training_sources(name, only, mpi)
