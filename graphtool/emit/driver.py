@@ -136,16 +136,19 @@ def weight_text(b: Buffer, parts: Sequence[Part]) -> str:
 
 
 def parallel_work(program: Program) -> tuple[Dim, int]:
-    """The nominal flops of a run, and those from which a second thread pays.
+    """The work of a run, and that from which a second thread pays, in flops.
 
-    A region costs 0.5 µs and a barrier 0.2 µs; a core does some 10⁵ flops a µs, of which a second
-    one takes over half. Twice that, because waiting costs more when cores are shared.
+    A byte of weights counts as a flop: small models wait for them, and two cores fetch twice as
+    fast. A barrier, with what the cores then fetch from one another and the shares that come out
+    uneven, has cost as much as the region itself: 1 µs, in which a core does 2.5·10⁵ flops.
     """
     work: Dim = 0
     for step in runs(program.steps):
         work = work + step.flops
-    microseconds = 0.5 + 0.2 * sum(s.barrier for s in runs(program.steps))
-    return work, round(4e5 * microseconds)
+    for b in program.buffers:
+        if b.space == "weight":
+            work = work + b.size * b.dtype.bytes
+    return work, 250_000 * (1 + sum(s.barrier for s in runs(program.steps)))
 
 
 def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
