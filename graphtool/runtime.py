@@ -21,6 +21,7 @@ from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
 
 Array = np.ndarray[Any, Any]
+Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
 ALIGN = 64
 
 
@@ -80,7 +81,7 @@ class Model:
         self._arena_at = 0
         self._held: tuple[Any, ...] = ()
         # what the last inputs looked like, and the results they gave: the same again is quick
-        self._seen: list[tuple[str, np.dtype[Any], tuple[int, ...]]] | None = None
+        self._seen: Seen | None = None
         self._made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
@@ -169,14 +170,7 @@ class Model:
         """The inputs, if they are as the last ones were; None if they want a closer look."""
         if self._seen is None or len(inputs) != len(self._seen):
             return None
-        arrays = []
-        for name, kind, shape in self._seen:
-            x = inputs.get(name)
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
-                    x.flags.c_contiguous and x.flags.aligned):
-                return None
-            arrays.append(x)
-        return arrays
+        return as_before(self._seen, inputs)
 
     def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The inputs as arrays that fit; sizes and arena are set for them."""
@@ -279,6 +273,18 @@ def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
 
 def _numbers(shape: tuple[Dim, ...], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
+
+
+def as_before(seen: Seen, given: Mapping[str, Any]) -> list[Array] | None:
+    """The named arrays, if types, shapes and layouts are those seen before; None if any is not."""
+    arrays = []
+    for name, kind, shape in seen:
+        x = given.get(name)
+        if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
+                x.flags.c_contiguous and x.flags.aligned):
+            return None
+        arrays.append(x)
+    return arrays
 
 
 def _address_reader() -> Callable[[Array], int]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.writer import Writer, c_string
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import symbol_of, text
+
+
+def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> None:
+    """An array of the rows and a last one that marks the end; C has no empty arrays."""
+    held = [*rows, end]
+    with w.block(f"{declared}[{len(held)}] = {{", "};"):
+        for row in held:
+            w.line(f"{row},")
 
 
 def main_program(program: Program, weights_file: str, weights_bytes: int) -> str:
@@ -17,14 +27,8 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
     w.line()
     shape_function(w, program, "shapes")
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
-        with w.block(f"static main_port {kind}[{len(ports) + 1}] = {{", "};"):
-            for p in ports:
-                w.line(port_row(p) + ",")
-            w.line("{0},")
-    with w.block(f"static const main_dim dims[{len(program.dims) + 1}] = {{", "};"):
-        for row in dim_rows(program):
-            w.line(f"{row},")
-        w.line("{0},")
+        table(w, f"static main_port {kind}", map(port_row, ports))
+    table(w, "static const main_dim dims", dim_rows(program))
     w.line()
     _run(w, program)
     with w.block("static const main_model model = {", "};"):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
-from graphtool.emit.main import dim_rows, port_row, shape_function
+from graphtool.emit.main import dim_rows, port_row, shape_function, table
 from graphtool.emit.training import Cell, state_layout
 from graphtool.emit.writer import Writer, c_string
 from graphtool.loops.ir import Port, Program
@@ -47,11 +47,8 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
         _part(w, part, programs[part], at)
     rows = {"cells": [_cell(c) for c in sorted(cells, key=_file_order)],
             "kept": [_cell(c) for c in sorted(_kept(cells, judge), key=_file_order)]}
-    for table, lines in rows.items():
-        with w.block(f"static const learner_cell {table}[{len(lines) + 1}] = {{", "};"):
-            for line in lines:
-                w.line(f"{line},")
-            w.line("{0},")
+    for kind, lines in rows.items():
+        table(w, f"static const learner_cell {kind}", lines)
     w.line()
     with w.block("static const learner_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(judge.target)}, {size}, {len(cells)}, "
@@ -68,18 +65,9 @@ def _part(w: Writer, part: str, program: Program, at: Mapping[str, int]) -> None
     """The ports of a part, where each lies, and what computes their sizes."""
     shape_function(w, program, f"{part}_shapes")
     for kind, ports in (("in", program.inputs), ("out", program.outputs)):
-        with w.block(f"static main_port {part}_{kind}[{len(ports) + 1}] = {{", "};"):
-            for p in ports:
-                w.line(port_row(p) + ",")
-            w.line("{0},")
-        with w.block(f"static const int64_t {part}_{kind}_at[{len(ports) + 1}] = {{", "};"):
-            for p in ports:
-                w.line(f"{_place(p, at)},")
-            w.line("0,")
-    with w.block(f"static const main_dim {part}_dims[{len(program.dims) + 1}] = {{", "};"):
-        for row in dim_rows(program):
-            w.line(f"{row},")
-        w.line("{0},")
+        table(w, f"static main_port {part}_{kind}", map(port_row, ports))
+        table(w, f"static const int64_t {part}_{kind}_at", (str(_place(p, at)) for p in ports), "0")
+    table(w, f"static const main_dim {part}_dims", dim_rows(program))
     w.line()
 
 

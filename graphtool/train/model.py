@@ -13,7 +13,7 @@ from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
-from graphtool.runtime import address, open_library
+from graphtool.runtime import Seen, address, as_before, open_library
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.target import cores
 from graphtool.train.processes import join
@@ -116,7 +116,7 @@ class _Function:
             pointer, pointer, *[ctypes.c_int64] * len(row.dims),
             *(_SCALARS[p.type] if p.name == "lr" else pointer for p, _ in self.inputs),
             *[pointer] * len(self.outputs), ctypes.c_int]
-        self.seen: list[tuple[str, np.dtype[Any], tuple[int, ...]]] | None = None
+        self.seen: Seen | None = None
         self.sizes: tuple[int, ...] = ()
         self.made: list[tuple[list[int], np.dtype[Any]]] = []
 
@@ -138,16 +138,7 @@ class _Function:
 
     def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:
         """The arrays, if they are as the last ones were; None if they want a closer look."""
-        if self.seen is None:
-            return None
-        arrays = []
-        for name, kind, shape in self.seen:
-            x = batch.get(name)
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
-                    x.flags.c_contiguous and x.flags.aligned):
-                return None
-            arrays.append(x)
-        return arrays
+        return None if self.seen is None else as_before(self.seen, batch)
 
     def checked(self, batch: Mapping[str, Array]) -> list[Array]:
         """The arrays as C takes them; sizes, results and arena are set for them."""

@@ -1,16 +1,14 @@
-"""Elementwise ATen ops: arithmetic with type promotion, comparison, logic, bits, select, casts."""
+"""Elementwise ATen ops: arithmetic with type promotion, comparison, logic, bits."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import ml_dtypes
-
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.importers.torch.context import Context, Missing
+from graphtool.importers.torch.context import Context
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly
@@ -120,14 +118,14 @@ def bitwise_not(c: Context, self: Tracer) -> Any:
 
 # ---- two operands ------------------------------------------------------------------------------
 
-def _operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
+def operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
     """Both in the result's type; one at least stays a tensor."""
     return c.cast(a, c.out.dtype), c.cast(b, c.out.dtype)
 
 
 @aten("add")
 def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     if c.out.dtype is dtypes.bool_:
         return o.or_(a, b) if alpha else a
     return o.add(a, _scaled(c, b, alpha))
@@ -135,13 +133,13 @@ def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @aten("sub", "subtract")
 def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     return o.sub(a, _scaled(c, b, alpha))
 
 
 @aten("rsub")
 def rsub(c: Context, self: Any, other: Any, alpha: Any = 1) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     return o.sub(b, _scaled(c, a, alpha))
 
 
@@ -154,13 +152,13 @@ def _scaled(c: Context, x: Any, alpha: Any) -> Any:
 
 @aten("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     return o.and_(a, b) if c.out.dtype is dtypes.bool_ else o.mul(a, b)
 
 
 @aten("div", "divide", "true_divide")
 def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     if rounding_mode is None:
         return o.div(a, b)
     if rounding_mode == "trunc":
@@ -170,7 +168,7 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
 
 @aten("floor_divide")
 def floor_divide(c: Context, self: Any, other: Any) -> Any:
-    return _floor_div(c.out.dtype, *_operands(c, self, other))
+    return _floor_div(c.out.dtype, *operands(c, self, other))
 
 
 def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
@@ -186,37 +184,37 @@ def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
 
 @aten("remainder")
 def remainder(c: Context, self: Any, other: Any) -> Any:
-    return o.mod(*_operands(c, self, other))
+    return o.mod(*operands(c, self, other))
 
 
 @aten("fmod")
 def fmod(c: Context, self: Any, other: Any) -> Any:
-    return o.rem(*_operands(c, self, other))
+    return o.rem(*operands(c, self, other))
 
 
 @aten("pow")
 def pow(c: Context, self: Any, exponent: Any) -> Any:
-    return o.pow(*_operands(c, self, exponent))
+    return o.pow(*operands(c, self, exponent))
 
 
 @aten("atan2", "arctan2")
 def atan2(c: Context, self: Any, other: Any) -> Any:
-    return o.atan2(*_operands(c, self, other))
+    return o.atan2(*operands(c, self, other))
 
 
 @aten("maximum", "max.other")
 def maximum(c: Context, self: Any, other: Any) -> Any:
-    return o.max(*_operands(c, self, other))
+    return o.max(*operands(c, self, other))
 
 
 @aten("minimum", "min.other")
 def minimum(c: Context, self: Any, other: Any) -> Any:
-    return o.min(*_operands(c, self, other))
+    return o.min(*operands(c, self, other))
 
 
 @aten("fmax")
 def fmax(c: Context, self: Any, other: Any) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.max(a, b)
     return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.max(a, b)))
@@ -224,7 +222,7 @@ def fmax(c: Context, self: Any, other: Any) -> Any:
 
 @aten("fmin")
 def fmin(c: Context, self: Any, other: Any) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.min(a, b)
     return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.min(a, b)))
@@ -232,7 +230,7 @@ def fmin(c: Context, self: Any, other: Any) -> Any:
 
 @aten("hypot")
 def hypot(c: Context, self: Any, other: Any) -> Any:
-    a, b = (o.abs(x) for x in _operands(c, self, other))
+    a, b = (o.abs(x) for x in operands(c, self, other))
     big = o.max(a, b)
     safe = o.select(o.eq(big, 0.0), 1.0, big)
     ratio = o.div(o.min(a, b), safe)
@@ -241,7 +239,7 @@ def hypot(c: Context, self: Any, other: Any) -> Any:
 
 @aten("copysign")
 def copysign(c: Context, self: Any, other: Any) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     size = o.abs(a)
     if isinstance(b, float):
         return o.neg(size) if math.copysign(1.0, b) < 0 else size
@@ -251,7 +249,7 @@ def copysign(c: Context, self: Any, other: Any) -> Any:
 
 @aten("logaddexp")
 def logaddexp(c: Context, self: Any, other: Any) -> Any:
-    a, b = _operands(c, self, other)
+    a, b = operands(c, self, other)
     gap = o.neg(o.abs(o.sub(a, b)))
     return o.select(o.eq(a, b), o.add(a, math.log(2)),
                     o.add(o.max(a, b), o.log1p(o.exp(gap))))
@@ -260,7 +258,7 @@ def logaddexp(c: Context, self: Any, other: Any) -> Any:
 @aten("xlogy", "special_xlogy")
 def xlogy(c: Context, self: Any, other: Any) -> Any:
     a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
-            for x in _operands(c, self, other))
+            for x in operands(c, self, other))
     product = o.mul(a, o.log(o.select(o.eq(a, 0.0), 1.0, b)))
     return o.select(o.is_nan(b), b, product)
 
@@ -298,7 +296,7 @@ def _logical(ours: str) -> Any:
 
 def _bitwise(ours: str) -> Any:
     def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(*_operands(c, self, other))
+        return getattr(o, ours)(*operands(c, self, other))
     return handler
 
 
@@ -309,75 +307,3 @@ for _name, _ours in {"and": "and_", "or": "or_", "xor": "xor"}.items():
     aten(f"bitwise_{_name}", f"__{_name}__")(_bitwise(_ours))
 for _name, _ours in {"left": "shift_left", "right": "shift_right"}.items():
     aten(f"bitwise_{_name}_shift", f"__{_name[0]}shift__")(_bitwise(_ours))
-
-
-# ---- select, clamp, casts ----------------------------------------------------------------------
-
-@aten("where")
-def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) -> Any:
-    if self is None:
-        raise Missing("its size depends on the data")
-    a, b = _operands(c, self, other)
-    if not isinstance(a, Tracer) and not isinstance(b, Tracer):
-        a = c.constant(a, c.out.dtype)
-    return o.select(c.cast(condition, dtypes.bool_), a, b)
-
-
-@aten("masked_fill")
-def masked_fill(c: Context, self: Tracer, mask: Tracer, value: Any) -> Any:
-    return o.select(c.cast(mask, dtypes.bool_), c.cast(value, self.dtype), self)
-
-
-@aten("clamp", "clip")
-def clamp(c: Context, self: Tracer, min: Any = None, max: Any = None) -> Any:
-    return o.clamp(c.cast(self, c.out.dtype), c.cast(min, c.out.dtype), c.cast(max, c.out.dtype))
-
-
-@aten("clamp_min")
-def clamp_min(c: Context, self: Tracer, min: Any) -> Any:
-    return clamp(c, self, min, None)
-
-
-@aten("clamp_max")
-def clamp_max(c: Context, self: Tracer, max: Any) -> Any:
-    return clamp(c, self, None, max)
-
-
-@aten("_to_copy", "to", "type_as")
-def to_copy(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
-    return c.cast(self, c.out.dtype)
-
-
-@aten("convert_element_type", namespace="prims")
-def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
-    return c.cast(a, dtype)
-
-
-@aten("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "alias_copy",
-      "detach_copy", "positive", "real")
-def identity(c: Context, self: Tracer, **_: Any) -> Any:
-    return self
-
-
-@aten("copy")
-def copy(c: Context, self: Tracer, src: Tracer, non_blocking: bool = False) -> Any:
-    return c.broadcast(c.cast(src, self.dtype), self.shape)
-
-
-@aten("fill")
-def fill(c: Context, self: Tracer, value: Any) -> Any:
-    return c.full(self.shape, value, self.dtype)
-
-
-@aten("nan_to_num")
-def nan_to_num(c: Context, self: Tracer, nan: float | None = None, posinf: float | None = None,
-               neginf: float | None = None) -> Any:
-    if not self.dtype.is_float:
-        return self
-    limit = ml_dtypes.finfo(self.dtype.numpy)
-    top = float(limit.max) if posinf is None else posinf
-    low = float(limit.min) if neginf is None else neginf
-    y = o.select(o.is_nan(self), float(nan or 0.0), self)
-    infinite = o.is_inf(y)
-    return o.select(infinite, o.select(o.gt(y, 0.0), c.full((), top, self.dtype),
-                                       c.full((), low, self.dtype)), y)
