@@ -13,20 +13,12 @@ from graphtool.lower.control import CONTROL, Around, control_steps
 from graphtool.lower.dims import own_names
 from graphtool.lower.donate import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
-from graphtool.lower.place import (
-    VIEWS,
-    WINDOWS,
-    Copy,
-    Edge,
-    Placement,
-    Placer,
-    Storage,
-    windowable,
-)
+from graphtool.lower.place import Copy, Edge, Placement, Placer, Storage
 from graphtool.lower.plan import plan_arena
 from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.waiting import Waiting
+from graphtool.lower.windows import VIEWS, WINDOWS, windowable
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 from graphtool.weights import layout

@@ -8,8 +8,8 @@ import pytest
 
 from graphtool import interp
 from graphtool.lower.control import CONTROL
-from graphtool.lower.place import VIEWS, WINDOWS
 from graphtool.lower.statements import STATEMENTS
+from graphtool.lower.windows import VIEWS, WINDOWS
 from graphtool.target import named
 from tests.cases import CASES, Case
 from tests.lower.compiling import compiled, faults, merged, optimised

@@ -1,0 +1,115 @@
+"""Templates of convolutions over images whose channels are adjacent."""
+
+from __future__ import annotations
+
+from graphtool.lower.site import (
+    Lowered,
+    Macros,
+    Site,
+    epilogue,
+    panel_vectors,
+    rows_of_tile,
+    scratch_of,
+    template,
+)
+from graphtool.lower.views import View
+from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.target import Target, tile_rows
+
+_PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Symbol("o", 0, None))
+
+
+def _image(site: Site) -> Macros:
+    """What the convolutions have in common: sizes of the result, strides of the input."""
+    x = site.view(0)
+    n, oh, ow, _ = site.out.type.shape
+    return [("GT_BATCH", n), ("GT_OH", oh), ("GT_OW", ow), ("GT_XN", x.strides[0]),
+            ("GT_XH", x.strides[1]), ("GT_XW", x.strides[2])]
+
+
+def conv(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    groups, _, kh, depth, nr = w.shape
+    kw = a["window"][1]
+    assert isinstance(depth, int) and isinstance(nr, int) and isinstance(groups, int)
+    nv = panel_vectors(site.target, nr)
+    out = site.out.type.shape
+    mr, rows = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
+    macros: Macros = [
+        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
+        ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
+        ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
+        ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    if (rows_first := site.plan.get("rows", -1)) >= 0:
+        macros.append(("GT_ROWS_FIRST", str(rows_first)))
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
+
+
+def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str, str]:
+    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow.
+
+    Not where its pixels are a multiple of 4 KB apart: so many would meet in one set of the cache.
+    """
+    _, height, width, _ = out
+    most = rows_of_tile(target, nv, height * width)
+    alike = isinstance(step, int) and step % 1024 == 0
+    if alike or not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
+        return str(rows_of_tile(target, nv, width)), "1"
+    bands = -(-height // (most // width))
+    rows = -(-height // bands)
+    return str(rows * width), str(rows)
+
+
+def depthwise(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    kh, kw, c = w.shape
+    out, plan = site.out.type.shape, site.plan
+    macros: Macros = [
+        ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"), ("GT_CB", str(plan.get("block", 1))),
+        *_image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
+        ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
+        ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2
+
+
+def winograd(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    points, _, c, nr = w.shape
+    assert isinstance(points, int) and isinstance(c, int) and isinstance(nr, int)
+    m, channels = a["tile"], a["channels"]
+    nv = panel_vectors(site.target, nr)
+    group = site.plan.get("group", 28)
+    rounded_c = -(-c // site.target.lanes) * site.target.lanes
+    rounded_o = -(-channels // nr) * nr
+    share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
+    shared = site.plan.get("shared", 0)
+    work = scratch_of(site, share, 1 if shared else None)
+    macros: Macros = [
+        ("GT_TILE", str(m)), ("GT_MR", str(tile_rows(site.target, nv, group))),
+        ("GT_NV", str(nv)), ("GT_GROUP", str(group)), *_image(site), ("GT_C", c),
+        ("GT_O", channels), *((("GT_SHARED", "1"),) if shared else ())]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
+                ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    flops = product(site.out.type.shape) * 9 * c * 2
+    return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
+
+
+def pointwise(site: Site, x: View, w: View) -> Lowered:
+    """Rows that lie in an image with a halo: a 1×1 convolution."""
+    c, nr = w.shape[-2:]
+    assert isinstance(nr, int)
+    nv = panel_vectors(site.target, nr)
+    out = site.out.type.shape
+    ones: Macros = [(f"GT_{m}", 1) for m in ("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW")]
+    mr, rows = tall(site.target, nv, out, x.strides[2])
+    macros: Macros = [
+        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
+        ("GT_C", c), ("GT_O", out[3]), *ones]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    return template(site, "conv.h", macros, pointers, hook), product(out) * c * 2
