@@ -3,6 +3,7 @@
 #define GT_NEST_H
 
 #include "prelude.h"
+#include "integers.h"
 #include "vmath.h"
 
 /* The loop pragmas are OpenMP's; a compiler without it vectorises what it can by itself. */

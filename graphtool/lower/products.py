@@ -20,7 +20,7 @@ from graphtool.lower.site import (
 )
 from graphtool.lower.views import View
 from graphtool.lower.windows import transposed
-from graphtool.ops.shape import unflatten_index
+from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 
 

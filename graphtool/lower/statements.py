@@ -27,8 +27,8 @@ from graphtool.loops.pull import Names, apply, iterator
 from graphtool.lower.place import Placement, Storage
 from graphtool.lower.views import View
 from graphtool.ops.collective import FLAT
+from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.reduce import identity
-from graphtool.ops.shape import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target
 

@@ -24,7 +24,7 @@ from graphtool.lower.site import (
     template,
 )
 from graphtool.lower.units import Unit
-from graphtool.ops.shape import unflatten_index
+from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Symbol, bounds, product, symbol_of
 from graphtool.target import Target
 

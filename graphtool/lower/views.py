@@ -12,7 +12,7 @@ from itertools import pairwise
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Load
 from graphtool.loops.pull import Pull
-from graphtool.ops.shape import reshape_blocks
+from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import Dim, product
 
 

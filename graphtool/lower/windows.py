@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from graphtool.ir.graph import Node, Value
 from graphtool.lower.views import View, broadcast_view, reshape_view, slice_view, transpose_view
-from graphtool.ops.shape import inverse
+from graphtool.ops.indexing import inverse
 from graphtool.symbolic import Dim
 
 VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier"})

@@ -13,6 +13,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     collective,
     composite,
     control,
+    data,
     elementwise,
     forest,
     index,

@@ -1,4 +1,4 @@
-"""Movement: reshape transpose broadcast slice pad concat reverse; and constant, iota, dim."""
+"""Movement: reshape transpose broadcast slice pad concat reverse."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, const, index, inside
+from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside
 from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
+from graphtool.ops.indexing import flatten_index, inverse, reshape_blocks, unflatten_index
 from graphtool.symbolic import (
     Dim,
     bounds,
-    exact_quotient,
     floordiv,
     known,
     maximum,
@@ -23,59 +23,6 @@ from graphtool.symbolic import (
     product,
     text,
 )
-from graphtool.weights import Weight
-
-# ---- constants ---------------------------------------------------------------------------------
-
-
-def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
-    return TensorType(data.dtype, data.shape)
-
-
-register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
-            doc="an array of the model; `param` marks one that training may change"))
-
-
-def _iota_infer(*, shape: tuple[Dim, ...], axis: int, dtype: DType) -> TensorType:
-    check_axis(axis, len(shape))
-    return TensorType(dtype, shape)
-
-
-def _iota_eval(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Array:
-    line = np.arange(shape[axis]).astype(dtype.numpy)
-    ones = [1] * len(shape)
-    ones[axis] = -1
-    return np.broadcast_to(line.reshape(ones), shape)
-
-
-register(Op("iota", _iota_infer, _iota_eval, None,
-            lambda _, *, shape, axis, dtype: Pull(
-                dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
-            category="data", doc="0, 1, 2, … along an axis"))
-
-# ---- dim and detach ----------------------------------------------------------------------------
-
-
-def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
-    return TensorType(dtype, ())
-
-
-register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.numpy), None,
-            lambda _, *, of, dtype: Pull(dtype, (), lambda idx: cast(index(of), dtype)),
-            category="shape", doc="the value of a dimension, symbolic ones included, as a scalar"))
-
-
-def _detach_infer(x: TensorType) -> TensorType:
-    return x
-
-
-register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
-            decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
-
-register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
-            decompose=lambda x: x, category="data",
-            doc="x itself; what is computed of it stays apart from what is computed of x, so that "
-                "it is computed again"))
 
 # ---- reshape -----------------------------------------------------------------------------------
 
@@ -91,50 +38,6 @@ def _takes_the_rest(have: Dim, shape: tuple[Dim, ...]) -> bool:
     """Whether one dim is have // (the product of the others, at least 1), as a run must find."""
     return any(d == floordiv(have, maximum(product((*shape[:i], *shape[i + 1:])), 1))
                for i, d in enumerate(shape))
-
-
-def flatten_index(idx: tuple[Dim, ...], shape: tuple[Dim, ...]) -> Dim:
-    """The row-major position of idx."""
-    flat: Dim = 0
-    for i, d in zip(idx, shape, strict=True):
-        flat = flat * d + i
-    return flat
-
-
-def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """The index whose row-major position is flat; zeros where there is no element."""
-    if any(d == 0 for d in shape):
-        return (0,) * len(shape)
-    out: list[Dim] = []
-    for d in reversed(shape):
-        out.append(flat % d if len(out) < len(shape) - 1 else flat)
-        flat = flat // d
-    return tuple(reversed(out))
-
-
-def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, slice]]:
-    """The finest runs of dims of a and b with equal products; 1s join the run before them."""
-    if any(d == 0 for d in (*a, *b)):
-        return [(slice(0, len(a)), slice(0, len(b)))]
-    blocks: list[tuple[slice, slice]] = []
-    i = j = 0
-    while i < len(a) or j < len(b):
-        i0, j0 = i, j
-        pa: Dim = a[i] if i < len(a) else 1
-        pb: Dim = b[j] if j < len(b) else 1
-        i, j = min(i + 1, len(a)), min(j + 1, len(b))
-        while pa != pb:
-            if i < len(a) and (j >= len(b) or (exact_quotient(pb, pa) is not None
-                               and exact_quotient(pa, pb) is None)):
-                pa, i = pa * a[i], i + 1
-            elif j < len(b):
-                pb, j = pb * b[j], j + 1
-            elif i < len(a):
-                pa, i = pa * a[i], i + 1
-            else:
-                break
-        blocks.append((slice(i0, i), slice(j0, j)))
-    return blocks
 
 
 def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
@@ -161,10 +64,6 @@ register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
 def _transpose_infer(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
     need(sorted(perm) == list(range(x.rank)), f"perm {perm} does not permute rank {x.rank}")
     return TensorType(x.dtype, tuple(x.shape[p] for p in perm))
-
-
-def inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(perm.index(i) for i in range(len(perm)))
 
 
 def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:

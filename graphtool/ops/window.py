@@ -19,8 +19,8 @@ from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, iterator
 from graphtool.ops.common import Array, need
+from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
-from graphtool.ops.shape import flatten_index
 from graphtool.symbolic import Dim, symbol_of
 
 Pairs = tuple[tuple[Dim, Dim], ...]

@@ -7,7 +7,7 @@ reducing node with all that only it reads and that is cheap to compute in place.
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
-from graphtool.ops.shape import reshape_blocks
+from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",

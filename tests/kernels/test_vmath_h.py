@@ -33,7 +33,7 @@ def _loop(name: str, source: str, result: str, arity: int) -> str:
 
 
 def _source() -> str:
-    text = '#include "vmath.h"\n'
+    text = '#include "integers.h"\n'
     for t, (c, _) in FLOATS.items():
         text += "".join(_loop(f"{f}_{t}", c, c, 1) for f in UNARY)
         text += "".join(_loop(f"{f}_{t}", c, c, 2) for f in BINARY)
@@ -339,7 +339,7 @@ def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
     loops = [_loop(f"{f}_f32", "float", "float", 1) for f in [*OWN, "sqrt", "rsqrt", "sign"]]
     loops += [_loop(f"{f}_f32", "float", "float", 2) for f in ("max", "min")]
     for loop in loops:
-        (tmp_path / "one.c").write_text('#include "vmath.h"\n' + loop)
+        (tmp_path / "one.c").write_text('#include "integers.h"\n' + loop)
         done = subprocess.run(
             ["gcc", "-std=gnu11", "-O3", *WIDTHS[level], *FLAGS, "-I", str(KERNELS),
              "-fopt-info-vec", "-c", "one.c", "-o", "one.o"], cwd=tmp_path, capture_output=True,

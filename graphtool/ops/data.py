@@ -1,0 +1,65 @@
+"""Values from nothing or past the gradient: constant, iota, dim and detach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op, register
+from graphtool.loops.pull import Pull, cast, index
+from graphtool.ops.common import Array, check_axis
+from graphtool.symbolic import Dim
+from graphtool.weights import Weight
+
+# ---- constants ---------------------------------------------------------------------------------
+
+
+def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
+    return TensorType(data.dtype, data.shape)
+
+
+register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
+            doc="an array of the model; `param` marks one that training may change"))
+
+
+def _iota_infer(*, shape: tuple[Dim, ...], axis: int, dtype: DType) -> TensorType:
+    check_axis(axis, len(shape))
+    return TensorType(dtype, shape)
+
+
+def _iota_eval(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Array:
+    line = np.arange(shape[axis]).astype(dtype.numpy)
+    ones = [1] * len(shape)
+    ones[axis] = -1
+    return np.broadcast_to(line.reshape(ones), shape)
+
+
+register(Op("iota", _iota_infer, _iota_eval, None,
+            lambda _, *, shape, axis, dtype: Pull(
+                dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
+            category="data", doc="0, 1, 2, … along an axis"))
+
+# ---- dim and detach ----------------------------------------------------------------------------
+
+
+def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
+    return TensorType(dtype, ())
+
+
+register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.numpy), None,
+            lambda _, *, of, dtype: Pull(dtype, (), lambda idx: cast(index(of), dtype)),
+            category="shape", doc="the value of a dimension, symbolic ones included, as a scalar"))
+
+
+def _detach_infer(x: TensorType) -> TensorType:
+    return x
+
+
+register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
+            decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
+
+register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
+            decompose=lambda x: x, category="data",
+            doc="x itself; what is computed of it stays apart from what is computed of x, so that "
+                "it is computed again"))
