@@ -88,6 +88,13 @@ def depthwise(site: Site) -> None:
     _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
 
 
+def transpose(site: Site) -> None:
+    a, b, step = (site.number(f"GT_{x}") for x in ("A", "B", "XB"))
+    for p in range(site.number("GT_PLANES")):
+        for row, x in enumerate(_strided(site.pointer("GT_X", p), (a, b), (1, step))):
+            site.epilogue(x, p, row, 0)
+
+
 # the transforms of input and output for tiles of 2 and 4: arXiv:1509.09308, points 0 ±1 ±2 ∞
 _INPUT = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
           4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
@@ -262,5 +269,6 @@ def nbits(site: Site) -> None:
 
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
+    "transpose.h": transpose,
     "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
     "collective.h": collective, "trees.h": trees, "nbits.h": nbits}

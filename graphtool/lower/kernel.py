@@ -10,6 +10,7 @@ from graphtool.loops.ir import For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
 from graphtool.loops.walk import map_statements, statements
+from graphtool.lower.crossing import crossing
 from graphtool.lower.donate import stores_last
 from graphtool.lower.exprs import cost
 from graphtool.lower.members import pulls, read_values
@@ -117,7 +118,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in values]
-        body = stores_last(nest(names, outputs))
+        body = stores_last(crossing(outputs) or nest(names, outputs))
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[values[0]].shape) * per
         yield *table.add(body, _dtypes(placement), _at_most(work)), work
@@ -136,7 +137,7 @@ def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
             source = c.source.op.lower(names, *args, **c.source.attrs)
         case number:
             source = _number(number, c.target)
-    body = nest(names, [(c.target, source)])
+    body = crossing([(c.target, source)]) or nest(names, [(c.target, source)])
     return *table.add(body, _dtypes(placement), _at_most(product(c.target.shape))), 0
 
 

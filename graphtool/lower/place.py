@@ -13,7 +13,7 @@ from typing import Literal
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.lower.units import Unit
-from graphtool.lower.views import View, dense, reshape_view
+from graphtool.lower.views import View, dense, reshape_view, scattered
 from graphtool.lower.windows import VIEWS, WINDOWS, suits, unview, view_of, windows_of
 from graphtool.symbolic import Dim, product
 from graphtool.weights import Weight
@@ -199,6 +199,9 @@ class Placer:
         maker = self.made.get(x)
         if maker is not None and "dense" in maker.op.traits and not view.contiguous:
             return False
+        unit = self.unit_of.get(maker) if maker is not None else None
+        if unit is not None and unit.kind == "template" and scattered(view):
+            return False  # a pass of its own in squares costs less than a line for each number
         for r in self.readers.get(x, ()):
             if "dense" in r.op.traits and not view.contiguous:
                 return False

@@ -13,7 +13,10 @@ from graphtool.dtypes import DType
 from graphtool.loops.ir import Load
 from graphtool.loops.pull import Pull
 from graphtool.ops.indexing import reshape_blocks
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import Dim, bounds, product
+
+SIDE = 16  # elements from which rows and columns are exchanged in squares
+LEAST = 1 << 12  # elements in all from which that is worth a kernel of its own kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +99,22 @@ def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
     if product(v.shape) != product(shape):
         return None
     return View(v.buffer, v.dtype, shape, tuple(strides), v.offset)
+
+
+def scattered(v: View) -> bool:
+    """Whether rows stored there would go number by number, far from one another, while enough of
+    them lie side by side to be moved in squares instead.
+    """
+    if v.strides[-1:] in ((1,), (0,)) or not (long(v.shape[-1:], SIDE) and long(v.shape, LEAST)):
+        return False
+    run: Dim = 1  # how far the memory of the other axes goes without a gap
+    for d, s in sorted(zip(v.shape[:-1], v.strides[:-1], strict=True),
+                       key=lambda axis: bounds(axis[1])[0] or 0):
+        run = run * d if s == run else run
+    return long((run,), SIDE)
+
+
+def long(dims: tuple[Dim, ...], least: int) -> bool:
+    """Whether so many elements may have `least` of them."""
+    most = bounds(product(dims))[1]
+    return most is None or most >= least

@@ -1,0 +1,129 @@
+/* Elementwise work from one order of axes to another, a template: what is adjacent along axis A is
+   handed, adjacent along axis B, to an epilogue. Define the macros, include this file, repeat; it
+   undefines them at its end.
+
+   GT_NAME      the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_PLANES GT_A GT_B  how many planes there are, and their extents
+   GT_X(p)      const float *, the elements of plane p
+   GT_XB        element (a, b) of a plane lies at a + b·XB
+   GT_PARAMS    more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE  static inline void f(const float *restrict acc, int64_t p, int64_t a, int64_t b,
+                int64_t count GT_PARAMS): takes `count` elements of row a from b on; acc is
+                vector-aligned, count is the literal GT_CHUNK but at the end of a row
+
+   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
+   Shares need no barrier among themselves. Lines are read and written whole, so strides that fall
+   on one set of the cache do no harm. */
+#include "prelude.h"
+
+#ifndef GT_TRANSPOSE_H
+#define GT_TRANSPOSE_H
+
+/* Lane i of the first and of the second of two vectors whose blocks of s lanes change places. */
+#define GT_FIRST(i, s) ((i) & (s) ? GT_LANES + (i) - (s) : (i))
+#define GT_SECOND(i, s) ((i) & (s) ? GT_LANES + (i) : (i) + (s))
+#define GT_FROM4(f, i, s) f(i, s), f((i) + 1, s), f((i) + 2, s), f((i) + 3, s)
+#if GT_LANES == 16
+#define GT_LIST(f, s)                                                                             \
+    GT_FROM4(f, 0, s), GT_FROM4(f, 4, s), GT_FROM4(f, 8, s), GT_FROM4(f, 12, s)
+#elif GT_LANES == 8
+#define GT_LIST(f, s) GT_FROM4(f, 0, s), GT_FROM4(f, 4, s)
+#elif GT_LANES == 4
+#define GT_LIST(f, s) GT_FROM4(f, 0, s)
+#endif
+#ifdef __clang__
+#define GT_SHUFFLE(x, y, f, s) __builtin_shufflevector(x, y, GT_LIST(f, s))
+#else
+#define GT_SHUFFLE(x, y, f, s) __builtin_shuffle(x, y, (gt_vi){GT_LIST(f, s)})
+#endif
+
+/* Between vectors s apart, blocks of s lanes change places. */
+#define GT_EXCHANGE(v, s)                                                                         \
+    GT_UNROLL for (int i = 0; i < GT_LANES; i++)                                                  \
+    {                                                                                             \
+        if (i & (s)) continue;                                                                    \
+        const gt_vf x = (v)[i], y = (v)[i + (s)];                                                 \
+        (v)[i] = GT_SHUFFLE(x, y, GT_FIRST, s);                                                   \
+        (v)[i + (s)] = GT_SHUFFLE(x, y, GT_SECOND, s);                                            \
+    }
+
+/* GT_LANES rows of GT_LANES floats, ldx apart, transposed to rows ldy apart. */
+GT_INLINE void gt_transpose_square(const float *x, int64_t ldx, float *y, int64_t ldy)
+{
+    gt_vf v[GT_LANES];
+    GT_UNROLL for (int i = 0; i < GT_LANES; i++) v[i] = gt_load(x + i * ldx);
+#if GT_LANES > 8
+    GT_EXCHANGE(v, 8)
+#endif
+#if GT_LANES > 4
+    GT_EXCHANGE(v, 4)
+#endif
+#if GT_LANES > 1
+    GT_EXCHANGE(v, 2)
+    GT_EXCHANGE(v, 1)
+#endif
+    GT_UNROLL for (int i = 0; i < GT_LANES; i++) gt_store(y + i * ldy, v[i]);
+}
+
+#endif
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifndef GT_PARAMS
+#define GT_PARAMS
+#define GT_ARGS
+#endif
+#define GT_CHUNK (4 * GT_LANES)
+
+/* Rows a to a + height of a plane, from b on; `width` of each exist. Where less than a square is
+   left of a side that is longer, its last square is taken, and what it has of others left out. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, int64_t b,
+                                        int64_t width GT_PARAMS)
+{
+    float room[GT_LANES + GT_LANES * GT_CHUNK] GT_ALIGNED, *const tile = room + GT_LANES;
+    const int64_t above = (GT_A) < GT_LANES ? 0 : GT_LANES - height;
+    const float *x = GT_X(p) + a - above + b * (GT_XB);
+    if ((GT_A) < GT_LANES || (GT_B) < GT_LANES) {
+        for (int64_t j = 0; j < width; j++)
+            for (int64_t i = above; i < above + height; i++)
+                tile[i * GT_CHUNK + j] = x[j * (GT_XB) + i];
+    } else {
+        for (int64_t j = 0; j < width; j += GT_LANES) {
+            /* to the left of column 0 lies what no row uses: such a chunk is the row's end */
+            const int64_t at = gt_min(j, width - GT_LANES);
+            gt_transpose_square(x + at * (GT_XB), GT_XB, tile + at, GT_CHUNK);
+        }
+    }
+    for (int64_t i = 0; i < height; i++)
+        if (width == GT_CHUNK)
+            GT_EPILOGUE(tile + (above + i) * GT_CHUNK, p, a + i, b, GT_CHUNK GT_ARGS);
+        else
+            GT_EPILOGUE(tile + (above + i) * GT_CHUNK, p, a + i, b, width GT_ARGS);
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* A unit is one chunk of a block of rows. Chunks go inside, so that threads write apart. */
+    const int64_t blocks = gt_ceil_div(GT_A, GT_LANES), chunks = gt_ceil_div(GT_B, GT_CHUNK);
+    const int64_t units = (GT_PLANES) * blocks * chunks;
+    const int64_t end = gt_part(units, t + 1, threads);
+    for (int64_t u = gt_part(units, t, threads); u < end; u++) {
+        const int64_t p = u / (blocks * chunks), a = u / chunks % blocks * GT_LANES;
+        const int64_t b = u % chunks * GT_CHUNK;
+        GT_JOIN(GT_NAME, _block)
+        (p, a, gt_min(GT_LANES, (GT_A)-a), b, gt_min(GT_CHUNK, (GT_B)-b) GT_ARGS);
+    }
+}
+
+#pragma GCC diagnostic pop
+#undef GT_CHUNK
+#undef GT_NAME
+#undef GT_PLANES
+#undef GT_A
+#undef GT_B
+#undef GT_X
+#undef GT_XB
+#undef GT_PARAMS
+#undef GT_ARGS
+#undef GT_EPILOGUE

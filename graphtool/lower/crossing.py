@@ -1,0 +1,130 @@
+"""Elementwise work that reads along one axis and stores along another: transpose.h, in squares.
+
+A plain nest would read one float of each line, and fetch the line again for the next one; where
+strides are powers of two all those lines meet in one set of the cache. What has no such operand,
+or several, stays a nest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+from graphtool import dtypes
+from graphtool.loops.ir import Hook, Load, Stmt, Template
+from graphtool.loops.pull import Names, PExpr, Pull, iterator
+from graphtool.lower.exprs import loads_in, reduces_in, substituted, walk_as_one
+from graphtool.lower.nest import hook_body
+from graphtool.lower.views import LEAST, SIDE, View, long
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    coefficient,
+    product,
+    substitute,
+    symbol_of,
+)
+
+Loop = tuple[Symbol, Dim]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is stored where, and the loops around it."""
+
+    loops: tuple[Loop, ...]
+    stores: tuple[tuple[str, Dim, PExpr], ...]  # buffer, index, value
+
+
+def crossing(outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...] | None:
+    """The kernel of outputs of one shape, or None where a nest is as good."""
+    shape, names = outputs[0][1].shape, Names()
+    if not long(shape, LEAST):
+        return None
+    iters = [iterator(names.new("i"), d) if d != 1 else None for d in shape]
+    idx = tuple(0 if s is None else symbol_of(s) for s in iters)
+    stores = tuple((v.buffer, v.index(idx), p.at(idx)) for v, p in outputs)
+    loops = tuple((s, d) for s, d in zip(iters, shape, strict=True) if s is not None)
+    if names.indices or reduces_in([e for *_, e in stores], names):
+        return None
+    walk = _joined(Walk(loops, stores), names)
+    found = _sides(walk, names)
+    return None if found is None else (_square(walk, *found, names),)
+
+
+def _joined(walk: Walk, names: Names) -> Walk:
+    """The walk with loops joined that step through all memory as one."""
+    for (a, _), (b, m) in itertools.permutations(walk.loops, 2):
+        if all(coefficient(at, a.name) == _times(coefficient(at, b.name), m)
+               and walk_as_one(e, a.name, b.name, m, names) for _, at, e in walk.stores):
+            n = dict(walk.loops)[a]
+            joined = iterator(names.new("i"), n * m)
+            env = {a.name: 0, b.name: symbol_of(joined)}
+            memo: dict[int, PExpr] = {}
+            return _joined(Walk(
+                tuple((joined, n * m) if it is b else (it, d) for it, d in walk.loops
+                      if it is not a),
+                tuple((buffer, substitute(at, env), substituted(e, env, memo))
+                      for buffer, at, e in walk.stores)), names)
+    return walk
+
+
+def _times(c: Dim | None, n: Dim) -> Dim | None:
+    return None if c is None else c * n
+
+
+def _sides(walk: Walk, names: Names) -> tuple[Load, Loop, Loop] | None:
+    """The one operand read across, the loop it is adjacent along, and that of the stores."""
+    along = [(s, d) for s, d in walk.loops
+             if all(coefficient(at, s.name) == 1 for _, at, _ in walk.stores)]
+    if len(along) != 1 or not long((along[0][1],), SIDE):
+        return None
+    loads = {(x.buffer, x.index): x for *_, e in walk.stores for x in loads_in(e, names)}
+    crossed = [x for x in loads.values() if coefficient(x.index, along[0][0].name) not in (0, 1)]
+    if len(crossed) != 1 or crossed[0].dtype is not dtypes.float32 or any(
+            buffer == crossed[0].buffer for buffer, *_ in walk.stores):
+        return None
+    steps = {s: coefficient(crossed[0].index, s.name) for s, _ in walk.loops}
+    across = [(s, d) for s, d in walk.loops if steps[s] == 1]
+    if len(across) != 1 or not long((across[0][1],), SIDE) or None in steps.values():
+        return None
+    return crossed[0], across[0], along[0]
+
+
+def _square(walk: Walk, read: Load, across: Loop, along: Loop, names: Names) -> Template:
+    outer = [(s, d) for s, d in walk.loops if s not in (across[0], along[0])]
+    planes = product(d for _, d in outer)
+    p, a, b = (Symbol("b", 0, None, planes), Symbol("m", 0, None, across[1]),
+               Symbol("n", 0, None, along[1]))
+    at = unflatten_index(symbol_of(p), tuple(d for _, d in outer)) if planes != 1 else (
+        (0,) * len(outer))
+    env = {s.name: i for (s, _), i in zip(outer, at, strict=True)}
+    step = coefficient(read.index, along[0].name)
+    assert step is not None
+    start = substitute(read.index, {**env, across[0].name: 0, along[0].name: 0})
+    return Template(
+        "transpose.h",
+        (("GT_PLANES", planes), ("GT_A", across[1]), ("GT_B", along[1]),
+         ("GT_XB", step),
+         ("GT_EPILOGUE", "{KERNEL}_epilogue")),
+        (("GT_X(b)", read.buffer, start),),
+        tuple(dict.fromkeys([read.buffer, *(x.buffer for *_, e in walk.stores
+                                            for x in loads_in(e, names))])),
+        tuple(dict.fromkeys(buffer for buffer, *_ in walk.stores)),
+        (_hook(walk, read, {**env, across[0].name: symbol_of(a)}, along[0].name, (p, a, b),
+               names),))
+
+
+def _hook(walk: Walk, read: Load, env: dict[str, Dim], along: str, indices: tuple[Symbol, ...],
+          names: Names) -> Hook:
+    """The stores of a row's elements from b on: what was read across stands in `acc`."""
+    count = symbol_of(Symbol("count", 1, None))
+    lane = iterator(names.new("j"), count)
+    env = {**env, along: symbol_of(indices[-1]) + symbol_of(lane)}
+    row = replace(read, buffer="acc", index=symbol_of(lane))
+    memo: dict[int, PExpr] = {id(x): row for *_, e in walk.stores for x in loads_in(e, names)
+                              if (x.buffer, x.index) == (read.buffer, read.index)}
+    stores = [(View(buffer, e.dtype, (), ()), substitute(at, env), substituted(e, env, memo))
+              for buffer, at, e in walk.stores]
+    return Hook("epilogue", indices, hook_body(names, stores, lane, count))

@@ -1,0 +1,87 @@
+"""What reads along one axis and stores along another goes in squares; other nests stay nests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.loops.ir import Template
+from graphtool.lower import lower
+from graphtool.symbolic import Symbol, symbol
+from graphtool.target import named
+from tests.lower.compiling import compiled, faults, optimised
+
+B = symbol("B", 1, 50)
+Body = Callable[..., Any]
+
+
+def weight(x: Any, *shape: int) -> Any:
+    return x.builder.constant(np.random.default_rng(shape).standard_normal(
+        shape).astype(np.float32) * 0.3)
+
+
+def turn(x: Any, *perm: int) -> Any:
+    return o.transpose(x, perm=perm)
+
+
+def rows(x: Any, first: int) -> Any:
+    return o.slice(x, start=(first, 0), limit=(first + 64, x.shape[1]), strides=(1, 1))
+
+
+def conv(x: Any) -> Any:
+    return o.conv(x, weight(x, 20, x.shape[1], 3, 3), padding=((1, 1), (1, 1)))
+
+
+CROSSED: dict[str, tuple[Body, tuple[Any, ...]]] = {
+    "plain": (lambda x: turn(x, 1, 0), (67, 130)),
+    "two axes as one": (lambda x: turn(x, 0, 3, 1, 2), (2, 9, 15, 33)),
+    "planes between": (lambda x: turn(x, 2, 1, 0), (31, 9, 40)),
+    "with an operand of each kind": (
+        lambda x: o.relu(turn(x, 1, 0) * weight(x, 96, 1) + weight(x, 64) - weight(x, 96, 64)),
+        (64, 96)),
+    "an image in and out": (lambda x: o.relu(conv(x)), (1, 17, 18, 19)),
+    "an open batch": (lambda x: turn(x, 0, 2, 1), (B, 70, 64)),
+}
+PLAIN: dict[str, tuple[Body, tuple[Any, ...]]] = {
+    "little": (lambda x: turn(x, 1, 0), (40, 40)),
+    "few columns": (lambda x: turn(x, 1, 0), (4096, 3)),
+    "two read across": (lambda x: turn(rows(x, 0), 1, 0) + turn(rows(x, 64), 1, 0), (128, 96)),
+    "a sum": (lambda x: o.reduce_sum(turn(x, 1, 0), axes=(1,)), (64, 96)),
+}
+
+
+def module(body: Body, shape: tuple[Any, ...]) -> Module:
+    graph = trace(body, [TensorType(dtypes.float32, shape)], ["x"])
+    return Module(graph, ("y",), {"B": Symbol("B", 1, 50)} if B in shape else {})
+
+
+def squares(m: Module) -> int:
+    program = lower(optimised(m), named("native", threads=2))
+    return sum(isinstance(s, Template) and s.header == "transpose.h"
+               for k in program.kernels for s in k.body)
+
+
+@pytest.mark.parametrize("name", CROSSED)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_squares_hold_what_the_evaluator_says(name: str, threads: int, tmp_path: Path) -> None:
+    m = module(*CROSSED[name])
+    assert squares(m)
+    shape = tuple(5 if d is B else d for d in CROSSED[name][1])
+    given = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
+    model = compiled(optimised(m), tmp_path, target=named("native", threads=threads),
+                     eager=threads > 1)
+    model.threads = threads
+    assert faults(model.run(given), interp.run(m, given), 1e-4, 1e-4) == []
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_other_work_stays_a_nest(name: str) -> None:
+    assert not squares(module(*PLAIN[name]))
