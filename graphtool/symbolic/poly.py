@@ -8,14 +8,14 @@ simplify as they are built. A comparison that the bounds do not decide raises; i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from graphtool.errors import InputError
-
-Bounds = tuple[int | None, int | None]
+from graphtool.symbolic import intervals
+from graphtool.symbolic.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ class Poly:
         if not isinstance(other, (int, Poly)):
             return NotImplemented
         total = dict(self.terms)
-        for mono, coeff in _terms(other):
+        for mono, coeff in terms_of(other):
             total[mono] = total.get(mono, 0) + coeff
-        return _poly(total)
+        return from_terms(total)
 
     __radd__ = __add__
 
     def __mul__(self, other: Dim) -> Dim:
         if isinstance(other, int):
-            return _poly({m: c * other for m, c in self.terms}) if other else 0
+            return from_terms({m: c * other for m, c in self.terms}) if other else 0
         if not isinstance(other, Poly):
             return NotImplemented
         total: dict[Monomial, int] = {}
@@ -77,7 +77,7 @@ class Poly:
             for m2, c2 in other.terms:
                 mono = _times(m1, m2)
                 total[mono] = total.get(mono, 0) + c1 * c2
-        return _poly(total)
+        return from_terms(total)
 
     __rmul__ = __mul__
 
@@ -133,7 +133,7 @@ def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | N
 
 # ---- construction ------------------------------------------------------------------------------
 
-def _terms(d: Dim) -> Iterable[tuple[Monomial, int]]:
+def terms_of(d: Dim) -> Iterable[tuple[Monomial, int]]:
     return d.terms if isinstance(d, Poly) else ((((), d),) if d else ())
 
 
@@ -155,7 +155,7 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
     return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
 
 
-def _poly(total: Mapping[Monomial, int]) -> Dim:
+def from_terms(total: Mapping[Monomial, int]) -> Dim:
     terms = [(m, c) for m, c in total.items() if c]
     if not terms:
         return 0
@@ -193,12 +193,12 @@ def exact_quotient(a: Dim, b: Dim) -> Dim | None:
     if a == b:
         return 1
     total: dict[Monomial, int] = {}
-    for mono, coeff in _terms(a):
+    for mono, coeff in terms_of(a):
         q = _divide_term(mono, coeff, b)
         if q is None:
             return None
         total[q[0]] = q[1]
-    return _poly(total)
+    return from_terms(total)
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
@@ -207,7 +207,7 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
         return 1, 0
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
-    for mono, coeff in _terms(a):
+    for mono, coeff in terms_of(a):
         q = _divide_term(mono, coeff, b)
         if q is not None:
             quotient[q[0]] = quotient.get(q[0], 0) + q[1]
@@ -216,7 +216,7 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
             rest[()] = coeff % b
         else:
             rest[mono] = coeff
-    return _poly(quotient), _poly(rest)
+    return from_terms(quotient), from_terms(rest)
 
 
 def _below(rest: Dim, b: Dim) -> bool:
@@ -250,8 +250,8 @@ def _nested_below(rest: Dim, b: Dim) -> bool:
             stride = _divide_term(mono, coeff, symbol_of(atom))
             if stride is None:
                 continue
-            n = _poly({stride[0]: stride[1]})
-            if exact_quotient(b, n) == atom.extent and _below(rest - _poly({mono: coeff}), n):
+            n = from_terms({stride[0]: stride[1]})
+            if exact_quotient(b, n) == atom.extent and _below(rest - from_terms({mono: coeff}), n):
                 return True
     return False
 
@@ -276,7 +276,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         g = math.gcd(b, *(c for m, c in rest.terms if m))
         if g > 1:  # (g·p + c) // (g·q) = (p + c//g) // q
             parts = {m: (c // g) for m, c in rest.terms}
-            return quotient + floordiv(_poly(parts), b // g)
+            return quotient + floordiv(from_terms(parts), b // g)
         atom = _single_call(rest, "//")
         if atom is not None and isinstance(atom.b, int):  # (x // m) // n = x // (m·n)
             return quotient + floordiv(atom.a, atom.b * b)
@@ -303,7 +303,7 @@ def mod(a: Dim, b: Dim) -> Dim:
 
 
 def _exact(p: Poly, g: int) -> Dim:
-    return _poly({m: c // g for m, c in p.terms})
+    return from_terms({m: c // g for m, c in p.terms})
 
 
 def _single_call(d: Poly, fn: str) -> Call | None:
@@ -341,63 +341,27 @@ def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
 
 # ---- questions ---------------------------------------------------------------------------------
 
-def bounds(d: Dim) -> Bounds:
+def bounds(d: Dim) -> Interval:
     """An interval that surely holds d; `None` where a side is unbounded."""
     return (d, d) if isinstance(d, int) else _bounds(d)
 
 
 @lru_cache(maxsize=1 << 16)
-def _bounds(p: Poly) -> Bounds:
-    lo: int | None = 0
-    hi: int | None = 0
+def _bounds(p: Poly) -> Interval:
+    total: Interval = (0, 0)
     for mono, coeff in p.terms:
-        tlo, thi = _mono_bounds(mono)
-        if coeff < 0:
-            tlo, thi = thi, tlo
-        lo = None if lo is None or tlo is None else lo + coeff * tlo
-        hi = None if hi is None or thi is None else hi + coeff * thi
-    return lo, hi
+        term: Interval = (coeff, coeff)
+        for atom, power in mono:
+            for _ in range(power):
+                term = intervals.multiply(term, _atom_bounds(atom))
+        total = intervals.add(total, term)
+    return total
 
 
-def _mono_bounds(mono: Monomial) -> Bounds:
-    lo: int | None = 1
-    hi: int | None = 1
-    for atom, power in mono:
-        alo, ahi = _atom_bounds(atom)
-        for _ in range(power):
-            lo, hi = _product((lo, hi), (alo, ahi))
-    return lo, hi
-
-
-def _product(x: Bounds, y: Bounds) -> Bounds:
-    if None not in x and None not in y:
-        corners = [a * b for a in x for b in y if a is not None and b is not None]
-        return min(corners), max(corners)
-    (xl, xh), (yl, yh) = x, y
-    if xl is not None and yl is not None and xl >= 0 and yl >= 0:
-        return xl * yl, (None if xh is None or yh is None else xh * yh)
-    return None, None
-
-
-def _atom_bounds(atom: Atom) -> Bounds:
+def _atom_bounds(atom: Atom) -> Interval:
     if isinstance(atom, Symbol):
         return atom.lo, atom.hi
-    (alo, ahi), (blo, bhi) = bounds(atom.a), bounds(atom.b)
-    match atom.fn:
-        case "%":
-            return 0, (None if bhi is None else bhi - 1)
-        case "//":
-            lo = None if alo is None or blo is None or blo < 1 else (
-                alo // blo if alo < 0 else (0 if bhi is None else alo // bhi))
-            hi = None if ahi is None or blo is None or blo < 1 else (
-                ahi // blo if ahi >= 0 else (-1 if bhi is None else ahi // bhi))
-            return lo, hi
-        case "min":
-            hi = min((h for h in (ahi, bhi) if h is not None), default=None)
-            return (None if alo is None or blo is None else min(alo, blo)), hi
-        case "max":
-            lo = max((x for x in (alo, blo) if x is not None), default=None)
-            return lo, (None if ahi is None or bhi is None else max(ahi, bhi))
+    return intervals.TABLE[atom.fn](bounds(atom.a), bounds(atom.b))
 
 
 def known(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool | None:
@@ -420,75 +384,6 @@ def decide(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool:
         raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
                          hint="give the dimension tighter bounds, or bind it with `specialize`")
     return answer
-
-
-def symbols(d: Dim) -> tuple[Symbol, ...]:
-    """The symbols in d, by name."""
-    found: dict[str, Symbol] = {}
-
-    def walk(d: Dim) -> None:
-        for mono, _ in _terms(d):
-            for atom, _ in mono:
-                if isinstance(atom, Symbol):
-                    found[atom.name] = atom
-                else:
-                    walk(atom.a)
-                    walk(atom.b)
-    walk(d)
-    return tuple(found[name] for name in sorted(found))
-
-
-_FN: dict[str, Callable[[Dim, Dim], Dim]] = {
-    "//": floordiv, "%": mod, "min": minimum, "max": maximum}
-
-
-def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
-    """d with symbols replaced by name; simplifies again on the way."""
-    if isinstance(d, int):
-        return d
-    total: Dim = 0
-    for mono, coeff in d.terms:
-        product: Dim = coeff
-        for atom, power in mono:
-            if isinstance(atom, Symbol):
-                value = env.get(atom.name, None)
-                base = symbol_of(atom) if value is None else value
-            else:
-                base = _FN[atom.fn](substitute(atom.a, env), substitute(atom.b, env))
-            for _ in range(power):
-                product = product * base
-        total = total + product
-    return total
-
-
-def coefficient(d: Dim, name: str) -> Dim | None:
-    """c where d = c·name + terms without it; None where the symbol occurs in any other way."""
-    total: dict[Monomial, int] = {}
-    for mono, coeff in _terms(d):
-        rest: list[tuple[Atom, int]] = []
-        found = False
-        for atom, power in mono:
-            if isinstance(atom, Symbol):
-                if atom.name != name:
-                    rest.append((atom, power))
-                elif power == 1:
-                    found = True
-                else:
-                    return None
-            elif name in (s.name for s in symbols(_poly({((atom, 1),): 1}))):
-                return None
-            else:
-                rest.append((atom, power))
-        if found:
-            total[tuple(rest)] = total.get(tuple(rest), 0) + coeff
-    return _poly(total)
-
-
-def product(dims: Iterable[Dim]) -> Dim:
-    total: Dim = 1
-    for d in dims:
-        total = total * d
-    return total
 
 
 # ---- text --------------------------------------------------------------------------------------

@@ -1,0 +1,28 @@
+"""Exact integer polynomials over named symbols, used for dimensions and for loop indices alike."""
+
+from graphtool.symbolic.poly import (
+    Atom,
+    Call,
+    Dim,
+    Monomial,
+    Poly,
+    Symbol,
+    bounds,
+    ceildiv,
+    decide,
+    exact_quotient,
+    floordiv,
+    known,
+    maximum,
+    minimum,
+    mod,
+    symbol,
+    symbol_of,
+    text,
+)
+from graphtool.symbolic.terms import coefficient, product, substitute, symbols
+
+__all__ = [
+    "Atom", "Call", "Dim", "Monomial", "Poly", "Symbol", "bounds", "ceildiv",
+    "coefficient", "decide", "exact_quotient", "floordiv", "known", "maximum", "minimum", "mod",
+    "product", "substitute", "symbol", "symbol_of", "symbols", "text"]
