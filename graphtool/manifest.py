@@ -38,6 +38,7 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     choice: str = ""  # the kernel and its rivals, as choice/ writes them
     error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
     bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
+    phase: str = ""  # of a training step: forward, backward, optimizer, or several with +
 
 
 class CellRow(msgspec.Struct, forbid_unknown_fields=True):

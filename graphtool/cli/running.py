@@ -112,20 +112,21 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
             json: options.Json = False) -> None:
     """Time each step of compiled code on each thread, beside what the machine can do at most.
 
-    The clocks are in a copy, which is built for it."""
+    The clocks are in a copy, which is built for it. Of a training build it is the training step,
+    from the state that training starts from."""
     from graphtool import files, runtime
     from graphtool.report import profile as report
-    from graphtool.verify.sides import port_inputs
+    from graphtool.verify.sides import port_inputs, training_state
     model = runtime.load(build, threads)
-    sizes = sources.sizes(dim)
-    arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
-                            lambda: port_inputs(model, seed, sizes))
+    sizes, state = sources.sizes(dim), training_state(build)
+    arrays = sources.arrays([p.name for p in model.inputs if p.name not in state], inputs, input,
+                            lambda: port_inputs(model, seed, sizes) | state)
     found, marks = report.profile(build, arrays, threads, runs)
     if trace is not None:
         files.write_bytes(trace, report.trace(found, marks).encode())
     terminal.report(found, json, report.profile_lines(found))
     if not json:
-        terminal.table(report.HEAD, report.profile_rows(found, most))
+        terminal.table(*report.profile_rows(found, most))
 
 
 def _rival(vs: str, model: Path | None, arrays: dict[str, Any],

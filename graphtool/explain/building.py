@@ -79,8 +79,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "The inputs lead to a size that the build has no memory for. Import and build again "
                "with a wider bound: --dynamic NAME=0..MOST."),
     "GT2219": ("a build that cannot be profiled",
-               "Its driver was emitted by an older version, or is that of a training graph; build "
-               "the model again."),
+               "Its driver was emitted by an older version; build it again."),
+    "GT2228": ("a profile of one of several processes",
+               "A step that exchanges gradients only runs under mpirun. Build the training graph "
+               "without --mpi and profile that."),
     "GT2226": ("a profile of several versions",
                "A library for every level of x86-64 has other kernels on each; build with one "
                "--march and profile that."),

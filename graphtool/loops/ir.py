@@ -182,7 +182,7 @@ class Run:
     kernel: str
     args: tuple[str, ...]
     label: str = ""  # the graph nodes that it computes
-    where: str = ""
+    where: str = ""  # the line of the source, or an ONNX node's name
     flops: Dim = 0
     barrier: bool = True
     choice: str = ""

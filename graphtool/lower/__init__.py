@@ -37,7 +37,8 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     module = own_names(module)
     graph = module.graph
     bounds = limits(graph)
-    lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds)
+    places = {n: at.at for n, at in module.locations.items()}
+    lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places)
     all_units = units_of(graph)
     given = donation(module, all_units)
     steps = lowering.graph(graph, all_units, given)
@@ -55,11 +56,12 @@ def units_of(graph: Graph) -> list[Unit]:
 class _Lowering:
     """The steps of a graph and its regions; they share kernels and buffers."""
 
-    def __init__(self, target: Target, dims: frozenset[str], limits: Limits) -> None:
+    def __init__(self, target: Target, dims: frozenset[str], limits: Limits,
+                 places: Mapping[str, str]) -> None:
         self.target, self.table = target, KernelTable()
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
-        self.limits = limits
+        self.limits, self.places = limits, places  # entry of the locations: place in the source
 
     def region(self, graph: Graph, edge: Edge) -> tuple[Step, ...]:
         return self.graph(graph, units_of(graph), Donation(), edge)
@@ -93,8 +95,8 @@ class _Lowering:
     def run(self, made: Made, label: str, where: str = "", choice: str = "") -> Run:
         kernel, args, _, flops = made
         most = at_most(flops, self.limits)
-        return Run(kernel.name, args, label, where, 0 if most is None else most, False,
-                   choice)
+        return Run(kernel.name, args, label, self.places.get(where, where),
+                   0 if most is None else most, False, choice)
 
     def copies(self, node: Node | None, placement: Placement) -> list[Step]:
         copies = placement.copies.get(node, [])

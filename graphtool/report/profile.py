@@ -37,7 +37,8 @@ class ProfileStep(msgspec.Struct):
 
     `wait_us` is what the other threads stood idle for until the next step, summed; `roof` the
     least time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
-    kernel may need fewer; where nothing is known of the bytes, `gbps` and `roof` are 0.
+    kernel may need fewer; where nothing is known of the bytes, `gbps` and `roof` are 0. `phase`
+    is forward, backward or optimizer in a training step, or several joined by +.
     """
 
     kernel: str
@@ -50,6 +51,7 @@ class ProfileStep(msgspec.Struct):
     gflops: float
     gbps: float
     roof: float
+    phase: str = ""
 
 
 class Profile(msgspec.Struct):
@@ -67,9 +69,14 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
             runs: int = 30) -> tuple[Profile, Array]:
     """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns.
 
-    Raises InputError GT2219 for a build of an older version or of training, GT2226 for a fat one.
+    Of a training build it is the step that is profiled; its state is among the arrays.
+    Raises InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a
+    step of several processes.
     """
     manifest = read_manifest(build_dir)
+    if manifest.training is not None and manifest.training.distributed:
+        raise InputError("GT2228", "this step exchanges gradients with other processes",
+                         where=str(build_dir), hint="profile a build without --mpi")
     driver = build_dir / f"{manifest.name}.c"
     if manifest.levels:
         raise InputError("GT2226", "this build holds several versions of the model",
@@ -84,7 +91,7 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         model = load(work, threads)
         samples = _measure(model, arrays, runs)
         top = peaks(compiler, samples.shape[1], work)
-        sources = kernel_lines(work)
+        sources = kernel_lines(work, manifest.name)
     starts, ends = samples[:, :, :, 0], samples[:, :, :, 1]
     spans = ends.max(axis=(1, 2)) - starts.min(axis=(1, 2))
     middle = samples[int(np.argsort(spans)[len(spans) // 2])]
@@ -98,7 +105,7 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         rows.append(ProfileStep(
             step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
             _over(us, total), _waits(samples, i), _over(flops, us * 1000),
-            _over(moved, us * 1000), _over(least, us)))
+            _over(moved, us * 1000), _over(least, us), step.phase))
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
@@ -116,10 +123,11 @@ def _compile(work: Path) -> Compiler:
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []
+    main = f"{m.training.name if m.training else m.name}_main.c"
     for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
-        if unit.name.startswith(f"{m.name}_weights"):
+        if re.search(r"_weights\d+\.c$", unit.name):
             objects.append(compiler.compile_data(unit))
-        elif unit.name != f"{m.name}_main.c":
+        elif unit.name != main:
             own = clocks if unit.name == f"{m.name}.c" else compiler
             objects.append(own.compile(unit, headers))
     compiler.link(objects, work / m.library)
@@ -163,12 +171,12 @@ def _amount(model: Model, known: int | str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def kernel_lines(build_dir: Path) -> dict[str, str]:
-    """Kernel → file:line of its definition."""
+def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
+    """Kernel → file:line of its definition, of the program of that name."""
     out = {}
-    for path in sorted(build_dir.glob("*_kernels*.c")):
+    for path in sorted(build_dir.glob(f"{name}_kernels*.c")):
         for n, line in enumerate(path.read_text().splitlines(), 1):
-            found = re.match(r"void \w+?_(k\d+)\(", line)
+            found = re.match(rf"void {name}_(k\d+)\(", line)
             if found:
                 out[found[1]] = f"{path.name}:{n}"
     return out
@@ -179,8 +187,9 @@ def trace(p: Profile, marks: Array) -> str:
     start = int(marks[marks > 0].min()) if (marks > 0).any() else 0
     events: list[dict[str, Any]] = [_named("process_name", 0, p.name)]
     events += [_named("thread_name", t, f"thread {t}") for t in range(p.threads)]
-    spans = [{"ph": "X", "pid": 1, "tid": t, "cat": s.kernel, "name": s.label or s.kernel,
-              "ts": (int(enter) - start) / 1000, "dur": (int(leave) - int(enter)) / 1000,
+    spans = [{"ph": "X", "pid": 1, "tid": t, "cat": s.phase or s.kernel,
+              "name": s.label or s.kernel, "ts": (int(enter) - start) / 1000,
+              "dur": (int(leave) - int(enter)) / 1000,
               "args": {"kernel": s.kernel, "source": s.source, "where": s.where,
                        "GFLOP/s": s.gflops, "GB/s": s.gbps, "of roof": s.roof}}
              for t in range(p.threads)
@@ -193,12 +202,16 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": 1, "tid": thread, "ts": 0, "name": what, "args": {"name": name}}
 
 
-def profile_rows(p: Profile, most: int) -> list[tuple[str, ...]]:
-    """The slowest steps first, one table row each."""
+def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The heads of a table, and its rows: the slowest steps first; phases where there are any."""
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
-    return [(f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
-             f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "", s.kernel, s.source, s.label,
-             s.where) for s in slowest]
+    rows: list[tuple[str, ...]] = [
+        (f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
+         f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "", s.kernel, s.source, s.label,
+         s.where) for s in slowest]
+    if not any(s.phase for s in p.steps):
+        return HEAD, rows
+    return ("phase", *HEAD), [(s.phase, *row) for s, row in zip(slowest, rows, strict=True)]
 
 
 def profile_lines(p: Profile) -> list[str]:
@@ -207,8 +220,12 @@ def profile_lines(p: Profile) -> list[str]:
     wait = sum(s.wait_us for s in p.steps)
     spread = statistics.median([s.us for s in p.steps]) if p.steps else 0.0
     near, far = p.peaks.bandwidth[0], p.peaks.bandwidth[-1]
+    phases = dict.fromkeys(s.phase for s in p.steps if s.phase)
+    spent = {n: sum(s.us for s in p.steps if s.phase == n) for n in phases}
     return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
             f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
             f"work, {wait:.1f} µs of waiting over all threads",
+            *([", ".join(f"{n} {us:.1f} µs ({100 * _over(us, work):.0f} %)"
+                         for n, us in spent.items())] if spent else []),
             f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, {near.gbps:.0f} GB/s from the "
             f"first cache, {far.gbps:.0f} GB/s from memory; nominal flops may pass it"]

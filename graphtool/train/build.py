@@ -35,6 +35,7 @@ from graphtool.lower import lower
 from graphtool.passes.distribute import distribute
 from graphtool.target import Target, named
 from graphtool.training import programs
+from graphtool.training.phases import phase_of, phases
 from graphtool.training.recipe import loss_call
 from graphtool.weights import Weight
 
@@ -60,7 +61,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         module = distribute(module)
     target = target or named("native")
     lowered: dict[str, tuple[Program, list[Weight]]] = {}
-    for part, cut in programs(module).items():
+    cuts = programs(module)
+    for part, cut in cuts.items():
         ready = passes.run(cut, verify=False, supply={"target": target, "rules": rules})
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
@@ -91,6 +93,9 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         manifest |= {"header": f"{name}.h", "weights_offset": offsets["step"],
                      "weights_mode": "embed",
                      "training": _training(name, module, only) | {"distributed": mpi}}
+        known = phases(cuts["step"])
+        manifest["steps"] = [row | {"phase": phase_of(row["label"], known)}
+                             for row in manifest["steps"]]
         write_manifest(work, manifest)
     return out_dir
 

@@ -16,12 +16,14 @@ import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp, runtime
-from graphtool.dtypes import DType
+from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
+from graphtool.manifest import read_manifest
 from graphtool.symbolic import substitute, symbols
+from graphtool.train.model import TrainModel
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -154,6 +156,15 @@ def port_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> di
     rng = np.random.default_rng(seed)
     return {p.name: _random(rng, p.dtype, tuple(_size(d, sizes) for d in p.shape))
             for p in model.inputs}
+
+
+def training_state(build_dir: Path) -> dict[str, Array]:
+    """The state and the rate that a training build starts from; nothing for a model's build."""
+    if read_manifest(build_dir).training is None:
+        return {}
+    model = TrainModel(build_dir, 1)
+    rate = dtype(next(p.type for p in model.row.programs["step"].inputs if p.name == "lr"))
+    return {**model.state, "lr": np.array(model.row.lr, rate.numpy)}
 
 
 def _size(d: Any, sizes: Mapping[str, int]) -> int:

@@ -13,7 +13,11 @@ import pytest
 from graphtool.build import build
 from graphtool.passes import run
 from graphtool.report.peaks import Bandwidth, Peaks
-from graphtool.report.profile import Profile, profile, profile_lines, trace
+from graphtool.report.profile import Profile, profile, profile_lines, profile_rows, trace
+from graphtool.runtime import load
+from graphtool.train.build import build_training
+from graphtool.training import Recipe, training
+from graphtool.verify.sides import port_inputs, training_state
 from tests.passes.pass_samples import SAMPLES
 
 THREADS = 2
@@ -67,6 +71,20 @@ def test_the_trace_is_made_of_events_in_order(found: tuple[Profile, Any]) -> Non
         assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in row)
         assert all(a["ts"] + a["dur"] <= b["ts"] + 0.001
                    for a, b in pairwise(row))
+
+
+def test_a_training_step_by_its_phases(tmp_path: Path) -> None:
+    module = training(SAMPLES["convnet"], Recipe("mse", optimizer="adam", clip_norm=1.0))
+    built = build_training(module, tmp_path / "b", name="net")
+    given = port_inputs(load(built), 0, {}) | training_state(built)
+    p, marks = profile(built, given, THREADS, runs=2)
+    assert {s.phase for s in p.steps} >= {"forward", "backward", "optimizer"}
+    assert all(s.source.startswith("net_step_kernels") for s in p.steps)
+    assert any("optimizer" in line for line in profile_lines(p))
+    head, rows = profile_rows(p, 5)
+    assert head[0] == "phase" and all(len(row) == len(head) for row in rows)
+    assert {e["cat"] for e in json.loads(trace(p, marks))["traceEvents"] if e["ph"] == "X"} == {
+        s.phase for s in p.steps}
 
 
 def test_a_build_that_does_not_know_its_bytes(folder: Path, found: tuple[Profile, Any]) -> None:
