@@ -646,6 +646,33 @@ case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5, reverse=True)
 case("scan", [(4,), (0, 4), (4,)], body=_CELL, carries=1, xs=1, length=0)
 
+# ---- factorisations ----------------------------------------------------------------------------
+
+_SQUARE = np.random.default_rng(5).normal(size=(2, 4, 4)).astype(np.float32)
+_POSITIVE = (_SQUARE @ _SQUARE.transpose(0, 2, 1) + np.eye(4)).astype(np.float32)
+_LOWER = (np.tril(_SQUARE, -1) + 2 * np.eye(4)).astype(np.float32)
+edge("cholesky", [_POSITIVE])  # its gradient is spread over both halves: tests/ops/test_factor.py
+edge("cholesky", [_POSITIVE[0]])
+edge("cholesky", [np.zeros((2, 0, 0), np.float32)])
+for _low in (True, False):
+    case("triangular_solve", [_LOWER if _low else _LOWER.transpose(0, 2, 1).copy(), (2, 4, 3)],
+         lower=_low)
+    case("triangular_solve", [_LOWER[0], (4, 2)], lower=_low, unit=True)
+case("triangular_solve", [(0, 3, 3), (0, 3, 2)])
+for _shape in ((4, 4), (2, 3, 3), (2, 5, 3), (3, 5)):
+    case("lu", [_shape])
+    case("householder", [_shape])
+edge("lu", [np.array([[0, 1, 2], [0, 3, 4], [0, 5, 6]], np.float32)])
+edge("lu", [np.zeros((2, 0, 3), np.float32)])
+edge("householder", [np.array([[3, 1], [0, 2]], np.float32)])
+edge("householder", [np.zeros((0, 3, 3), np.float32)])
+case("swapped", [ints([2, 3, 2, 3])], size=4)
+case("swapped", [ints([[1, 2], [0, 1]])], size=3)
+case("swapped", [np.zeros((2, 0), np.int64)], size=3)
+for _flip in (True, False):
+    case("reflect", [(2, 4, 3), t((2, 3), kind="unit"), (2, 4, 2)], transpose=_flip)
+case("lu_solve", [(2, 3, 3), t((2, 3), "i64", "index", 3), (2, 3, 2)])
+
 # ---- sizes -------------------------------------------------------------------------------------
 
 case("size", [ints(3)], size=3)

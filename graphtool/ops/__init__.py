@@ -15,6 +15,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     control,
     data,
     elementwise,
+    factor,
     forest,
     index,
     linalg,

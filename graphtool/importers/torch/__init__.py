@@ -21,6 +21,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     counting,
     create,
     elementwise,
+    factor,
     index,
     linalg,
     norm,

@@ -24,7 +24,8 @@ from graphtool.weights import Weight, weight
 # calls that check or annotate, and compute nothing
 IGNORED = frozenset(f"aten.{name}" for name in (
     "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
-    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar"))
+    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar",
+    "_linalg_check_errors"))
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
     "unique_consecutive", "repeat_interleave"))

@@ -49,6 +49,8 @@ def _sources(exported: ExportedProgram) -> tuple[Source, ...]:
             case InputKind.CONSTANT_TENSOR:
                 out.append(Source(name, "constant", clean_path(spec.target or name),
                                   _weight(exported, spec.target)))
+            case InputKind.TOKEN:  # orders effects; calls stand in that order anyway
+                continue
             case _:
                 raise InputError("GT1106", f"inputs of the kind {spec.kind.name} are not "
                                            "supported", where=name)
@@ -85,6 +87,8 @@ def _sinks(exported: ExportedProgram) -> tuple[Sink, ...]:
                 out.append(Sink(Ref(str(value)), "state", by_target[spec.target]))
             case OutputKind.USER_INPUT_MUTATION:
                 out.append(Sink(Ref(str(value)), "state", str(spec.target)))
+            case OutputKind.TOKEN:
+                continue
             case _:
                 raise InputError("GT1106", f"outputs of the kind {spec.kind.name} are not "
                                            "supported", where=str(value))

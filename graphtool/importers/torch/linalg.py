@@ -80,6 +80,35 @@ def linear(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None
     return o.linear(input, weight, bias)
 
 
+# ---- products in groups of rows ----------------------------------------------------------------
+
+@aten("_grouped_mm")
+def grouped_mm(c: Context, self: Tracer, mat2: Tracer, offs: Tracer | None = None,
+               bias: Tracer | None = None, out_dtype: Any = None) -> Any:
+    """Rows up to offs[e] by matrix e; zeros behind the last. Few rows fetch a matrix each, many
+    are multiplied by all of them."""
+    if offs is None or bias is not None or self.ndim != 2 or mat2.ndim != 3:
+        raise Missing("groups of columns, or with a bias")
+    rows, (count, depth, width) = self.shape[0], mat2.shape
+    place = c.iota((rows, 1), 0)
+    done = o.ge(place, c.cast(c.reshape(offs, (1, count)), dtypes.int64))
+    group = o.reduce_sum(c.cast(done, dtypes.int64), axes=(1,))
+    inside = o.lt(group, c.number(count, dtypes.int64))
+    group = o.select(inside, group, 0)
+    if isinstance(rows, int) and isinstance(count, int) and rows <= count:
+        y = o.matmul(c.reshape(self, (rows, 1, depth)), o.gather(mat2, group, axes=(0,)))
+        y = c.reshape(y, (rows, width))
+    else:
+        every = o.matmul(c.reshape(self, (1, rows, depth)), mat2)
+        y = o.gather(every, o.concat(group, place, axis=1), axes=(0, 1))
+    return c.cast(o.select(inside, y, 0.0), c.out.dtype)
+
+
+@aten("grouped_mm_fallback", namespace="transformers")
+def grouped_mm_fallback(c: Context, input: Tracer, weight: Tracer, offs: Tracer) -> Any:
+    return grouped_mm(c, input, weight, offs)
+
+
 # ---- convolution -------------------------------------------------------------------------------
 
 def _conv(c: Context, x: Tracer, w: Tracer, bias: Tracer | None, strides: tuple[int, ...],

@@ -170,14 +170,18 @@ class Nodes:
     # ---- calls ---------------------------------------------------------------------------------
 
     def _call(self, node: fx.Node) -> Call:
-        value = node.meta.get("val")
-        if isinstance(value, (tuple, list)):
+        value, target, args = node.meta.get("val"), node.target, node.args
+        if target is torch.ops.higher_order.with_effects:  # of (token, op, *args); order is kept
+            target, args = args[1], args[2:]
+            names = self.items.get(node, {})
+            outputs = tuple(names.get(i, "") for i in range(1, len(value)) if value[i] is not None)
+        elif isinstance(value, (tuple, list)):
             names = self.items.get(node, {})
             outputs = tuple(names.get(i, "") for i in range(len(value)))
             self.types[""] = None
         else:
             outputs = (node.name,)
-        return Call(target_name(node.target), tuple(self._argument(a) for a in node.args),
+        return Call(target_name(target), tuple(self._argument(a) for a in args),
                     {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
                     self._place(node))
 

@@ -7,8 +7,9 @@ import re
 _WHY = (
     (r"aten\.(_fft|_conj|complex|polar|view_as_(complex|real)|imag|conj|resolve_conj)",
      "complex numbers are not supported; split them into real and imaginary parts"),
-    (r"aten\.(_linalg|linalg|cholesky|geqrf|ormqr|orgqr|lu_|triangular_solve|svd|_?lstsq)",
-     "factorisations and solvers of linear algebra are not built"),
+    (r"aten\.(_linalg_eigh|_linalg_eigvals|linalg_eig|_linalg_svd|linalg_svd|svd|symeig)",
+     "decompositions into eigenvectors or singular vectors are not built"),
+    (r"aten\.(_linalg|linalg|_?lstsq)", "this part of linear algebra is not built"),
     (r"aten\.(_?to_sparse|_?sparse|_coo|_nested)", "sparse and nested tensors are not supported"),
     (r"aten\.special_", "this special function is not built"),
     (r"aten\.(i0|igammac?|nextafter|frexp)\b", "this special function is not built"),

@@ -52,6 +52,14 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
                                                               (2, 2), (1, 3), 1), (X,)),
     "repeat_by_tensor": (lambda x: torch.repeat_interleave(x, torch.tensor([1, 0, 2, 3]), 0,
                                                            output_size=6), (X,)),
+    "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(4)), (X,)),
+    "det_of_nothing": (lambda x: (torch.linalg.det(x), torch.linalg.slogdet(x)[1]),
+                       (normal(2, 0, 0),)),
+    "qr_complete": (lambda x: torch.linalg.qr(x, "complete"), (normal(5, 3),)),
+    "solve_from_the_right": (lambda a, b: torch.linalg.solve(a, b, left=False),
+                             (normal(4, 4), X.T.contiguous())),
+    "lu_solve_adjoint": (lambda a, b: torch.linalg.lu_solve(
+        *torch.linalg.lu_factor(a), b, left=False, adjoint=True), (normal(4, 4), X.T.contiguous())),
 }
 
 
