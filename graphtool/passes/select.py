@@ -19,10 +19,10 @@ from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
 from graphtool.passes.decompose import decompose
+from graphtool.passes.follow import follow
 from graphtool.passes.long_sums import long_sum
 from graphtool.passes.select_conv import conv
 from graphtool.passes.select_product import Goal, matmul
-from graphtool.passes.widen import follow
 from graphtool.symbolic import Dim, ceildiv
 from graphtool.target import Target, named
 

@@ -25,8 +25,13 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     n, depth = out[:2]
     plain = {**a, **{k: a[k][1:] for k in ("strides", "padding", "lhs_dilation", "rhs_dilation")
                      if a[k]}}
-    taps = _taps(_deep(x, a), w.shape[2], depth, (a["strides"] or (1,))[0],
-                 (a["rhs_dilation"] or (1,))[0])
+    stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
+    first, count = _seen(a, x.shape[1], w.shape[2], depth, stride, dilation)
+    if count < w.shape[2]:
+        w = OPS["slice"](w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
+                         limit=(*w.shape[:2], first + count, *w.shape[3:]))
+    taps = _taps(_deep(x, a), range(first * dilation, (first + count) * dilation, dilation),
+                 depth, stride)
     shape = (n * depth, *out[2:])
 
     def images(part: Tracer) -> Any:
@@ -53,10 +58,22 @@ def _deep(x: Tracer, a: Any) -> Tracer:
     return padded
 
 
-def _taps(x: Tracer, count: Any, depth: Dim, stride: int, dilation: int) -> list[Tracer]:
-    """For each tap what all depths of the result read of x."""
+def _seen(a: Any, size: Dim, taps: Any, depth: Dim, stride: int,
+          dilation: int) -> tuple[int, int]:
+    """The first of the taps that meet more than padding, and how many do."""
+    lo, _ = (a["padding"] or ((0, 0),))[0]
+    spread = any(d != 1 for d in (a["lhs_dilation"] or (1,))[:1])
+    if spread or not isinstance(size, int) or not isinstance(depth, int):
+        return 0, taps
+    met = [k for k in range(taps)
+           if any(0 <= d * stride + k * dilation - lo < size for d in range(depth))]
+    return (met[0], met[-1] + 1 - met[0]) if met else (0, taps)
+
+
+def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:
+    """For each tap, from where it starts, what all depths of the result read of x."""
     parts = []
-    for first in range(0, count * dilation, dilation):
+    for first in starts:
         limit = first + (depth - 1) * stride + 1
         whole = first == 0 and stride == 1 and limit == x.shape[1]
         parts.append(x if whole else OPS["slice"](

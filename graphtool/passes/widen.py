@@ -3,18 +3,15 @@ small groups become one, with zeros for what they do not see of each other.
 
 With O channels, p pixels are p·O channels of one convolution of stride p·s over k + (p − 1)·s
 columns, where pixel q has the taps from q·s on. That is (k + (p − 1)·s) / p products a pixel
-instead of k. The result lies in memory as before, so it is only reshaped; elementwise ops that
-follow work on the wide shape, and stay in the convolution's kernel.
+instead of k. The result lies in memory as before, so it is only reshaped.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import OPS
-from graphtool.ir.trace import Builder, Tracer
-from graphtool.symbolic import Dim
+from graphtool.ir.trace import Tracer
 
 WORTH = 0.8  # of the products: the padded filter must leave fewer than this
 
@@ -52,43 +49,3 @@ def diagonal(w: Tracer, groups: int, count: int) -> Any:
         rows.append(OPS["pad"](own, lo=(0, 0, 0, i * c, 0, 0),
                                hi=(0, 0, 0, (count - 1 - i) * c, 0, 0)))
     return OPS["reshape"](OPS["concat"](*rows, axis=1), shape=(o, count * c, *window))
-
-
-def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
-    """An elementwise op on the wide shape of what it reads, where its operands allow; else None."""
-    shape = node.outputs[0].type.shape
-    wide = next((w.type.shape for x in inputs if (w := _wide(x, shape, b))), None)
-    if wide is None:
-        return None
-    operands = [_operand(x, shape, wide, b) for x in inputs]
-    if any(x is None and given is not None for x, given in zip(operands, inputs, strict=True)):
-        return None
-    return OPS["reshape"](node.op(*operands, **node.attrs), shape=shape)
-
-
-def _wide(x: Operand, shape: tuple[Dim, ...], b: Builder) -> Value | None:
-    """What x is a reshape of, if that only joins neighbours of a row to one pixel."""
-    node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
-    source = node.inputs[0] if node is not None and node.op.name == "reshape" else None
-    if not isinstance(source, Value) or len(shape) != 4 or source.type.rank != 4:
-        return None
-    *lead, last = source.type.shape
-    joined = tuple(lead[:2]) == shape[:2] and lead[2] != shape[2] and last != shape[3]
-    whole = isinstance(last, int) and isinstance(shape[3], int) and last % shape[3] == 0
-    return source if joined and whole else None
-
-
-def _operand(x: Operand, shape: tuple[Dim, ...], wide: tuple[Dim, ...], b: Builder) -> Any:
-    """x as the wide op reads it; None where its elements would have to move."""
-    if not isinstance(x, Value):
-        return x
-    source = _wide(x, shape, b)
-    if source is not None:
-        return Tracer(source, b) if source.type.shape == wide else None
-    if all(d == 1 for d in x.type.shape):
-        return OPS["reshape"](Tracer(x, b), shape=())
-    count, channels = wide[-1] // shape[-1], shape[-1]
-    if x.type.shape[-1] != channels or any(d != 1 for d in x.type.shape[:-1]):
-        return None
-    line = OPS["reshape"](Tracer(x, b), shape=(1, channels))
-    return OPS["reshape"](OPS["broadcast"](line, shape=(count, channels)), shape=(wide[-1],))

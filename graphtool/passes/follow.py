@@ -1,0 +1,84 @@
+"""Elementwise ops that follow a kernel work on the shape that it gives its result, behind which a
+reshape stands: so they stay in it. Pixels that share a vector are such a shape, a row as an image
+one pixel high, the depths of a volume as images. What would have to move elements stays behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim
+
+Shape = tuple[Dim, ...]
+
+
+def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
+    """An elementwise op on the kernel's shape of what it reads, where its operands allow; else
+    None.
+    """
+    shape = node.outputs[0].type.shape
+    given = next((v.type.shape for x in inputs if (v := _source(x, shape, b))), None)
+    if given is None:
+        return None
+    operands = [_operand(x, shape, given, b) for x in inputs]
+    if any(x is None and y is not None for x, y in zip(operands, inputs, strict=True)):
+        return None
+    return OPS["reshape"](node.op(*operands, **node.attrs), shape=shape)
+
+
+def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
+    """What x is a reshape of, if a kernel, or an op that followed it, made that so."""
+    node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
+    source = node.inputs[0] if node is not None and node.op.name == "reshape" else None
+    maker = b.made.get(source) if isinstance(source, Value) else None
+    if not isinstance(source, Value) or maker is None or (
+            not maker.op.traits & {"template", "elementwise"}):
+        return None
+    told = (_joined(source.type.shape, shape) or _bare(source.type.shape) == _bare(shape)
+            or _images(source.type.shape, shape))
+    return source if told else None
+
+
+def _joined(given: Shape, shape: Shape) -> bool:
+    """Neighbours of a row are the channels of one pixel."""
+    if len(shape) != 4 or len(given) != 4 or given[:2] != shape[:2]:
+        return False
+    last = given[3]
+    return given[2] != shape[2] and last != shape[3] and isinstance(last, int) and isinstance(
+        shape[3], int) and last % shape[3] == 0
+
+
+def _images(given: Shape, shape: Shape) -> bool:
+    """The depths of a volume are images."""
+    return len(shape) == 5 and len(given) == 4 and given[1:] == shape[2:]
+
+
+def _bare(shape: Shape) -> Shape:
+    return tuple(d for d in shape if d != 1)
+
+
+def _operand(x: Operand, shape: Shape, given: Shape, b: Builder) -> Any:
+    """x as the op on the kernel's shape reads it; None where its elements would have to move."""
+    if not isinstance(x, Value):
+        return x
+    source = _source(x, shape, b)
+    if source is not None:
+        return Tracer(source, b) if source.type.shape == given else None
+    own = (*(1,) * (len(shape) - x.type.rank), *x.type.shape)
+    if all(d == 1 for d in own):
+        return OPS["reshape"](Tracer(x, b), shape=())
+    if _bare(given) == _bare(shape):
+        kept = iter([d for d, whole in zip(own, shape, strict=True) if whole != 1])
+        return OPS["reshape"](Tracer(x, b), shape=tuple(
+            1 if whole == 1 else next(kept) for whole in given))
+    channels = shape[-1]
+    if own[-1] != channels or any(d != 1 for d in own[:-1]):
+        return None
+    line = OPS["reshape"](Tracer(x, b), shape=(1, channels))
+    if given[-1] == channels:
+        return OPS["reshape"](line, shape=(channels,))
+    count = given[-1] // channels
+    return OPS["reshape"](OPS["broadcast"](line, shape=(count, channels)), shape=(given[-1],))
