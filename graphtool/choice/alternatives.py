@@ -7,12 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from graphtool.choice import Candidate, Choice, Conv, Product, Site
-from graphtool.choice.cost import cost
+from graphtool.choice.cost import cost, held
 from graphtool.choice.tuning import Tuning
 from graphtool.errors import UsageError
 from graphtool.target import Target
 
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
+HELD = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
 MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
 
 
@@ -52,19 +53,24 @@ def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
 
 
 def choose(site: Site, target: Target, rules: Rules) -> Choice:
-    """The best candidate of a site by measurement if there is one, else by cost."""
+    """The best candidate of a site by measurement if there is one, else by cost.
+
+    Weights count by what they save: a kernel that unfolds them must be so much faster.
+    """
+    def weighed(rival: tuple[Candidate, float]) -> float:
+        return rival[1] + HELD * held(site, rival[0], target)
     allowed = candidates(site, target, rules)
     found = rules.tuning.find(site, target)
     measured = [(c, us) for c, us in found if c in allowed]
     if measured:
-        return Choice(site, "tuned", tuple(sorted(measured, key=lambda m: m[1])))
+        return Choice(site, "tuned", tuple(sorted(measured, key=weighed)))
     ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + MARGIN))
               for i, c in enumerate(allowed)]
     if rules.kernels == "blas" and any(c.kind == "blas" for c in allowed):
-        ranked.sort(key=lambda r: (r[0].kind != "blas", r[1]))
+        ranked.sort(key=lambda r: (r[0].kind != "blas", weighed(r)))
     else:
         ranked = [r for r in ranked if r[0].kind != "blas"]
-        ranked.sort(key=lambda r: r[1])
+        ranked.sort(key=weighed)
     return Choice(site, "cost", tuple(ranked))
 
 

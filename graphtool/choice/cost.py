@@ -26,6 +26,16 @@ def cost(site: Site, c: Candidate, target: Target) -> float:
     return _COSTS[c.kind](site, c, target)
 
 
+def held(site: Site, c: Candidate, target: Target) -> int:
+    """Bytes of the candidate's weights, which stay in memory as long as the model does."""
+    if not isinstance(site, Conv) or not site.constant or c.kind == "depthwise":
+        return 0
+    points = (c.get("tile", 2) + 2) ** 2 if c.kind == "winograd" else site.kh * site.kw
+    nv = c.get("nv", 1 if site.o // site.groups <= target.lanes else target.nv)
+    panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
+    return points * panels * nv * target.lanes * (site.c // site.groups) * 4
+
+
 def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
@@ -60,9 +70,9 @@ def _moved(target: Target, nbytes: float, resident: float) -> float:
 
 def _weights(target: Target, nbytes: float, times: float) -> float:
     """Microseconds for constant weights: once out of memory, as no network's fit a cache, and out
-    of the level that holds them whenever they are read again.
+    of the level that holds them whenever they are read again. Less than once is a thread's share.
     """
-    return nbytes / target.bandwidth[3] / 1000 + _moved(
+    return min(1.0, times) * nbytes / target.bandwidth[3] / 1000 + _moved(
         target, max(0.0, times - 1) * nbytes, nbytes)
 
 

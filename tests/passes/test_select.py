@@ -66,6 +66,9 @@ VOLUMES = [  # input, channels out, window, attributes, kernels
     ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),
     ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["matmul_packed"]),
     ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["matmul_packed"]),
+    ((1, 1, 4, 4, 2), 5, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["conv_packed"]),
+    ((2, 2, 3, 4, 2), 5, (5, 1, 1), {"padding": ((4, 1), (0, 0), (0, 0)), "strides": (3, 1, 1)},
+     ["matmul_packed"]),
 ]
 
 
@@ -127,6 +130,29 @@ def test_few_channels_share_a_vector(width: int, o: int, window: Any, strides: A
     assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_packed"] == [
         o * count]
     assert len(new.graph.groups) == 1
+    assert_same(m, new, rtol=1e-4)
+
+
+FOLLOWED = [  # input, channels out, window, shapes of what is added, kernels with all of it
+    ((2, 9, 6), 20, (3,), [(20,), (2, 7, 20)], 1),
+    ((1, 9, 6), 20, (1,), [(1, 1, 20), (1, 9, 1)], 1),
+    ((1, 3, 5, 4, 6), 20, (3, 3, 3), [(20,), (1, 1, 3, 2, 20)], 1),
+    ((2, 4, 5, 4, 6), 20, (3, 3, 3), [(20,)], 1),
+    ((2, 4, 5, 4, 6), 20, (3, 3, 3), [(2, 1, 1, 1, 20)], 2),
+]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "added", "count"), FOLLOWED)
+def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
+        shape: Any, o: int, window: Any, added: Any, count: int) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, o, shape[-1], *window), channels_last=True)
+        for more in added:
+            y = y + values(x, *more)
+        return OPS["max"](y, 0.0)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert len(new.graph.groups) == count
     assert_same(m, new, rtol=1e-4)
 
 
