@@ -52,25 +52,30 @@ def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
     return _conv(site, target, rules) if isinstance(site, Conv) else _product(site, target, rules)
 
 
+def weighed(site: Site, c: Candidate, us: float, target: Target) -> float:
+    """What candidates are compared by: the time, and what the bytes of weights are worth."""
+    return us + HELD * held(site, c, target)
+
+
 def choose(site: Site, target: Target, rules: Rules) -> Choice:
     """The best candidate of a site by measurement if there is one, else by cost.
 
     Weights count by what they save: a kernel that unfolds them must be so much faster.
     """
-    def weighed(rival: tuple[Candidate, float]) -> float:
-        return rival[1] + HELD * held(site, rival[0], target)
+    def weight(rival: tuple[Candidate, float]) -> float:
+        return weighed(site, rival[0], rival[1], target)
     allowed = candidates(site, target, rules)
     found = rules.tuning.find(site, target)
     measured = [(c, us) for c, us in found if c in allowed]
     if measured:
-        return Choice(site, "tuned", tuple(sorted(measured, key=weighed)))
+        return Choice(site, "tuned", tuple(sorted(measured, key=weight)))
     ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + MARGIN))
               for i, c in enumerate(allowed)]
     if rules.kernels == "blas" and any(c.kind == "blas" for c in allowed):
-        ranked.sort(key=lambda r: (r[0].kind != "blas", weighed(r)))
+        ranked.sort(key=lambda r: (r[0].kind != "blas", weight(r)))
     else:
         ranked = [r for r in ranked if r[0].kind != "blas"]
-        ranked.sort(key=weighed)
+        ranked.sort(key=weight)
     return Choice(site, "cost", tuple(ranked))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from graphtool.choice import Candidate, Site, choice
 from graphtool.choice import site as read_site
-from graphtool.choice.alternatives import Rules, candidates, choose
+from graphtool.choice.alternatives import Rules, candidates, choose, weighed
 from graphtool.choice.cost import cost
 from graphtool.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.target import Target
@@ -86,7 +86,7 @@ def tune(found: Mapping[Site, int], search: Search, budget: float | None,
         rows.append(row(site, search.target, times))
         keep(merged(rows))
         usual = choose(site, search.target, _untuned(search.rules)).candidate
-        yield _tuned(site, count, times, usual)
+        yield _tuned(site, count, times, usual, search.target)
 
 
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
@@ -96,7 +96,7 @@ def check(known: Tuning, search: Search) -> Iterator[Tuned]:
             continue  # of another machine, or number of threads
         found = read_site(r.site)
         usual = choose(found, search.target, search.rules).candidate
-        yield _tuned(found, 1, _measured(found, search), usual)
+        yield _tuned(found, 1, _measured(found, search), usual, search.target)
 
 
 def _untuned(rules: Rules) -> Rules:
@@ -109,8 +109,9 @@ def _measured(site: Site, search: Search) -> dict[Candidate, float]:
                    cc=search.cc)
 
 
-def _tuned(site: Site, count: int, times: Mapping[Candidate, float], usual: Candidate) -> Tuned:
-    best = min(times, key=times.__getitem__)
+def _tuned(site: Site, count: int, times: Mapping[Candidate, float], usual: Candidate,
+           target: Target) -> Tuned:
+    best = min(times, key=lambda c: weighed(site, c, times[c], target))
     return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),
                  round(times[usual], 3), {str(c): round(us, 3) for c, us in times.items()})
 
@@ -121,7 +122,7 @@ def tune_rows(found: Iterable[Tuned]) -> list[tuple[str, ...]]:
              t.usual if t.usual != t.best else "the same", t.site) for t in found]
 
 
-HEAD = ("×", "µs", "gain", "fastest", "without this", "site")
+HEAD = ("×", "µs", "gain", "best", "without this", "site")
 
 
 def tune_lines(report: TuneReport) -> list[str]:

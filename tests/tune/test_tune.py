@@ -45,7 +45,7 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
                          if "choice" in n.attrs], how)
     kept: list[Tuning] = []
     (found,) = search.tune(todo, how, None, kept.append, Tuning())
-    assert found.best in found.candidates and found.us == min(found.candidates.values())
+    assert found.best in found.candidates and found.us == found.candidates[found.best]
     tuned = Rules(tuning=kept[-1])
     again = passes.run(module, measure.PASSES, supply={"target": T, "rules": tuned})
     assert f"tuned: {found.best} " in str([n.attrs.get("choice") for n in again.graph.nodes])
