@@ -1,16 +1,19 @@
-"""The table of element types: one row each. A row is the only place that knows a type's facts."""
+"""The table of element types: one row each. A row is the only place that knows a type's facts.
+
+`string` is evaluated only: numpy's strings of any length. Compiled code has no place for them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 
 from graphtool.errors import InputError
 
-Kind = Literal["float", "int", "uint", "bool"]
+Kind = Literal["float", "int", "uint", "bool", "string"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ TABLE: tuple[DType, ...] = (
     uint4 := _row("uint4", "u4", ml_dtypes.uint4, "uint8_t", 4, "uint"),
     uint2 := _row("uint2", "u2", ml_dtypes.uint2, "uint8_t", 2, "uint"),
     bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool"),
+    string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string"),
 )
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
 BY_NUMPY = {row.numpy: row for row in TABLE}
@@ -87,7 +91,29 @@ def dtype(name: str) -> DType:
 
 def of_numpy(numpy_type: np.dtype) -> DType:
     """The row of a numpy type. Raises InputError GT0302 for types such as object or complex."""
-    row = BY_NUMPY.get(np.dtype(numpy_type))
+    row = string if np.dtype(numpy_type).kind == "U" else BY_NUMPY.get(np.dtype(numpy_type))
     if row is None:
         raise InputError("GT0302", f"numpy type {numpy_type} has no counterpart here")
     return row
+
+
+def as_array(x: Any) -> np.ndarray[Any, Any]:
+    """x as an array of one of the types above: numpy's strings of fixed length become `string`,
+    and so does a Python string, which is how numpy hands out an element of one."""
+    array = np.asarray(x)
+    return array.astype(string.numpy) if array.dtype.kind == "U" else array
+
+
+def as_strings(x: Any) -> np.ndarray[Any, Any]:
+    """An array of strings; its elements may be objects: str, or bytes in UTF-8. Raises InputError
+    GT0303 for anything else."""
+    array = np.asarray(x)
+    if array.dtype.kind in "OS":
+        flat = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v
+                for v in array.reshape(-1)]
+        if not all(isinstance(v, str) for v in flat):
+            raise InputError("GT0303", "an array of objects that are not all strings")
+        return np.array(flat, string.numpy).reshape(array.shape)
+    if array.dtype.kind not in "UT":
+        raise InputError("GT0303", f"{array.dtype} is not a type of strings")
+    return array.astype(string.numpy)

@@ -96,7 +96,7 @@ def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
         operands = [x.astype(d.numpy) if d else x
                     for x, d in zip(operands, declared, strict=True)]
     out = evaluate(op, operands, bound)
-    results = [np.asarray(r) for r in (out if isinstance(out, (tuple, list)) else (out,))]
+    results = [dtypes.as_array(r) for r in (out if isinstance(out, (tuple, list)) else (out,))]
     return [_widen(r, setting) for r in results] if setting.dtype else results
 
 
@@ -160,7 +160,7 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
     if extra := [n for n in inputs if n not in wanted]:
         raise InputError("GT0512", f"there is no input {listed(extra)}",
                          hint=f"the inputs are {listing}")
-    arrays = {n: _converted(n, np.asarray(inputs[n]), t, setting) for n, t in wanted.items()}
+    arrays = {n: _converted(n, _array(inputs[n], t), t, setting) for n, t in wanted.items()}
     _bind_sizes(arrays, wanted, setting.sizes)
     for name, t in wanted.items():
         _check_shape(name, arrays[name].shape, t, setting.sizes)
@@ -168,6 +168,14 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
         if row := module.symbols.get(name):
             check_bounds(row, size)
     return list(arrays.values())
+
+
+def _array(x: Any, t: TensorType) -> Array:
+    """x as an array; objects are strings where strings are expected."""
+    array = np.asarray(x)
+    if t.dtype is dtypes.string and array.dtype.kind in "OSU":
+        return dtypes.as_strings(array)
+    return array
 
 
 def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
@@ -226,6 +234,7 @@ def check_bounds(row: Symbol, size: Dim) -> None:
 
 _PASS_ON = {"cast", "reshape", "transpose", "slice", "concat", "broadcast", "reverse", "pad",
             "select", "clamp", "max", "min"}
+_WORDS = ("", "a", "an apple", "1", "Été")
 _INDEXED: dict[str, tuple[int, Callable[[Node], Sequence[Dim]]]] = {  # operand, what it indexes
     "gather": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
     "scatter": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
@@ -260,6 +269,8 @@ def _random_array(rng: np.random.Generator, v: Value, shape: list[int], limit: i
     d = v.type.dtype
     if d.is_float:
         return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
+    if d is dtypes.string:
+        return np.array(rng.choice(_WORDS, shape), d.numpy)
     if d.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if limit is None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from graphtool import files
-from graphtool.dtypes import BY_NAME, BY_NUMPY
+from graphtool.dtypes import BY_NAME, BY_NUMPY, as_array, string
 from graphtool.errors import InputError
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ def _read(file: BinaryIO) -> Array:
     fields = array.dtype.names
     if fields is not None and len(fields) == 1 and fields[0] in BY_NAME:
         return np.asarray(array.view(BY_NAME[fields[0]].numpy))
-    return array
+    return as_array(array)
 
 
 def save(arrays: Mapping[str, Array], path: Path) -> None:
@@ -73,6 +73,8 @@ def dumps(arrays: Mapping[str, Array]) -> bytes:
 def _npy(array: Array) -> bytes:
     buffer = io.BytesIO()
     data = np.asarray(array)
+    if data.dtype == string.numpy:  # as numpy's strings of one length
+        data = np.array(data.reshape(-1).tolist(), str).reshape(data.shape)
     contiguous = np.ascontiguousarray(data).reshape(data.shape)
     if data.dtype.isbuiltin != 1 and data.dtype in BY_NUMPY:  # numpy cannot write bfloat16 & co:
         row = BY_NUMPY[data.dtype]  # a record of one field says by its name what the bytes are

@@ -17,7 +17,7 @@ from onnx.backend.base import Backend, BackendRep
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import interp, passes, runtime
 from graphtool.build import build
-from graphtool.dtypes import of_numpy
+from graphtool.dtypes import of_numpy, string
 from graphtool.errors import UsageError
 from graphtool.importers.onnx import import_model
 from graphtool.importers.onnx.inputs import Parts
@@ -74,9 +74,9 @@ def parts_of(x: Any) -> Parts:
     if isinstance(x, (list, tuple)):
         return tuple(map(parts_of, x))
     x = None if x is None else np.asarray(x)
-    if x is None or x.dtype == object:
+    if x is None or (x.ndim == 0 and x.dtype == object and x[()] is None):
         return None
-    return TensorType(of_numpy(x.dtype), x.shape)
+    return TensorType(string if x.dtype == object else of_numpy(x.dtype), x.shape)
 
 
 def flattened(name: str, x: Any) -> list[tuple[str, Array]]:

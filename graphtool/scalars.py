@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 # derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
 Derivative = Callable[..., tuple[Any, ...]]
 
-FLOAT, INT, BOOL = "float", "int", "bool"
+FLOAT, INT, BOOL, STRING = "float", "int", "bool", "string"
 NUMERIC = (FLOAT, INT)
 ANY = (FLOAT, INT, BOOL)
 
@@ -273,7 +273,7 @@ TABLE: tuple[Scalar, ...] = (
     _fn("polygamma", _elementwise(_polygamma), lambda o, g, y, n, x: (
         None, g * o.polygamma(n + 1, x)), arity=2, flops=200),
     # ---- comparison -------------------------------------------------------------------------
-    *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=ANY, prec=prec,
+    *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))
       for name, f, sign, prec in (
           ("eq", np.equal, "==", 9), ("ne", np.not_equal, "!=", 9), ("lt", np.less, "<", 10),

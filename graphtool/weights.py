@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from graphtool.dtypes import DType, dtype, of_numpy
+from graphtool.dtypes import DType, as_array, dtype, of_numpy, string
 from graphtool.errors import InputError
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ class Weight:
 
 def weight(array: Array) -> Weight:
     """The Weight of an array (made contiguous and read-only)."""
-    data = np.ascontiguousarray(array).reshape(np.shape(array))
+    data = np.ascontiguousarray(as_array(array)).reshape(np.shape(array))
     if data.dtype.byteorder == ">":
         data = data.astype(data.dtype.newbyteorder("<"))
     row = of_numpy(data.dtype)
@@ -52,8 +52,15 @@ def weight(array: Array) -> Weight:
     view.flags.writeable = False
     seed = f"{row.short}{list(data.shape)}".encode()
     digest = hashlib.sha256(seed)
-    digest.update(data.reshape(-1).view(np.uint8).data if data.size else b"")
+    digest.update(_bytes(data))
     return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), view)
+
+
+def _bytes(data: Array) -> Any:
+    """What of an array makes its digest: its bytes, or of strings their text as JSON."""
+    if data.dtype == string.numpy:
+        return json.dumps(data.reshape(-1).tolist()).encode()
+    return data.reshape(-1).view(np.uint8).data if data.size else b""
 
 
 def layout(weights: Iterable[Weight]) -> tuple[dict[str, int], int]:

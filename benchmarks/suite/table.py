@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks import tables, work
 from benchmarks.suite.cases import Case
 from benchmarks.suite.evaluated import PASS, PINNED, Outcome
-from benchmarks.suite.exceptions import EXCEPTIONS, reason
+from benchmarks.suite.exceptions import EXCEPTIONS, EXCEPTIONS_C, reason
 
 MODES = {"eval": "evaluator", "c": "compiled C"}
 Results = Mapping[str, Mapping[str, Outcome]]
@@ -66,7 +66,7 @@ def _why(cases: Sequence[Case], results: Results) -> list[str]:
         failed = [MODES[m] for m, found in results.items()
                   if found[c.name][0] not in (PASS, PINNED)]
         if failed:
-            text = reason(c.name, EXCEPTIONS) or "not listed"
+            text = reason(c.name, {**EXCEPTIONS, **EXCEPTIONS_C}) or "not listed"
             where = "" if len(failed) == len(results) else f" ({failed[0]} only)"
             under.setdefault(text, []).append(f"{c.name}{where}")
     return [f"* {why} ({len(names)}): {', '.join(names)}" for why, names in sorted(under.items())]

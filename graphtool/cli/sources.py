@@ -135,6 +135,8 @@ def _array(name: str, value: str) -> np.ndarray[Any, Any]:
     shape = [int(d) for d in match["shape"].split("x") if d]
     row = dtype(match["dtype"])
     try:
+        if row.kind == "string":
+            return np.full(shape, match["value"], row.numpy)
         number = _number(match["value"])
         return np.full(shape, number, np.float64 if isinstance(number, float) else None
                        ).astype(row.numpy)

@@ -84,10 +84,13 @@ def write_outputs(results: dict[str, Any], out: Path | None) -> None:
         sys.stdout.buffer.write(npz.dumps(results))
         return
     import numpy as np
+
+    from graphtool import dtypes
     for name, x in results.items():
         with np.printoptions(threshold=12, edgeitems=2, precision=6, linewidth=88):
             body = str(x).replace("\n", "\n  ")
-        terminal.lines([f"{name}: {x.dtype}{list(x.shape)}", f"  {body}"])
+        kind = dtypes.of_numpy(x.dtype).name
+        terminal.lines([f"{name}: {kind}{list(x.shape)}", f"  {body}"])
 
 
 def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = None,

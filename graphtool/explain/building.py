@@ -3,7 +3,8 @@
 TABLE: dict[str, tuple[str, str]] = {
     "GT2001": ("ops that cannot be lowered",
                "All of them are listed with their places. Composites are decomposed by the default "
-               "passes: run `graphtool opt` first."),
+               "passes: run `graphtool opt` first. Strings and pictures are evaluated only: leave "
+               "the outputs that need them out of the model, or run it with `graphtool eval`."),
     "GT2002": ("a length without an upper bound",
                "The memory plan needs the greatest size; bound the dim at import, like "
                "--dynamic seq=1..4096."),

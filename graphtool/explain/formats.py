@@ -4,8 +4,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0301": ("unknown element type",
                "Types are written short or long: f32 or float32, i64, u8, bf16, bool and so on."),
     "GT0302": ("a numpy type without a counterpart",
-               "Objects, strings, complex numbers and dates cannot be tensors here; convert the "
-               "array first."),
+               "Objects, complex numbers and dates cannot be tensors here; convert the array "
+               "first."),
+    "GT0303": ("not strings", "Strings are expected; the array holds something else."),
     "GT0310": ("a size comparison that the bounds leave open",
                "Two sizes with open dims must be compared, and the answer depends on the sizes. "
                "Bound the dims more tightly, or bind them with the pass `specialize`."),

@@ -14,6 +14,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Shapes or element types cannot go together in this op. The error lists the "
                "operands with their types and where they come from. Elementwise ops broadcast as "
                "numpy does and want one element type; a matrix product wants equal inner dims."),
+    "GT0414": ("an unreadable pattern",
+               "Patterns are read as Python's regular expressions; the few forms that only RE2 has "
+               "must be said otherwise."),
     "GT0501": ("index out of range",
                "Indices run from 0 to the size of the axis; importers have already wrapped "
                "negative ones. Check the values of the integer input."),
@@ -25,8 +28,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0505": ("a size that is out of bounds",
                "A size computed from data came out other, or greater, than the graph says it can "
                "be. Import with a wider bound: --dynamic NAME=LOW..HIGH."),
+    "GT0506": ("text that says no number",
+               "A cast from strings to numbers met one that is none, or that the type does not "
+               "hold."),
     "GT0508": ("processes that do not meet",
                "Every process must come to the same exchanges in the same order."),
+    "GT0509": ("pictures without Pillow",
+               "Pictures are decoded by Pillow, an extra: pip install 'graphtool[images]'."),
     "GT0511": ("missing input", "The error lists the inputs with their types."),
     "GT0512": ("superfluous input", "The error lists the inputs with their types."),
     "GT0513": ("an input of another element type",

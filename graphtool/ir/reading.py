@@ -11,7 +11,7 @@ import numpy as np
 
 from graphtool import files, weights
 from graphtool.dim_parser import parse as parse_dim
-from graphtool.dtypes import DType, dtype
+from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError
 from graphtool.ir.graph import (
     Graph,
@@ -157,8 +157,7 @@ class _Reader:
             return self.region(x)
         if annotation is Weight:
             shape = self.type(x["type"])
-            return weights.weight(np.array([_number(i) for i in x["value"]],
-                                           shape.dtype.numpy).reshape(shape.shape))
+            return weights.weight(_values(x["value"], shape.dtype).reshape(shape.shape))
         if origin is tuple and isinstance(x, list):
             item = args[0] if len(args) == 2 and args[1] is ... else None
             return tuple(self.attr(i, item or args[k]) for k, i in enumerate(x))
@@ -185,7 +184,7 @@ class _Reader:
         declared = self.type(row.type)
         try:
             if row.value is not None:
-                values = np.array([_number(x) for x in row.value], declared.dtype.numpy)
+                values = _values(row.value, declared.dtype)
                 w = weights.weight(values.reshape(declared.shape))
             elif (row.data or "").startswith("base64:"):
                 raw = np.frombuffer(base64.b64decode((row.data or "")[7:]), np.uint8)
@@ -208,8 +207,11 @@ class _Reader:
             raise self.fault("GT0354", f"group {row.id}: {error} is not a node") from error
 
 
-def _number(x: Any) -> Any:
-    return float(x) if isinstance(x, str) else x
+def _values(row: list[Any], dtype: DType) -> weights.Array:
+    """A row of JSON's values as an array; text stands for NaN and infinities among numbers."""
+    if dtype is string:
+        return as_strings(np.array(row, object))
+    return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
 
 
 def _fits(x: Any, annotation: Any) -> bool:

@@ -13,7 +13,7 @@ from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module
 from graphtool.ir.reading import module_of, parse
 from graphtool.ir.rows import FORMAT, VERSION, GraphFile
-from graphtool.ir.writing import INLINE, dumps
+from graphtool.ir.writing import INLINE, dumps, inline
 from graphtool.weights import Weight
 
 __all__ = ["FORMAT", "INLINE", "VERSION", "GraphFile", "collect_all", "collect_weights", "dumps",
@@ -24,7 +24,7 @@ def save(module: Module, path: Path) -> None:
     """Write `path` and, if it has large constants, the `.safetensors` file of the same stem."""
     side = path.with_name(path.name.removesuffix(".json").removesuffix(".graph") + ".safetensors")
     large = collect_weights(module.graph) + [
-        w for w in module.initial.values() if w.source.size > INLINE]
+        w for w in module.initial.values() if not inline(w)]
     if large:
         with files.atomic(side) as file:
             weights.save(large, file)
@@ -33,7 +33,7 @@ def save(module: Module, path: Path) -> None:
 
 def collect_weights(graph: Graph) -> list[Weight]:
     """The constants, regions included, that are too large to stand inline."""
-    return [w for w in collect_all(graph) if w.source.size > INLINE]
+    return [w for w in collect_all(graph) if not inline(w)]
 
 
 def collect_all(graph: Graph) -> list[Weight]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import DType, of_numpy
+from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS, Op, complete_attrs
@@ -102,11 +102,11 @@ def like(x: Any, op: Op, **attrs: Any) -> Any:
 
 def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
-    operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
+    operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
     with np.errstate(all="ignore"):
         if op.eval is not None:
             out = op.eval(*operands, **attrs)
-            return tuple(map(np.asarray, out)) if isinstance(out, tuple) else np.asarray(out)
+            return tuple(map(as_array, out)) if isinstance(out, tuple) else as_array(out)
         if op.decompose is None:
             raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
         return apply_traced(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool import files
-from graphtool.dtypes import DType
+from graphtool.dtypes import DType, string
 from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
 from graphtool.ir.rows import FORMAT, VERSION
 from graphtool.ir.sizes import defined, definitions
@@ -16,6 +16,11 @@ from graphtool.symbolic import Poly, text
 from graphtool.weights import Weight
 
 INLINE = 16  # elements up to which a constant stands in the JSON itself
+
+
+def inline(w: Weight) -> bool:
+    """Whether the constant stands in the JSON itself, as strings always do."""
+    return w.source.size <= INLINE or w.dtype is string
 
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
@@ -85,7 +90,7 @@ class _Writer:
         return row | ({"at": node.where} if node.where else {})
 
     def data(self, w: Weight) -> dict[str, Any]:
-        if w.source.size <= INLINE:
+        if inline(w):
             return {"value": [_plain(x) for x in w.source.reshape(-1)]}
         if self.embed:
             return {"data": "base64:" + base64.b64encode(w.source.tobytes()).decode()}
@@ -128,6 +133,8 @@ class _Writer:
 
 
 def _plain(x: Any) -> Any:
+    if isinstance(x, str):
+        return x
     item = x.item() if x.dtype.kind in "biuf" else float(x)
     return files.tagged_float(item) if isinstance(item, float) else item
 

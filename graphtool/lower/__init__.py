@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.sizes import all_nodes, at_most, defined, limits
@@ -121,16 +122,34 @@ _OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered witho
 
 
 def _refuse_unsupported(module: Module) -> None:
-    missing: dict[str, list[str]] = {}
+    missing: dict[tuple[str, str], list[str]] = {}
+    for v in module.graph.inputs:
+        if v.type.dtype is string:
+            missing.setdefault(("input", _TEXT), []).append(v.hint)
     for node in all_nodes(module.graph):
-        plain = node.op.name in _OTHERS and node.attrs.get("bound") is None
-        if node.op.lower is None and "template" not in node.op.traits and not plain:
-            missing.setdefault(node.op.name, []).append(node.outputs[0].hint)
+        if why := _no_form(node):
+            missing.setdefault((node.op.name, why), []).append(node.outputs[0].hint)
     if missing:
-        items = tuple(Unsupported(op, "has no form in compiled code", tuple(places))
-                      for op, places in sorted(missing.items()))
-        raise UnsupportedError("GT2001", "the graph cannot be compiled", items,
-                               hint="`graphtool opt` with its default passes decomposes composites")
+        items = tuple(Unsupported(op, why, tuple(places))
+                      for (op, why), places in sorted(missing.items()))
+        hint = "`graphtool opt` with its default passes decomposes composites"
+        if all(i.reason != _FORMLESS for i in items):
+            hint = "`graphtool eval` runs it; or leave the outputs that need this out of the model"
+        raise UnsupportedError("GT2001", "the graph cannot be compiled", items, hint=hint)
+
+
+_TEXT = "compiled code has no strings"
+_FORMLESS = "has no form in compiled code"
+
+
+def _no_form(node: Node) -> str:
+    """Why the node cannot be compiled; nothing where it can."""
+    if any(x.type.dtype is string for x in (*node.inputs, *node.outputs) if isinstance(x, Value)):
+        return _TEXT
+    if "evaluated" in node.op.traits:
+        return "is evaluated only"
+    plain = node.op.name in _OTHERS and node.attrs.get("bound") is None
+    return "" if node.op.lower or "template" in node.op.traits or plain else _FORMLESS
 
 
 def _program(module: Module, name: str, target: Target, lowering: _Lowering,

@@ -71,8 +71,8 @@ def is_literal(x: Any) -> bool:
 
 def literal_fits(x: Any, dtype: DType) -> bool:
     """bool literals go with bool, ints with any number, floats with floats."""
-    if isinstance(x, bool):
-        return dtype is dtypes.bool_
+    if isinstance(x, bool) or dtype is dtypes.string:
+        return isinstance(x, bool) and dtype is dtypes.bool_
     return dtype.is_float or (isinstance(x, int) and dtype is not dtypes.bool_)
 
 

@@ -25,9 +25,10 @@ from graphtool.ops.common import (
     need,
     tensors,
 )
+from graphtool.ops.strings import as_text, from_text
 from graphtool.scalars import TABLE, Scalar
 
-_KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool"}
+_KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string": "string"}
 
 
 def common_dtype(xs: tuple[Any, ...]) -> DType:
@@ -151,6 +152,8 @@ register(Op("clamp", _clamp_infer,
 def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
     """numpy's cast, made total: floats out of an integer type's range clamp, NaN becomes 0."""
     source = dtypes.of_numpy(x.dtype)
+    if to is dtypes.string or source is dtypes.string:
+        return as_text(x) if to is dtypes.string else from_text(x, to)
     with np.errstate(all="ignore"):
         if to is dtypes.bool_:
             return np.asarray(x != 0)

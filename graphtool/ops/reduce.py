@@ -55,6 +55,7 @@ def _declare(kind: Kind) -> None:
         logical = kind in ("and", "or")
         need(x.dtype is dtypes.bool_ or not logical, "is defined on bool only")
         need(not (x.dtype is dtypes.bool_ and kind in ("sum", "prod")), "is not defined on bool")
+        need(x.dtype is not dtypes.string, "is not defined on str")
         return _infer(x, axes=axes)
 
     def evaluate(x: Array, *, axes: tuple[int, ...]) -> Array:

@@ -1,50 +1,30 @@
 """Resizing: each axis in turn, as gathers by constant indices times constant weights.
 
-The result's element o along an axis is Σₖ weight[o, k]·x[index[o, k]]. Sizes of resized axes are
-static, except that nearest by a whole factor is a broadcast. Coordinates are ONNX's, by name.
+The result's element o along an axis is Σₖ weight[o, k]·x[index[o, k]]. Where a size is open, the
+indices and weights are computed instead. Coordinates are ONNX's, by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
-from graphtool.ops.common import Array, composite, fail, need
-from graphtool.symbolic import Dim, exact_quotient, text
+from graphtool.ops.common import Array, composite, need
+from graphtool.ops.coordinates import COORDINATES, MODES, ROUNDING, keys
+from graphtool.ops.resample_computed import resized_along
+from graphtool.symbolic import Dim, exact_quotient
 
 _DENSE = 8  # taps from which one matrix product beats a sum of gathers
-_MODES = ("nearest", "linear", "cubic")
-
-# (o, in, out, scale = out / in, roi start, roi end) → position in the input
-_COORDINATES: dict[str, Callable[..., Any]] = {
-    "half_pixel": lambda x, n, m, s, a, b: (x + 0.5) / s - 0.5,
-    "half_pixel_symmetric": lambda x, n, m, s, a, b: (
-        n / 2 * (1 - m / (s * n)) + (x + 0.5) / s - 0.5),
-    "pytorch_half_pixel": lambda x, n, m, s, a, b: (x + 0.5) / s - 0.5 if m > 1 else x * 0.0,
-    "align_corners": lambda x, n, m, s, a, b: x * (n - 1) / (m - 1) if m > 1 else x * 0.0,
-    "asymmetric": lambda x, n, m, s, a, b: x / s,
-    "tf_half_pixel_for_nn": lambda x, n, m, s, a, b: (x + 0.5) / s,
-    "tf_crop_and_resize": lambda x, n, m, s, a, b: (
-        (a + x * (b - a) / (m - 1) if m > 1 else 0.5 * (a + b) + x * 0) * (n - 1)),
-}
-_ROUNDING: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
-
 
 def _resize_types(x: TensorType, *, sizes: tuple[Dim, ...], mode: str, coordinates: str,
                   rounding: str, scales: Any, roi: Any, cubic: float, exclude_outside: bool,
                   antialias: bool, extrapolation: float) -> TensorType:
     need(len(sizes) == x.rank, f"{x.rank} sizes expected, got {len(sizes)}")
-    for name, value, table in (("mode", mode, _MODES), ("coordinates", coordinates, _COORDINATES),
-                               ("rounding", rounding, _ROUNDING)):
+    for name, value, table in (("mode", mode, MODES), ("coordinates", coordinates, COORDINATES),
+                               ("rounding", rounding, ROUNDING)):
         need(value in table, f"{name} must be one of {', '.join(table)}, not {value!r}")
     need(scales is None or len(scales) == x.rank, "one scale per axis")
     need(roi is None or len(roi) == 2 * x.rank, "a start and an end per axis in roi")
@@ -71,15 +51,16 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
         if x.shape[axis] == size and scale in (None, 1.0) and not cropped:
             continue
         factor = exact_quotient(size, x.shape[axis])
-        if not isinstance(size, int) or not isinstance(x.shape[axis], int):
-            need(mode == "nearest" and isinstance(factor, int) and scale in (None, factor)
-                 and not cropped, f"cannot resize {text(x.shape[axis])} to {text(size)} ({mode}): "
-                                  "the sizes must be static")
-        if mode == "nearest" and isinstance(factor, int) and _repeats(coordinates, rounding):
+        if mode == "nearest" and isinstance(factor, int) and scale in (None, factor) and (
+                _repeats(coordinates, rounding)):
             x = _repeat(x, axis, factor)
             continue
-        if not isinstance(size, int):
-            raise fail(f"nearest with {coordinates} and {rounding} needs static sizes")
+        if not isinstance(size, int) or not isinstance(x.shape[axis], int):
+            x, lost = resized_along(x, axis, size, scale, crop, mode=mode, rounding=rounding,
+                                    coordinates=coordinates, cubic=cubic, antialias=antialias,
+                                    exclude_outside=exclude_outside)
+            outside += [] if lost is None else [lost]
+            continue
         at = _positions(x.shape[axis], size, coordinates, scale, crop)
         if coordinates == "tf_crop_and_resize":
             outside.append(_along((at < 0) | (at > x.shape[axis] - 1), axis, x.ndim))
@@ -116,33 +97,29 @@ def _positions(n: int, m: int, coordinates: str, scale: float | None,
         half = 0.5 if coordinates == "half_pixel" else 0.0
         return (line + half) * n / m - half  # one rounding less than by the ratio
     width = m if scale is None or coordinates != "align_corners" else scale * n  # not rounded
-    return np.asarray(_COORDINATES[coordinates](line, n, width, scale or m / max(n, 1), *crop))
+    parts = (n, width, scale or m / max(n, 1), *crop)
+    with np.errstate(all="ignore"):
+        return np.asarray(COORDINATES[coordinates](
+            line, *(np.asarray(p, np.float64) for p in parts)))
 
 
 def _taps(at: Array, n: int, m: int, scale: float | None, mode: str, rounding: str,
           cubic: float, exclude_outside: bool, antialias: bool) -> tuple[Array, Array | None]:
     """Indices [m, K], and weights [m, K] unless one tap is simply taken."""
     if mode == "nearest":
-        index = _ROUNDING[rounding](at)
+        index = ROUNDING[rounding](at)
         return np.clip(index, 0, max(n - 1, 0)).astype(np.int64)[:, None], None
     stretch = max(1.0, 1 / (scale or m / n)) if antialias else 1.0
     reach = 1 if mode == "linear" else 2
     half = int(np.ceil(reach * stretch)) if stretch > 1 else reach
     index = np.floor(at)[:, None] + np.arange(1 - half, half + 1)
     distance = np.abs(at[:, None] - index) / stretch
-    weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, cubic)
+    weights = np.maximum(1 - distance, 0) if mode == "linear" else keys(distance, cubic)
     if exclude_outside:  # else the border counts for all taps beyond it
         weights = np.where((index < 0) | (index > n - 1), 0, weights)
     if exclude_outside or antialias:
         weights = weights / weights.sum(1, keepdims=True)
     return np.clip(index, 0, n - 1).astype(np.int64), weights
-
-
-def _cubic(t: Array, a: float) -> Array:
-    """Keys' kernel (1981): two cubics, on [0, 1] and (1, 2)."""
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
 
 
 def _resample(x: Any, axis: int, index: Array, weights: Array | None) -> Any:

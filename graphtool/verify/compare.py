@@ -52,6 +52,12 @@ def difference(name: str, expected: Array, actual: Array, atol: float | None,
     if expected.shape != actual.shape:
         return Difference(name, False, "inf", "inf", expected.size, expected.size,
                           f"shapes differ: {list(expected.shape)} and {list(actual.shape)}")
+    if is_text(expected) or is_text(actual):
+        both = is_text(expected) and is_text(actual)
+        count = int(np.count_nonzero(expected != actual)) if both else expected.size
+        gap = float(count > 0)
+        return Difference(name, not count, gap, gap, count, expected.size,
+                          "" if not count else "other strings" if both else "strings and numbers")
     if expected.dtype.kind in "biu" and actual.dtype.kind in "biu":
         e, a = expected.astype(object), actual.astype(object)
         wrong = int(np.count_nonzero(expected != actual))
@@ -63,8 +69,15 @@ def difference(name: str, expected: Array, actual: Array, atol: float | None,
     return _floats(name, e, a, SHARE * magnitude(e) if atol is None else atol, rtol)
 
 
+def is_text(x: Array) -> bool:
+    return x.dtype.kind in "TU"
+
+
 def magnitude(x: Array) -> float:
     """The largest finite magnitude, 1 at the least."""
+    if is_text(x):
+        return 1.0
+    x = x.astype(np.float64)
     return max(1.0, float(np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape)).max(initial=0.0)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp, runtime
-from graphtool.dtypes import DType, dtype
+from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -92,7 +92,7 @@ def of_onnx(path: Path) -> Side:
 
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
         try:
-            found = session.run(outputs, dict(xs))
+            found = session.run(outputs, {n: _objects(x) for n, x in xs.items()})
         except Exception as error:  # onnxruntime has no common base for its faults
             raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
                              where=str(path)) from error
@@ -104,7 +104,13 @@ def _array(found: Any) -> Array:
     """An output as an array; ZipMap's maps as the rows of their values."""
     if isinstance(found, list) and found and isinstance(found[0], dict):
         found = [list(row.values()) for row in found]
-    return np.asarray(found)
+    array = np.asarray(found)
+    return as_strings(array) if array.dtype == object else array
+
+
+def _objects(x: Array) -> Array:
+    """Strings in the form that onnxruntime takes."""
+    return x.astype(object) if x.dtype == string.numpy else x
 
 
 def onnx_session(path: Path, threads: int = 0) -> Any:

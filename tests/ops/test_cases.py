@@ -16,8 +16,9 @@ from graphtool.ir.trace import apply_traced, evaluate
 from graphtool.symbolic import Symbol, substitute, symbol
 from graphtool.weights import weight
 from tests.cases import CASES, Case, arrays, types
+from tests.evaluated import EVALUATED
 
-every_case = pytest.mark.parametrize("case", CASES, ids=repr)
+every_case = pytest.mark.parametrize("case", CASES + EVALUATED, ids=repr)
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
@@ -34,7 +35,7 @@ def inferred(case: Case, ts: list[Any]) -> tuple[TensorType, ...]:
 
 def test_every_op_has_a_case() -> None:
     elsewhere = {"constant"} | {n for n, op in OPS.items() if "target" in op.infer.__module__}
-    assert not set(OPS) - elsewhere - {c.op.name for c in CASES}
+    assert not set(OPS) - elsewhere - {c.op.name for c in CASES + EVALUATED}
 
 
 def test_every_op_has_a_meaning() -> None:
@@ -74,7 +75,8 @@ def test_file_round_trip(case: Case) -> None:
 
 
 def test_constants_round_trip() -> None:
-    for data in (np.arange(40.0), np.array([np.nan, -0.0, np.inf]), np.array(3, np.int8)):
+    for data in (np.arange(40.0), np.array([np.nan, -0.0, np.inf]), np.array(3, np.int8),
+                 np.array([["é", ""]] * 20), np.array("x")):
         attrs = complete_attrs(OPS["constant"], {"data": weight(data)})
         v = Value(OPS["constant"].infer(**attrs), "c")  # type: ignore[arg-type]
         module = Module(Graph((), (Node(OPS["constant"], (), attrs, (v,)),), (v,)), ("y",))

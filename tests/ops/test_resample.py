@@ -10,6 +10,12 @@ import torch.nn.functional as F
 from onnx.reference.ops.op_resize import _cubic_coeffs, _interpolate_nd
 
 from graphtool import ops as o
+from graphtool.dtypes import float64
+from graphtool.interp import run
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.symbolic import Symbol, symbol
+from tests.cases import CASES, Case, arrays
 from tests.torch_oracle import agree, normal
 
 SIZES = [(7, 3), (4, 5), (1, 9), (8, 10), (2, 2), (11, 1)]
@@ -83,3 +89,33 @@ def test_cubic_as_onnx(name: str, exclude: bool) -> None:
     got = o.resize(x, sizes=sizes, mode="cubic", coordinates=name, scales=tuple(scales.tolist()),
                    exclude_outside=exclude)
     np.testing.assert_allclose(got, want, atol=1e-9)
+
+
+# ---- computed sizes and scales -----------------------------------------------------------------
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.op.name == "resize"], ids=repr)
+def test_computed_scales_do_what_known_ones_do(case: Case) -> None:
+    x, attrs = arrays(case)[0], dict(case.attrs)
+    scales = attrs.pop("scales", None) or tuple(
+        m / n for m, n in zip(attrs["sizes"], x.shape, strict=True))
+    roi = attrs.pop("roi", None)
+    want = o.resize(x, scales=scales, roi=roi, **attrs)
+    got = o.resize_by(x, np.array(scales), None if roi is None else np.array(roi), **attrs)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_open_sizes_do_what_static_ones_do(mode: str, coordinates: str, antialias: bool) -> None:
+    def fn(sizes: Any) -> Any:
+        return lambda x: o.resize(x, sizes=sizes, mode=mode, coordinates=coordinates,
+                                  antialias=antialias)
+    n, m = symbol("N", 1, None), symbol("M", 1, None)
+    x = TensorType(float64, (1, 2, n, 5))
+    graph = trace(lambda v, like: fn((1, 2, m, 7))(v), [x, TensorType(float64, (m,))])
+    module = Module(graph, ("y",), {"N": Symbol("N", 1, None), "M": Symbol("M", 1, None)})
+    given = normal(1, 2, 6, 5)
+    for size in (3, 6, 13):
+        got = run(module, {"x0": given, "x1": np.zeros(size)})["y"]
+        np.testing.assert_allclose(got, fn((1, 2, size, 7))(given), rtol=1e-9, atol=1e-9)

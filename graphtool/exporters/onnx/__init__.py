@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto, helper
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool import files
+from graphtool.dtypes import string
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
     contract,
@@ -22,6 +23,7 @@ from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
     movement,
     packed,
     reduce,
+    strings,
     window,
 )
 from graphtool.exporters.onnx.joined import join
@@ -68,7 +70,7 @@ def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) ->
     at: dict[str, tuple[int, int]] = {}
     end = 0
     for name, w in weights.items():
-        if w.nbytes < _SMALL:
+        if w.nbytes < _SMALL or w.dtype is string:
             model.graph.initializer.append(tensor(name, w))
             continue
         if w.digest not in at:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
-from graphtool.dtypes import DType
+from graphtool.dtypes import DType, string
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import text
 from graphtool.weights import Weight
@@ -15,6 +15,8 @@ from graphtool.weights import Weight
 
 def element_type(dtype: DType) -> int:
     """ONNX's number of an element type."""
+    if dtype is string:
+        return int(TensorProto.STRING)
     return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
 
 
@@ -39,6 +41,9 @@ def packed_bytes(w: Weight) -> bytes:
 
 def tensor(name: str, w: Weight) -> TensorProto:
     """A constant with its data inside."""
+    if w.dtype is string:
+        return TensorProto(name=name, data_type=TensorProto.STRING, dims=w.shape,
+                           string_data=[s.encode() for s in w.source.reshape(-1).tolist()])
     return TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
                        raw_data=packed_bytes(w))
 

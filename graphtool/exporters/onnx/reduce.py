@@ -87,6 +87,7 @@ def _doubling(x: Any, kind: str, axis: int, reverse: bool, exclusive: bool) -> A
 def sort(w: Writer, node: Node, x: Ref) -> Any:
     if not x.shape:
         return x, w.array(np.zeros((), np.int64))
+    takes(x.type.dtype is not dtypes.string)
     axis, dtype = node.attrs["axis"] % len(x.shape), x.type.dtype
     largest = node.attrs["descending"] if node.op.name == "sort" else node.attrs["largest"]
     k = node.outputs[0].type.shape[axis]

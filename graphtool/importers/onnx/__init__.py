@@ -22,6 +22,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     einsum,
     elementwise,
     index,
+    labels,
     legacy,
     loops,
     ngrams,
@@ -37,6 +38,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     shape,
     signal,
     slices,
+    strings,
     training,
     trees,
 )

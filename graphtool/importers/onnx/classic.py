@@ -1,4 +1,5 @@
-"""`ai.onnx.ml` on numbers: scalers, encoders and linear models. Trees are in `trees`."""
+"""`ai.onnx.ml` on numbers: scalers and linear models. Encoders are in `labels`, trees in `trees`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx import labels
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import cast, dtype_of, reshape, tensor, transpose
 from graphtool.ir.op import ops as o
@@ -67,37 +69,6 @@ def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
     return o.concat(*flat, axis=1) if len(flat) > 1 else flat[0]
 
 
-@onnx_op("OneHotEncoder", domain=DOMAIN)
-def one_hot_encoder(x: Any, *, cats_int64s: Any, zeros: int = 1) -> Any:
-    """A new last axis with 1 where the category is met."""
-    wide = reshape(cast(x, dtypes.int64), (*x.shape, 1))
-    return cast(o.eq(wide, tensor(np.asarray(cats_int64s, np.int64), x)), dtypes.float32)
-
-
-@onnx_op("LabelEncoder", since=2, domain=DOMAIN)
-def label_encoder(x: Any, *, default_float: float = 0.0, default_int64: int = -1,
-                  default_tensor: Any = None, keys_floats: Any = None, keys_int64s: Any = None,
-                  keys_tensor: Any = None, values_floats: Any = None, values_int64s: Any = None,
-                  values_tensor: Any = None) -> Any:
-    keys = next((k for k in (keys_tensor, keys_int64s, keys_floats) if k is not None), None)
-    if keys is None:
-        raise Refused("keys that are not numbers")
-    if values_tensor is not None:
-        values, default = values_tensor, default_tensor
-    elif values_floats is not None:
-        values, default = np.asarray(values_floats, np.float32), default_float
-    elif values_int64s is not None:
-        values, default = np.asarray(values_int64s, np.int64), default_int64
-    else:
-        raise Refused("values that are not numbers")
-    fallback = np.asarray(0 if default is None else default, values.dtype).reshape(-1)[:1]
-    match = o.eq(reshape(x, (*x.shape, 1)), row(np.asarray(keys), x))
-    found = o.arg_reduce(cast(match, dtypes.int8), kind="max", axis=x.ndim)
-    hit = o.gather(tensor(np.asarray(values), x), found, axes=(0,))
-    none = o.not_(reshape(o.reduce_or(match, axes=(x.ndim,)), tuple(x.shape)))
-    return o.select(none, tensor(fallback.reshape((1,) * x.ndim), x), hit)
-
-
 # ---- what scores become -------------------------------------------------------------------------
 
 def transformed(y: Any, how: str) -> Any:
@@ -117,14 +88,14 @@ def transformed(y: Any, how: str) -> Any:
     raise Refused(f"the post transform {how}")
 
 
-def labelled(y: Any, labels: Any, how: str, shares: bool) -> Any:
+def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
     """The label of each row and its scores. One score of two classes is that of the second: a
     share of 1 (`shares`), or a margin with the first class on its other side."""
     if y.shape[1] > 1:
         best = o.arg_reduce(y, kind="max", axis=1)
-        return [_named(labels, best, y), transformed(y, how)]
+        return [labels.at(names, best, y), transformed(y, how)]
     yes = cast(o.gt(reshape(y, (y.shape[0],)), 0.5 if shares else 0.0), dtypes.int64)
-    label = _named(labels, reshape(yes, (y.shape[0], 1)), y)
+    label = labels.at(names, reshape(yes, (y.shape[0], 1)), y)
     both = o.concat(o.neg(y), y, axis=1)
     match how:
         case "LOGISTIC":
@@ -132,16 +103,6 @@ def labelled(y: Any, labels: Any, how: str, shares: bool) -> Any:
         case "PROBIT":
             return [label, transformed(o.concat(o.sub(1.0, y), y, axis=1), how)]
     return [label, o.concat(o.sub(1.0, y), y, axis=1) if shares else both]
-
-
-def _named(labels: Any, at: Any, like: Any) -> Any:
-    return o.gather(tensor(np.asarray(labels, np.int64), like), at, axes=(0,))
-
-
-@onnx_op("ZipMap", domain=DOMAIN)
-def zip_map(x: Any, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
-    """The scores as they are: column i is what the map would hold under label i."""
-    return x
 
 
 # ---- linear models -----------------------------------------------------------------------------
@@ -160,17 +121,16 @@ def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
 def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
                       coefficients: Any, intercepts: Any = None, multi_class: int = 0,
                       post_transform: str = "NONE") -> Any:
-    if classlabels_ints is None:
-        raise Refused("labels that are strings")
+    names = labels.of(classlabels_ints, classlabels_strings)
     x = cast(x, dtypes.float32)
     rows = len(intercepts) if intercepts else len(coefficients) // int(x.shape[1])
     w = reshape(row(coefficients, x), (rows, len(coefficients) // rows))
     y = o.linear(x, w)
     y = y if not intercepts else o.add(y, row(intercepts, x))
     if rows > 1:
-        return labelled(y, classlabels_ints, post_transform, False)
-    label, _ = labelled(y, classlabels_ints, "NONE", False)
-    if len(classlabels_ints) == 1:
+        return labelled(y, names, post_transform, False)
+    label, _ = labelled(y, names, "NONE", False)
+    if len(names) == 1:
         return [label, transformed(y, post_transform)]
     y = transformed(y, "LOGISTIC") if post_transform == "LOGISTIC" else y
     return [label, o.concat(o.sub(1.0, y), y, axis=1)]
@@ -219,13 +179,11 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
                    post_transform: str = "NONE", prob_a: Any = None, prob_b: Any = None, rho: Any,
                    support_vectors: Any = None, vectors_per_class: Any = None) -> Any:
     """Every pair of classes votes; pairs are margins of sums over both classes' vectors."""
-    if classlabels_ints is None:
-        raise Refused("labels that are strings")
-    x, classes = cast(x, dtypes.float32), len(classlabels_ints)
+    names = labels.of(classlabels_ints, classlabels_strings)
+    x, classes = cast(x, dtypes.float32), len(names)
     if not vectors_per_class:
         w = np.reshape(np.asarray(coefficients), (classes, -1))
-        return labelled(o.add(o.linear(x, row(w, x)), rho[0]), classlabels_ints, post_transform,
-                        False)
+        return labelled(o.add(o.linear(x, row(w, x)), rho[0]), names, post_transform, False)
     if prob_a and classes > 2:
         raise Refused("probabilities of more than two classes, which are found by iteration")
     count = sum(vectors_per_class)
@@ -238,7 +196,7 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
     if prob_a:
         second = o.sigmoid(o.add(o.mul(margins, prob_a[0]), prob_b[0]))
         scores = o.concat(o.sub(1.0, second), second, axis=1)
-    return [_named(classlabels_ints, best, x), transformed(scores, post_transform)]
+    return [labels.at(names, best, x), transformed(scores, post_transform)]
 
 
 def _pairs(coefficients: Any, sizes: Any) -> Any:

@@ -27,6 +27,7 @@ from graphtool.importers.onnx.registry import Handler, Refused, find
 from graphtool.importers.onnx.values import Known, settle_dims
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.weights import Array
 
 FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
 _DEPTH = 64
@@ -104,7 +105,7 @@ class Importer:
             raise InputError("GT1012", f"the input {info.name!r} is defined twice")
         frame.env[info.name] = REFUSED
         if isinstance(self.fixed.get(info.name), (list, tuple)):
-            frame.env[info.name] = tuple(Known(np.asarray(x), self.builder, f"{info.name}.{i}")
+            frame.env[info.name] = tuple(Known(_pinned(x), self.builder, f"{info.name}.{i}")
                                          for i, x in enumerate(self.fixed[info.name]))
             return []
         if info.name in self.made_of:
@@ -118,7 +119,7 @@ class Importer:
         tracer = self.builder.input(type, info.name)
         pinned = self.fixed.get(info.name)
         frame.env[info.name] = tracer if pinned is None else Known(
-            np.asarray(pinned), self.builder, info.name)
+            _pinned(pinned), self.builder, info.name)
         return [tracer]
 
     def _parts(self, parts: Parts, name: str) -> Any:
@@ -283,7 +284,8 @@ class Importer:
         out = self._folded(handler, inputs, attrs)
         if out is None:
             out = handler.fn(*inputs, **attrs)
-        many = isinstance(out, list) or (isinstance(out, tuple) and len(node.output) > 1)
+        several = len(node.output) > 1 or not handler.sequences  # else a tuple is a sequence
+        many = isinstance(out, list) or (isinstance(out, tuple) and several)
         return [self._lift(x) for x in out] if many else [self._lift(out)]
 
     def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
@@ -331,6 +333,12 @@ class Importer:
             if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
                 return Tracer(self.builder.rename(x.value, hint), self.builder)
         return x
+
+
+def _pinned(x: Any) -> Array:
+    """The value given for an input; objects are strings."""
+    array = np.asarray(x)
+    return dtypes.as_strings(array) if array.dtype == object else dtypes.as_array(array)
 
 
 def _flat(name: str, x: Any) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer on numbers: each n-gram of the pool is compared at every place of a row."""
+"""TfIdfVectorizer: each n-gram of the pool is compared at every place of a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.importers.onnx.registry import Refused, onnx_op
-from graphtool.importers.onnx.values import cast, dtype_of, reshape, tensor
+from graphtool.importers.onnx.values import cast, dtype_of, reshape, take, tensor
 from graphtool.ir.op import ops as o
+from graphtool.symbolic import known, maximum, minimum
 from graphtool.weights import Array
 
 
@@ -19,26 +20,26 @@ def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_g
                      mode: str, ngram_counts: Any, ngram_indexes: Any, pool_int64s: Any = None,
                      pool_strings: Any = None, weights: Any = None) -> Any:
     """How often each n-gram of the pool stands in a row, with up to max_skip_count gaps."""
-    if pool_int64s is None or not isinstance(x.shape[-1], int):
-        raise Refused("n-grams of strings, or of a symbolic length")
+    words = dtype_of(x) is dtypes.string
+    given = pool_strings if words else pool_int64s
+    if given is None:
+        raise Refused(f"no n-grams of {dtype_of(x).short}")
+    pool = np.asarray(given, dtypes.string.numpy if words else np.int64)
     rows = x if x.ndim == 2 else reshape(x, (1, x.shape[0]))
-    length, counts = rows.shape[1], None
-    for n, (first, last) in enumerate(zip(ngram_counts, (*ngram_counts[1:], len(pool_int64s)),
+    counts = None
+    for n, (first, last) in enumerate(zip(ngram_counts, (*ngram_counts[1:], len(pool)),
                                           strict=True), 1):
-        grams = np.asarray(pool_int64s[first:last], np.int64).reshape(-1, n)
+        grams = pool[first:last].reshape(-1, n)
         done = sum((b - a) // k for k, (a, b) in enumerate(
             pairwise(ngram_counts[:n]), 1))
         if not min_gram_length <= n <= max_gram_length or not len(grams):
             continue
         place = np.zeros((len(grams), max(ngram_indexes) + 1), np.float32)
         place[np.arange(len(grams)), ngram_indexes[done:done + len(grams)]] = 1
-        for skip in range(max_skip_count + 1 if n > 1 else 1):
-            at = np.arange(length)[:, None] + np.arange(n)[None] * (skip + 1)
-            at = at[at[:, -1] < length]
-            if not len(at):
+        for step in range(1, max_skip_count + 2 if n > 1 else 2):
+            if known(rows.shape[1], "<=", (n - 1) * step) is True:
                 continue
-            found = _matches(rows, at, grams)
-            part = o.matmul(found, tensor(place, x))
+            part = o.matmul(_matches(rows, step, grams), tensor(place, x))
             counts = part if counts is None else o.add(counts, part)
     if counts is None:
         counts = o.broadcast(tensor(np.zeros((1, 1), np.float32), x),
@@ -46,13 +47,18 @@ def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_g
     return _weighted(counts, mode, weights, ngram_indexes, x)
 
 
-def _matches(rows: Any, at: Array, grams: Array) -> Any:
-    """[rows, grams]: at how many of the places `at` each gram stands."""
-    seen = o.gather(rows, tensor(at.reshape(-1, 1), rows), axes=(1,))  # [places·n, rows]
-    seen = reshape(seen, (*at.shape, rows.shape[0], 1))
-    pool = tensor(grams.T.reshape(1, at.shape[1], 1, -1).astype(dtype_of(rows).numpy), rows)
-    every = o.reduce_and(o.eq(seen, pool), axes=(1,))
-    total = o.reduce_sum(cast(every, dtypes.float32), axes=(0,))
+def _matches(rows: Any, step: int, grams: Array) -> Any:
+    """[rows, grams]: how often each gram stands in a row, its items `step` places apart."""
+    length, n = rows.shape[1], grams.shape[1]
+    count = maximum(length - (n - 1) * step, 0)
+    every = None
+    for k in range(n):
+        start = minimum(k * step, length)  # beyond the end there are no places
+        seen = reshape(take(rows, 1, start, start + count), (rows.shape[0], count, 1))
+        item = grams[:, k].reshape(1, 1, -1).astype(dtype_of(rows).numpy)
+        match = o.eq(seen, tensor(item, rows))
+        every = match if every is None else o.and_(every, match)
+    total = o.reduce_sum(cast(every, dtypes.float32), axes=(1,))
     return reshape(total, (rows.shape[0], len(grams)))
 
 

@@ -69,9 +69,9 @@ def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
 
 
 def element_type(elem_type: int) -> DType:
-    """The row of an ONNX element type. Raises Refused for strings and complex numbers."""
+    """The row of an ONNX element type. Raises Refused for complex numbers."""
     if elem_type == TensorProto.STRING:
-        raise Refused("string tensors are not numbers")
+        return dtypes.string
     if elem_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         raise Refused("complex numbers are not supported")
     try:
@@ -89,7 +89,12 @@ def array(tensor: TensorProto, base_dir: Path | None) -> Array:
     if any(d < 0 for d in shape):
         raise InputError("GT1005", f"initializer {tensor.name!r} has a negative dimension")
     if tensor.data_location == TensorProto.EXTERNAL:
+        if row is dtypes.string:
+            raise InputError("GT1005", f"initializer {tensor.name!r}: strings do not lie in "
+                                       "another file")
         return _external(tensor, row, shape, base_dir)
+    if row is dtypes.string:
+        return _strings(tensor, shape)
     if tensor.HasField("raw_data"):
         _need_size(tensor, row, shape, len(tensor.raw_data))
     try:
@@ -98,6 +103,14 @@ def array(tensor: TensorProto, base_dir: Path | None) -> Array:
         raise InputError("GT1005", f"initializer {tensor.name!r} of shape {list(shape)}: "
                                    f"{error}") from error
     return np.asarray(out).astype(row.numpy, copy=False).reshape(shape)
+
+
+def _strings(tensor: TensorProto, shape: tuple[int, ...]) -> Array:
+    found = list(tensor.string_data)
+    if len(found) != math.prod(shape):
+        raise InputError("GT1005", f"initializer {tensor.name!r} of shape {list(shape)} has "
+                                   f"{len(found)} strings")
+    return dtypes.as_strings(np.array(found, object)).reshape(shape)
 
 
 def _need_size(tensor: TensorProto, row: DType, shape: tuple[int, ...], got: int) -> int:

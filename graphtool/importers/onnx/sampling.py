@@ -201,6 +201,40 @@ def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mod
     return transpose(reshape(best, (n, height, width, channels)), (0, 3, 1, 2))
 
 
+@onnx_op("MaxRoiPool")
+def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float = 1.0) -> Any:
+    """The greatest element in each bin of each region; bins are whole pixels, 0 where there is
+    none."""
+    at = reshape(cast(take(rois, 1, 0, 1), dtypes.int64), (rois.shape[0], 1))
+    y = o.gather(x, at, axes=(0,))  # [regions, C, H, W]
+    corners = [o.floor(take(rois, 1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
+    empty = None
+    for axis, low, high, bins in ((3, corners[0], corners[2], pooled_shape[1]),
+                                  (2, corners[1], corners[3], pooled_shape[0])):
+        (d,) = _fixed(x.shape[axis:axis + 1])
+        step = o.max(high - low + 1.0, 1.0) * (1 / bins)
+        line = tensor(np.arange(bins, dtype=dtype_of(x).numpy)[None], x)
+        start = reshape(o.floor(line * step) + low, (*step.shape[:1], bins, 1))
+        end = reshape(o.ceil((line + 1.0) * step) + low, (*step.shape[:1], bins, 1))
+        pixel = tensor(np.arange(d, dtype=dtype_of(x).numpy), x)
+        mine = o.and_(o.ge(pixel, start), o.lt(pixel, end))  # [regions, bins, d]
+        y, none = _greatest(y, mine, axis)
+        empty = none if empty is None else o.or_(empty, none)
+    return o.select(empty, 0.0, y)
+
+
+def _greatest(y: Any, mine: Any, axis: int) -> tuple[Any, Any]:
+    """The maximum over an axis within each bin, and which bins hold nothing: [regions, 1, …]."""
+    n, bins, d = mine.shape
+    behind = (1,) * (3 - axis)
+    mask = reshape(mine, (n, 1, *(1,) * (axis - 2), bins, d, *behind))
+    wide = reshape(y, (*y.shape[:axis], 1, *y.shape[axis:]))
+    best = o.reduce_max(o.select(mask, wide, -math.inf), axes=(axis + 1,))
+    none = o.not_(o.reduce_or(mask, axes=(axis + 1,)))
+    shape = (*best.shape[:axis + 1], *best.shape[axis + 2:])
+    return reshape(best, shape), reshape(none, (n, 1, *(1,) * (axis - 2), bins, *behind))
+
+
 # ---- DeformConv --------------------------------------------------------------------------------
 
 @onnx_op("DeformConv", since=19)

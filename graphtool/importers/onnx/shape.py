@@ -217,8 +217,9 @@ def concat(*xs: Any, axis: int) -> Any:
 def constant(*, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
              value_floats: Any = None, value_int: int | None = None, value_ints: Any = None,
              value_string: Any = None, value_strings: Any = None) -> Any:
-    if value_string is not None or value_strings is not None:
-        raise Refused("strings are not numbers")
+    text = value_strings if value_string is None else value_string
+    if text is not None:
+        return np.asarray(text, dtypes.string.numpy)
     for given, kind in ((value_float, np.float32), (value_floats, np.float32),
                         (value_int, np.int64), (value_ints, np.int64)):
         if given is not None:

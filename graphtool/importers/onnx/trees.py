@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx import labels
 from graphtool.importers.onnx.classic import DOMAIN, labelled, row, transformed
-from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.registry import onnx_op
 from graphtool.importers.onnx.values import cast, dtype_of, reshape, tensor
 from graphtool.ir.op import ops as o
 from graphtool.ops.forest import COMPARISONS
@@ -203,14 +204,13 @@ def tree_ensemble_classifier(x: Any, *, base_values: Any = None, base_values_as_
                              nodes_values: Any = None, nodes_values_as_tensor: Any = None,
                              post_transform: str = "NONE") -> Any:
     """The label and the scores. Two classes of which only one has weights share one score."""
-    if classlabels_int64s is None:
-        raise Refused("labels that are strings")
+    names = labels.of(classlabels_int64s, classlabels_strings)
     nodes = {"treeids": nodes_treeids, "nodeids": nodes_nodeids, "modes": nodes_modes,
              "featureids": nodes_featureids, "missing": nodes_missing_value_tracks_true,
              "true": nodes_truenodeids, "false": nodes_falsenodeids,
              "values": _either(nodes_values_as_tensor, nodes_values)}
     weights = _either(class_weights_as_tensor, class_weights)
-    classes, one = len(classlabels_int64s), len(set(class_ids)) == 1
+    classes, one = len(names), len(set(class_ids)) == 1
     single = classes == 2 and one
     ids = (0,) * len(class_ids) if single else class_ids
     forest = _forest(1 if single else classes, "SUM", nodes,
@@ -219,4 +219,4 @@ def tree_ensemble_classifier(x: Any, *, base_values: Any = None, base_values_as_
     base = _either(base_values_as_tensor, base_values)
     if base is not None:
         y = o.add(y, row(base[-1:] if single else base, y))
-    return labelled(y, classlabels_int64s, post_transform, min(weights, default=0.0) >= 0)
+    return labelled(y, names, post_transform, min(weights, default=0.0) >= 0)

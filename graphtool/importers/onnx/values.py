@@ -175,7 +175,7 @@ def literal(x: Any, rank: int) -> Any:
     A name with a dot is a parameter of a module (`norm.scale`), which stays a tensor.
     """
     if isinstance(x, Known) and not x.symbolic and x.array.size == 1 and x.ndim <= rank \
-            and not (x.param and "." in x.hint):
+            and x.dtype is not dtypes.string and not (x.param and "." in x.hint):
         return python_number(x.array)
     return x
 

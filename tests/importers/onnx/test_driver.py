@@ -286,11 +286,12 @@ def test_an_ill_typed_product_names_both_producers() -> None:
 
 def test_all_that_is_unsupported_is_listed_at_once(tmp_path: Path) -> None:
     proto = model([node("a = Foo(x)", name="first"), "b = Foo(a)",
-                   node("c = Bar(b)", domain="mine"), "d = ImageDecoder(x)",
+                   node("c = Bar(b)", domain="mine"),
+                   node("d = DictVectorizer(x)", domain="ai.onnx.ml"),
                    node("e = Relu(x)", speed=1)], X, ["c f32 2 3", "e f32 2 3"])
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     rows = {i.name: i for i in support(tmp_path / "m.onnx")}
-    assert set(rows) == {"Foo", "mine.Bar", "ImageDecoder", "Relu"}
+    assert set(rows) == {"Foo", "mine.Bar", "ai.onnx.ml.DictVectorizer", "Relu"}
     assert rows["Foo"].places == ("first (Foo)", "b (Foo)")
     with pytest.raises(UnsupportedError) as caught:
         import_onnx(tmp_path / "m.onnx")

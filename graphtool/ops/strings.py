@@ -1,0 +1,170 @@
+"""Text: joining, splitting, cleaning and matching strings, and numbers as text and back.
+
+Evaluated only: compiled code has no strings, and refuses these by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, TypeMismatch
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op, register
+from graphtool.ir.sizes import bare
+from graphtool.ops.common import Array, broadcast_shapes, fail, need
+from graphtool.symbolic import Dim, text
+
+TEXT = dtypes.string.numpy
+CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+
+
+def _need_text(*types: TensorType) -> None:
+    for t in types:
+        need(t.dtype is dtypes.string, f"is not defined on {t.dtype.short}")
+
+
+def _need_symbol(size: Dim) -> None:
+    if not isinstance(size, int) and bare(size) is None:
+        raise fail(f"a node defines a symbol, not {text(size)}")
+
+
+def _text(values: list[str], shape: tuple[int, ...]) -> Array:
+    return np.array(values, TEXT).reshape(shape)
+
+
+# ---- joining and splitting ---------------------------------------------------------------------
+
+def _concat_infer(a: TensorType, b: TensorType) -> TensorType:
+    _need_text(a, b)
+    return TensorType(dtypes.string, broadcast_shapes(a.shape, b.shape))
+
+
+register(Op("string_concat", _concat_infer, np.strings.add, category="data",
+            traits=frozenset({"evaluated"}), doc="each string of a with that of b behind it"))
+
+
+def _split_infer(x: TensorType, *, size: Dim, delimiter: str = "",
+                 most: int | None = None) -> tuple[TensorType, TensorType]:
+    _need_text(x)
+    _need_symbol(size)
+    need(most is None or most >= 0, f"a string is split 0 times at least, not {most}")
+    return TensorType(dtypes.string, (*x.shape, size)), TensorType(dtypes.int64, x.shape)
+
+
+def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
+                most: int | None) -> tuple[Array, Array]:
+    rows = [s.split(delimiter or None, -1 if most is None else most)
+            for s in x.reshape(-1).tolist()]
+    width = max(map(len, rows), default=0)
+    pieces = [p for row in rows for p in (*row, *[""] * (width - len(row)))]
+    return _text(pieces, (*x.shape, width)), np.array(
+        [len(row) for row in rows], np.int64).reshape(x.shape)
+
+
+register(Op("string_split", _split_infer, _split_eval, category="data",
+            traits=frozenset({"evaluated", "size"}),
+            doc="the pieces between delimiters (runs of white space where it is empty), at most "
+                "`most` cuts, filled up with empty strings to the `size` of the longest row; and "
+                "how many pieces there are"))
+
+
+# ---- cleaning and matching ---------------------------------------------------------------------
+
+def _normalize_infer(x: TensorType, *, size: Dim, case: str = "NONE",
+                     stopwords: tuple[str, ...] = (), case_sensitive: bool = False) -> TensorType:
+    _need_text(x)
+    _need_symbol(size)
+    need(case in CASES, f"case must be one of {', '.join(CASES)}, not {case!r}")
+    need(x.rank == 1 or (x.rank == 2 and x.shape[0] == 1), f"a row of strings expected, got {x}")
+    return TensorType(dtypes.string, (*x.shape[:-1], size))
+
+
+def _normalize_eval(x: Array, *, size: int | None = None, case: str, stopwords: tuple[str, ...],
+                    case_sensitive: bool) -> Array:
+    seen = str if case_sensitive else str.casefold
+    stops = {seen(w) for w in stopwords}
+    kept = [CASES[case](s) for s in x.reshape(-1).tolist() if seen(s) not in stops] or [""]
+    return _text(kept, (*x.shape[:-1], len(kept)))
+
+
+register(Op("string_normalize", _normalize_infer, _normalize_eval, category="data",
+            traits=frozenset({"evaluated", "size"}),
+            doc="the strings that are no stop words, in upper or lower case; one empty string "
+                "where none is left"))
+
+
+def _match_infer(x: TensorType, *, pattern: str) -> TensorType:
+    _need_text(x)
+    _pattern(pattern)
+    return TensorType(dtypes.bool_, x.shape)
+
+
+def _pattern(source: str) -> re.Pattern[str]:
+    try:
+        return re.compile(source)
+    except re.error as error:
+        raise TypeMismatch("GT0414", f"the pattern {source!r} cannot be read: {error}") from error
+
+
+def _match_eval(x: Array, *, pattern: str) -> Array:
+    whole = _pattern(pattern).fullmatch
+    return np.array([whole(s) is not None for s in x.reshape(-1).tolist()], bool).reshape(x.shape)
+
+
+register(Op("regex_match", _match_infer, _match_eval, category="data",
+            traits=frozenset({"evaluated"}),
+            doc="whether the whole string matches the pattern, in Python's syntax"))
+
+
+# ---- numbers as text ---------------------------------------------------------------------------
+
+def as_text(x: Array) -> Array:
+    """Numbers written with as few digits as tell them apart, plainly where that is short; bools as
+    1 and 0, the special floats as INF, -INF and NaN."""
+    if x.dtype == TEXT:
+        return x
+    if not dtypes.of_numpy(x.dtype).is_float:
+        return _text([str(int(v)) for v in x.reshape(-1)], x.shape)
+    return _text([_written(v) for v in x.reshape(-1)], x.shape)
+
+
+def _written(v: Any) -> str:
+    if not np.isfinite(v):
+        return "NaN" if np.isnan(v) else "INF" if v > 0 else "-INF"
+    v = v if v.dtype.kind == "f" else np.float32(v)  # bfloat16 and narrower have no printing
+    plain = v == 0 or 1e-5 <= abs(v) < 1e16
+    return (np.format_float_positional if plain else np.format_float_scientific)(v, trim="-")
+
+
+def from_text(x: Array, to: DType) -> Array:
+    """The numbers that strings say. Raises InputError GT0506 for one that says none, or one that
+    the integer type does not hold."""
+    values = [_number(s, to) for s in x.reshape(-1).tolist()]
+    if to.is_float:
+        return np.array(values, np.float64).astype(to.numpy).reshape(x.shape)
+    try:
+        wide = np.array(values, np.uint64 if to.kind == "uint" else np.int64)
+    except OverflowError as error:
+        raise InputError("GT0506", f"a number that is no {to.short}: {error}") from error
+    out = wide.astype(to.numpy)
+    if to.kind != "bool" and (bad := np.flatnonzero(out.astype(wide.dtype) != wide)).size:
+        raise InputError("GT0506", f"{wide[bad[0]]} is no {to.short}")
+    return out.reshape(x.shape)
+
+
+def _number(s: str, to: DType) -> float | int:
+    try:
+        if to.is_float:
+            return float(s)
+        try:
+            return int(s)
+        except ValueError:
+            return int(float(s))
+    except (ValueError, OverflowError) as error:
+        raise InputError("GT0506", f"{s!r} is not a number") from error
