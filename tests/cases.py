@@ -482,14 +482,14 @@ case("resize", [(1, 1, 3)], sizes=(1, 1, 1), mode="linear", coordinates="pytorch
 case("resize", [(5,)], sizes=(3,), mode="cubic", antialias=True)
 case("resize", [t((1, 1, 3), "u8")], sizes=(1, 1, 5))
 for _mode in ("nearest", "linear", "cubic"):
-    case("resize_by", [(1, 2, 4, 6), np.array([1.0, 1.0, 2.0, 0.7])], sizes=(1, 2, 8, 4),
+    edge("resize_by", [(1, 2, 4, 6), np.array([1.0, 1.0, 2.0, 0.7])], sizes=(1, 2, 8, 4),
          mode=_mode, coordinates="pytorch_half_pixel", exclude_outside=_mode == "cubic")
-case("resize_by", [(1, 1, 7), np.array([1.0, 1.0, 0.5])], sizes=(1, 1, 3), mode="linear",
+edge("resize_by", [(1, 1, 7), np.array([1.0, 1.0, 0.5])], sizes=(1, 1, 3), mode="linear",
      antialias=True)
-case("resize_by", [(5,), np.array([0.6])], sizes=(3,), mode="cubic", antialias=True)
-case("resize_by", [(4, 4), None, np.array([0.2, -0.1, 0.9, 1.3])], sizes=(3, 5), mode="linear",
+edge("resize_by", [(5,), np.array([0.6])], sizes=(3,), mode="cubic", antialias=True)
+edge("resize_by", [(4, 4), None, np.array([0.2, -0.1, 0.9, 1.3])], sizes=(3, 5), mode="linear",
      coordinates="tf_crop_and_resize", extrapolation=10.0)
-case("resize_by", [t((3,), "u8"), np.array([2.5])], sizes=(7,))
+edge("resize_by", [t((3,), "u8"), np.array([2.5])], sizes=(7,))
 
 # ---- normalisation -----------------------------------------------------------------------------
 

@@ -119,9 +119,10 @@ def _spread(x: Any, at: Any, n: Any, axis: int, stretch: Any, mode: str, cubic: 
         y, perm=tuple(order.index(a) for a in range(x.ndim)))
 
 
-def _resize_by_types(x: TensorType, scales: Any, roi: Any, *, sizes: tuple[Dim, ...], mode: str,
-                     coordinates: str, rounding: str, cubic: float, exclude_outside: bool,
-                     antialias: bool, extrapolation: float) -> TensorType:
+def _resize_by_types(x: TensorType, scales: Any = None, roi: Any = None, *,
+                     sizes: tuple[Dim, ...], mode: str, coordinates: str, rounding: str,
+                     cubic: float, exclude_outside: bool, antialias: bool,
+                     extrapolation: float) -> TensorType:
     need(len(sizes) == x.rank, f"{x.rank} sizes expected, got {len(sizes)}")
     for name, value, table in (("mode", mode, MODES), ("coordinates", coordinates, COORDINATES),
                                ("rounding", rounding, ROUNDING)):
@@ -140,9 +141,10 @@ def resize_by(x: Any, scales: Any = None, roi: Any = None, *, sizes: tuple[Dim, 
               exclude_outside: bool = False, antialias: bool = False,
               extrapolation: float = 0.0) -> Any:
     """`resize` by scales f64[rank] and a region f64[2·rank] that are computed; `sizes` say what
-    comes of it."""
+    comes of it. No gradient flows to the scales and the region."""
     outside = []
     rank = x.ndim
+    scales, roi = (None if v is None else o.detach(v) for v in (scales, roi))
     for axis in reversed(range(rank)):
         crop = (0.0, 1.0) if roi is None else (_entry(roi, axis), _entry(roi, rank + axis))
         x, lost = resized_along(x, axis, sizes[axis], None if scales is None else _entry(
