@@ -100,6 +100,7 @@ _FLOPS: dict[str, Cost] = {
     "matmul_blas": lambda n: 2 * elements(_out(n)) * _operand(n, 0).shape[-1],
     "matmul_bf16": lambda n: 2 * elements(_out(n)) * _operand(n, 0).shape[-1],
     "conv_packed": _conv_packed,
+    "conv_bf16": lambda n: 2 * _conv_packed(n),
     "depthwise": _depthwise,
     "winograd": _winograd,
     "attend": _attend,

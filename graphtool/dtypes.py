@@ -77,6 +77,7 @@ TABLE: tuple[DType, ...] = (
     bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool"),
     string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string"),
 )
+HALVES = (bfloat16, float16)  # stored so, computed in float32
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
 BY_NUMPY = {row.numpy: row for row in TABLE}
 

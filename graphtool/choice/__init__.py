@@ -31,6 +31,7 @@ class Conv:
     dw: int = 1
     groups: int = 1
     constant: bool = True  # the weights are known at build time
+    half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
 
     def __str__(self) -> str:
         return _record("conv", self)
@@ -47,6 +48,7 @@ class Product:
     constant: bool = True  # B is known at build time
     across: bool = False
     fixed: bool = True  # no dim is open; where one is, the sizes are its bounds
+    half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
 
     def __str__(self) -> str:
         return _record("product", self)

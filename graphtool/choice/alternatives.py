@@ -14,6 +14,7 @@ from graphtool.target import Target
 
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
 HELD = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
+BFLOAT16 = 1  # as a site says it
 MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
 
 
@@ -83,6 +84,8 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
     if s.groups == s.o == s.c:
         return _depthwise(s, target)
     nv = 1 if s.o // s.groups <= target.lanes else target.nv
+    if s.half == BFLOAT16 and target.bf16:  # of numbers that are bfloat16 dot products lose nothing
+        return [Candidate("bf16", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
     out = [Candidate("direct", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
     if (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
@@ -120,6 +123,8 @@ def _depthwise(s: Conv, target: Target) -> list[Candidate]:
 
 def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
     widths = [1 if s.n <= target.lanes else target.nv]
+    if s.half == BFLOAT16 and target.bf16:
+        return [Candidate("bf16", (("nv", widths[0]),))]
     if s.m <= 3 and s.n >= 4 * target.lanes:
         widths += [8, 7, 6, 5, 4]  # the one that is filled best
     kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
@@ -134,7 +139,7 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
                 dull = {k for k, n in (("split", splits), ("resident", kept)) if len(n) == 1}
                 out.append(Candidate("gemm", tuple(
                     (k, v) for k, v in given.items() if k not in dull)))
-    plain = s.constant and not s.across and s.batch == 1
+    plain = s.constant and not s.across and s.batch == 1 and not s.half
     if rules.bf16 and plain and target.bf16:
         out.append(Candidate("bf16", (("nv", widths[0]),)))
     if rules.kernels != "generated" and plain and s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64:

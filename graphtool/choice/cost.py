@@ -81,16 +81,16 @@ def _share(n: int, threads: int) -> int:
     return _ceil(n, threads)
 
 
-def _direct(s: Site, c: Candidate, t: Target) -> float:
+def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
     assert isinstance(s, Conv)
     nv = c.get("nv", t.nv)
     nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
     panels = s.groups * _ceil(s.o // s.groups, nr)
-    weights = panels * depth * nr * 4
+    weights = panels * depth * nr * width
     rows = s.n * s.h
     mine = max(1 / t.threads, _share(rows * panels, t.threads) / (rows * panels))
-    work = rows * panels * depth * _blocks(s.w, tile_rows(t, nv, None), nv) * mine
-    line = s.sh * s.c * s.sw * s.w * 4
+    work = rows * panels * depth * _blocks(s.w, tile_rows(t, nv, None), nv) * mine / speed
+    line = s.sh * s.c * s.sw * s.w * width
     image = rows * line
     if c.get("rows", 1):
         traffic = _weights(t, weights, rows * mine) + _moved(t, image * mine, image)
@@ -168,9 +168,13 @@ def _split(s: Product) -> int:
 
 
 def _bf16(s: Site, c: Candidate, t: Target) -> float:
-    assert isinstance(s, Product)
-    rounded = s.batch * s.m * s.k / t.lanes / t.threads  # of A, in the kernel before
-    return _gemm(s, c, t, _BF16, 2) + rounded / t.mhz
+    """Dot products of pairs; the operand that is not bfloat16 yet is rounded in the kernel before.
+    """
+    if isinstance(s, Conv):
+        rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
+        return _direct(s, c, t, _BF16, 2) + rounded / t.lanes / t.threads / t.mhz
+    rounded = 0 if s.half else s.batch * s.m * s.k
+    return _gemm(s, c, t, _BF16, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def _blas(s: Site, _: Candidate, t: Target) -> float:

@@ -5,11 +5,7 @@
 #ifndef GT_BF16_H
 #define GT_BF16_H
 
-#include "tile.h"
-
-#if defined __AVX512BF16__ && GT_LANES == 16
-#include <immintrin.h>
-#endif
+#include "half.h"
 
 /* sum + lo(a)·lo(b) + hi(a)·hi(b), each lane of a and b a pair of bfloat16 numbers. */
 GT_INLINE gt_vf gt_dot_bf16(gt_vf sum, gt_vi a, gt_vi b)
@@ -27,12 +23,9 @@ GT_INLINE gt_vf gt_dot_bf16(gt_vf sum, gt_vi a, gt_vi b)
 #endif
 }
 
-/* One pair in every lane: a[0] and what is `ldk` behind it, or with `odd` a zero. */
-GT_INLINE gt_vi gt_pair_bf16(const uint16_t *a, int64_t ldk, const int odd)
+/* A pair in every lane. */
+GT_INLINE gt_vi gt_splat_pair(int32_t pair)
 {
-    int32_t pair = a[0];
-    if (!odd && ldk == 1) memcpy(&pair, a, sizeof pair);
-    else if (!odd) pair = (int32_t)(a[0] | (uint32_t)a[ldk] << 16);
 #if GT_LANES == 1
     return pair;
 #else
@@ -40,23 +33,34 @@ GT_INLINE gt_vi gt_pair_bf16(const uint16_t *a, int64_t ldk, const int odd)
 #endif
 }
 
+/* Two adjacent numbers, or with `odd` one and a zero. */
+GT_INLINE int32_t gt_pair(const uint16_t *a, const int odd)
+{
+    int32_t pair = a[0];
+    if (!odd) memcpy(&pair, a, sizeof pair);
+    return pair;
+}
+
 GT_INLINE void gt_step_bf16(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
-                            int64_t lda, int64_t ldk, const uint16_t *b, const int odd)
+                            int64_t lda, int64_t line, int64_t ldl, const uint16_t *b,
+                            const int odd)
 {
     gt_vi panel[16];
     GT_UNROLL for (int j = 0; j < nv; j++) panel[j] = ((const gt_vi *)b)[j];
     GT_UNROLL for (int i = 0; i < rows; i++) {
-        const gt_vi x = gt_pair_bf16(a + i * lda, ldk, odd);
+        const int64_t at = line > 0 ? i / line * ldl + i % line * lda : i * lda;
+        const gt_vi x = gt_splat_pair(gt_pair(a + at, odd));
         GT_UNROLL for (int j = 0; j < nv; j++)
             acc[i * nv + j] = gt_dot_bf16(acc[i * nv + j], x, panel[j]);
     }
 }
 
-/* acc[rows][nv] += A[rows][depth] · B[depth/2][nv vectors of pairs]; prefetches as tile.h does.
-   From one number of a row of A to the next it is ldk. */
-GT_INLINE void gt_tile_bf16(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
-                            int64_t lda, int64_t ldk, const uint16_t *b, int64_t depth,
-                            const char *ahead, int64_t step, const int stream)
+/* acc[rows][nv] += A[rows][depth] · B[depth/2][nv vectors of pairs]; rows of A lie, and the next
+   panel is prefetched, as in gt_tile_fma_lines. */
+GT_INLINE void gt_tile_bf16_lines(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
+                                  int64_t lda, int64_t line, int64_t ldl, const uint16_t *b,
+                                  int64_t depth, const char *ahead, int64_t step,
+                                  const int stream)
 {
     for (int64_t k = 0; k + 1 < depth; k += 2, b += nv * GT_LANES * 2) {
         if (stream) {
@@ -66,9 +70,51 @@ GT_INLINE void gt_tile_bf16(gt_vf *acc, const int rows, const int nv, const uint
             __builtin_prefetch(ahead, 0, 2);
             ahead += step;
         }
-        gt_step_bf16(acc, rows, nv, a + k * ldk, lda, ldk, b, 0);
+        gt_step_bf16(acc, rows, nv, a + k, lda, line, ldl, b, 0);
     }
-    if (depth % 2) gt_step_bf16(acc, rows, nv, a + (depth - 1) * ldk, lda, ldk, b, 1);
+    if (depth % 2) gt_step_bf16(acc, rows, nv, a + depth - 1, lda, line, ldl, b, 1);
+}
+
+/* n <= GT_TALLEST pairs of x[i] and y[i]; `out` has room for whole vectors. */
+GT_INLINE void gt_zip_pairs(const uint16_t *x, const uint16_t *y, int64_t n, int32_t *out)
+{
+#if GT_LANES == 1
+    for (int64_t i = 0; i < n; i++) out[i] = (int32_t)(x[i] | (uint32_t)y[i] << 16);
+#else
+    for (int64_t i = 0; i < n; i += GT_LANES) {
+        const int whole = i + GT_LANES <= n;
+        const gt_vh low = whole ? *(const gt_vhu *)(x + i) : gt_first_halves(x + i, n - i);
+        const gt_vh high = whole ? *(const gt_vhu *)(y + i) : gt_first_halves(y + i, n - i);
+        *(gt_vw *)(out + i) = __builtin_convertvector(low, gt_vw)
+                              | __builtin_convertvector(high, gt_vw) << 16;
+    }
+#endif
+}
+
+/* The same for an A that lies transposed: the elements of a column are adjacent, and from one k to
+   the next it is ldk. Pairs are made block by block, in a small array of the thread. */
+GT_INLINE void gt_tile_bf16_across(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
+                                   int64_t ldk, const uint16_t *b, int64_t depth)
+{
+    static const uint16_t none[GT_TALLEST];
+    int32_t pairs[GT_TALLEST * GT_STAGE / 2] GT_ALIGNED;
+    for (int64_t first = 0; first < depth; first += GT_STAGE) {
+        const int64_t some = gt_min(GT_STAGE, depth - first), whole = some / 2;
+        const uint16_t *x = a + first * ldk;
+        for (int64_t k = 0; k < whole; k++)
+            gt_zip_pairs(x + 2 * k * ldk, x + (2 * k + 1) * ldk, rows, pairs + k * GT_TALLEST);
+        if (some % 2)
+            gt_zip_pairs(x + 2 * whole * ldk, none, rows, pairs + whole * GT_TALLEST);
+        for (int64_t k = 0; k < some; k += 2, b += nv * GT_LANES * 2) {
+            gt_vi panel[16];
+            GT_UNROLL for (int j = 0; j < nv; j++) panel[j] = ((const gt_vi *)b)[j];
+            GT_UNROLL for (int i = 0; i < rows; i++) {
+                const gt_vi p = gt_splat_pair(pairs[k / 2 * GT_TALLEST + i]);
+                GT_UNROLL for (int j = 0; j < nv; j++)
+                    acc[i * nv + j] = gt_dot_bf16(acc[i * nv + j], p, panel[j]);
+            }
+        }
+    }
 }
 
 #endif

@@ -13,6 +13,11 @@
    GT_XN GT_XH GT_XW     strides of the input in floats: image, row, pixel; channels are adjacent
    GT_W           const float *, the weights [groups][ceil(O/NR)][KH][KW·C][NR], zero padded,
                   64-byte aligned
+   GT_HALF        if defined, input and weights hold numbers of 16 bits in uint16_t, and this is
+                  their type, as half.h calls it
+   GT_PAIRS       if defined too, they are bfloat16 and the weights come in pairs: with one group
+                  and DW = 1 of a kernel row, [KH][ceil(KW·C/2)][NR][2], and XW = C if C is odd;
+                  else of a tap, [KH][KW][ceil(C/2)][NR][2]
    GT_ROWS_FIRST  whether a row goes through all panels before the next one (1), or a panel through
                   as many rows as stay in the cache (0); left out: rows if the weights stay in it
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
@@ -38,11 +43,25 @@
 #ifndef GT_ROWS_FIRST
 #define GT_ROWS_FIRST (all * size * 4 <= 400 * 1024)
 #endif
+#ifdef GT_HALF
+#include "half.h"
+#define GT_NUMBER uint16_t
+#else
+#define GT_NUMBER float
+#endif
+#ifdef GT_PAIRS
+#include "bf16.h"
+#define GT_EVEN(n) (((n) + 1) / 2 * 2)
+#else
+#define GT_EVEN(n) (n)
+#endif
 #define GT_NR (GT_NV * GT_LANES)
 /* pixel i of a tile: its row and column from the first one */
 #define GT_DOWN(i) (GT_TALL > 1 ? (i) / (GT_OW) : 0)
 #define GT_ALONG(i) (GT_TALL > 1 ? (i) % (GT_OW) : (i))
-#define GT_DEPTH ((int64_t)(GT_KH) * (GT_KW) * (GT_C))
+#define GT_DEPTH                                                                                  \
+    ((int64_t)(GT_KH) * ((GT_DW) == 1 && (GT_GROUPS) == 1 ? GT_EVEN((GT_KW) * (GT_C))             \
+                                                          : (GT_KW) * GT_EVEN(GT_C)))
 
 /* The last panel of a group, of which only O % NR channels exist: where that is a constant, the
    epilogue's loop is unrolled. */
@@ -56,12 +75,12 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int pixels, int64_t 
 
 /* `pixels` neighbours of one output row, or those of some whole rows; one panel of channels. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, int64_t ow,
-                                       int64_t group, int64_t panel, const float *w,
+                                       int64_t group, int64_t panel, const GT_NUMBER *w,
                                        const char *ahead, int64_t step GT_PARAMS)
 {
     gt_vf acc[GT_MR * GT_NV];
     float tile[GT_MR * GT_NR] GT_ALIGNED;
-    const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
+    const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
                      + group * (GT_C);
     /* where a kernel row covers adjacent floats, its columns and channels are one loop */
     const int merged = (GT_DW) == 1 && (GT_XW) == (GT_C);
@@ -69,11 +88,19 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
     gt_tile_zero(acc, pixels, GT_NV);
     for (int64_t r = 0; r < (GT_KH); r++)
         for (int64_t s = 0; s < runs; s++) {
-            gt_tile_fma_lines(acc, pixels, GT_NV,
-                              x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW),
-                              (GT_SW) * (GT_XW), GT_TALL > 1 ? (GT_OW) : 0, (GT_SH) * (GT_XH), w,
-                              run, ahead, step, 0);
-            w += run * GT_NR;
+            const GT_NUMBER *at = x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW);
+            const int64_t next = (GT_SW) * (GT_XW), line = GT_TALL > 1 ? (GT_OW) : 0;
+#if defined GT_PAIRS
+            gt_tile_bf16_lines(acc, pixels, GT_NV, at, next, line, (GT_SH) * (GT_XH), w, run,
+                               ahead, step, 0);
+#elif defined GT_HALF
+            gt_tile_half_lines(acc, pixels, GT_NV, GT_HALF, at, next, line, (GT_SH) * (GT_XH), w,
+                               run, ahead, step, 0);
+#else
+            gt_tile_fma_lines(acc, pixels, GT_NV, at, next, line, (GT_SH) * (GT_XH), w, run, ahead,
+                              step, 0);
+#endif
+            w += GT_EVEN(run) * GT_NR;
             ahead += run * step;
         }
     gt_tile_store(acc, pixels, GT_NV, tile);
@@ -88,7 +115,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
 
 #define GT_INSTANCE(pixels)                                                                       \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##pixels)(                                             \
-        int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const float *w,          \
+        int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const GT_NUMBER *w,      \
         const char *ahead, int64_t step GT_PARAMS)                                                \
     {                                                                                             \
         if (GT_TALL > 1 ? pixels % (GT_OW) == 0 && GT_OCCURS(pixels / (GT_OW), GT_OH, GT_TALL)    \
@@ -99,7 +126,7 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
 GT_INLINE void GT_JOIN(GT_NAME, _pixels)(int64_t pixels, int64_t n, int64_t oh, int64_t ow,
-                                         int64_t group, int64_t panel, const float *w,
+                                         int64_t group, int64_t panel, const GT_NUMBER *w,
                                          const char *ahead, int64_t step GT_PARAMS)
 {
     switch (pixels) {
@@ -143,7 +170,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         const int64_t ow = block * shorter + gt_min(block, longer);
         const int64_t n = row / bands, band = row % bands, oh = band * lower + gt_min(band, taller);
         const int64_t group = p / panels, panel = p % panels;
-        const float *w = GT_W + p * size;
+        const GT_NUMBER *w = GT_W + p * size;
         const char *ahead = (const char *)(GT_W + (p + 1 < all ? p + 1 : 0) * size)
                             + tile * GT_DEPTH * step;
         const int64_t pixels = GT_TALL > 1 ? (lower + (band < taller)) * (GT_OW)
@@ -166,6 +193,10 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_NV
 #undef GT_NR
 #undef GT_DEPTH
+#undef GT_EVEN
+#undef GT_NUMBER
+#undef GT_HALF
+#undef GT_PAIRS
 #undef GT_TALL
 #undef GT_ROWS_FIRST
 #undef GT_DOWN

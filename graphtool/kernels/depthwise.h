@@ -10,6 +10,8 @@
    GT_X           const float *, the input, its zero halo included
    GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
    GT_W           const float *, the weights [KH][KW][C]
+   GT_HALF        if defined, both hold numbers of 16 bits in uint16_t, and this is their type, as
+                  half.h calls it
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
@@ -27,6 +29,17 @@
 #define GT_ARGS
 #endif
 
+#ifdef GT_HALF
+#include "half.h"
+#define GT_NUMBER uint16_t
+#define GT_READ(p) gt_load_half(GT_HALF, p)
+#define GT_READ_FIRST(p, count) gt_load_half_first(GT_HALF, p, count)
+#else
+#define GT_NUMBER float
+#define GT_READ(p) gt_load(p)
+#define GT_READ_FIRST(p, count) gt_load_first(p, count)
+#endif
+
 /* height × width pixels, one vector of channels from c on. The first `done` lanes were finished by
    the vector before: the last vector overlaps it where C is not a multiple of GT_LANES. */
 GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64_t n, int64_t oh,
@@ -34,24 +47,24 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
 {
     const int narrow = (GT_C) < GT_LANES;
     const int columns = (width - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1;
-    const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
+    const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
     gt_vf acc[GT_BH * GT_BW];
     gt_tile_zero(acc, height * width, 1);
     for (int r = 0; r < (GT_KH); r++) {
         gt_vf w[GT_KW];
         GT_UNROLL for (int s = 0; s < (GT_KW); s++)
         {
-            const float *p = GT_W + ((int64_t)r * (GT_KW) + s) * (GT_C) + c;
-            w[s] = narrow ? gt_load_first(p, GT_C) : gt_load(p);
+            const GT_NUMBER *p = GT_W + ((int64_t)r * (GT_KW) + s) * (GT_C) + c;
+            w[s] = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
         }
         GT_UNROLL for (int h = 0; h < height; h++)
         {
             /* an input pixel is loaded once, and serves every output of the row it touches */
             GT_UNROLL for (int j = 0; j < columns; j++)
             {
-                const float *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
+                const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
                                  + (int64_t)j * (GT_XW);
-                const gt_vf v = narrow ? gt_load_first(p, GT_C) : gt_load(p);
+                const gt_vf v = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
                 GT_UNROLL for (int i = 0; i < width; i++)
                 {
                     const int offset = j - i * (GT_SW), s = offset / (GT_DW);
@@ -162,6 +175,10 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #pragma GCC diagnostic pop
+#undef GT_NUMBER
+#undef GT_READ
+#undef GT_READ_FIRST
+#undef GT_HALF
 #undef GT_NAME
 #undef GT_BH
 #undef GT_BW

@@ -10,8 +10,10 @@
    GT_A(b)       const float *, A of product b
    GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
                  aligned
-   GT_BF16       if defined, A and B hold bfloat16 in uint16_t, and B's rows come in pairs:
-                 [ceil(N/NR)][ceil(K/2)][NR][2]; sums are float still
+   GT_HALF       if defined, A and B hold numbers of 16 bits in uint16_t, and this is their type, as
+                 half.h calls it; sums are float still. With GT_LDK, LDA is then 1
+   GT_PAIRS      if defined too, they are bfloat16 and B's rows come in pairs:
+                 [ceil(N/NR)][ceil(K/2)][NR][2]
    GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
                  panels together (default 640 KB)
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
@@ -42,7 +44,10 @@
 #ifndef GT_BY_ROWS
 #define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
 #endif
-#ifdef GT_BF16
+#ifdef GT_HALF
+#include "half.h"
+#endif
+#ifdef GT_PAIRS
 #include "bf16.h"
 #define GT_DEPTH (((GT_K) + 1) / 2 * 2) /* numbers of a column of a panel */
 #else
@@ -65,14 +70,21 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     float tile[GT_MR * GT_NR] GT_ALIGNED;
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
-#if defined GT_BF16
-#ifndef GT_LDK
-#define GT_LDK 1
-#endif
-    gt_tile_bf16(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
-                 GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
-#elif defined GT_LDK
+#ifdef GT_LDK
     (void)ahead, (void)step;
+#endif
+#if defined GT_PAIRS && defined GT_LDK
+    gt_tile_bf16_across(acc, rows, GT_NV, GT_A(b) + m, GT_LDK, GT_B(b) + n * GT_DEPTH, GT_K);
+#elif defined GT_PAIRS
+    gt_tile_bf16_lines(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, 0, 0,
+                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+#elif defined GT_HALF && defined GT_LDK
+    gt_tile_half_across(acc, rows, GT_NV, GT_HALF, GT_A(b) + m, GT_LDK, GT_B(b) + n * GT_DEPTH,
+                        GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+#elif defined GT_HALF
+    gt_tile_half_lines(acc, rows, GT_NV, GT_HALF, GT_A(b) + m * (GT_LDA), GT_LDA, 0, 0,
+                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+#elif defined GT_LDK
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
                        GT_B(b) + n * (GT_K), GT_K);
 #else
@@ -171,7 +183,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_LDA
 #undef GT_LDK
 #undef GT_BATCH
-#undef GT_BF16
+#undef GT_HALF
+#undef GT_PAIRS
 #undef GT_DEPTH
 #undef GT_RESIDENT
 #undef GT_BY_ROWS

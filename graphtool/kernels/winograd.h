@@ -14,6 +14,8 @@
                   padded, 64-byte aligned, where the rows of G are
                     m = 2:  1 0 0 | ½ ½ ½ | ½ -½ ½ | 0 0 1
                     m = 4:  ¼ 0 0 | -⅙ -⅙ -⅙ | -⅙ ⅙ -⅙ | 1/24 1/12 ⅙ | 1/24 -1/12 ⅙ | 0 0 1
+   GT_HALF        if defined, the input holds numbers of 16 bits in uint16_t, and this is their
+                  type, as half.h calls it; weights and sums are float
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) floats,
                   CP = C rounded up to GT_LANES, OP = O rounded up to NR
@@ -80,6 +82,16 @@ GT_INLINE void gt_winograd_output(const int m, const gt_vf *d, gt_vf *y, const i
 #define GT_PARAMS
 #define GT_ARGS
 #endif
+#ifdef GT_HALF
+#include "half.h"
+#define GT_NUMBER uint16_t
+#define GT_READ(p) gt_load_half(GT_HALF, p)
+#define GT_READ_FIRST(p, count) gt_load_half_first(GT_HALF, p, count)
+#else
+#define GT_NUMBER float
+#define GT_READ(p) gt_load(p)
+#define GT_READ_FIRST(p, count) gt_load_first(p, count)
+#endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_N (GT_TILE + 2)
 #define GT_TILES_H gt_ceil_div(GT_OH, GT_TILE)
@@ -93,8 +105,8 @@ GT_INLINE void gt_winograd_output(const int m, const gt_vf *d, gt_vf *y, const i
 #define GT_M_PLANE ((int64_t)(GT_GROUP) * GT_M_ROW + 16)
 
 /* V = Bᵀ·d·B of one vector of channels of one tile; of the tile's pixels rows × columns exist. */
-GT_INLINE void GT_JOIN(GT_NAME, _transform)(const float *x, float *v, int64_t rows, int64_t columns,
-                                            int64_t channels GT_PARAMS)
+GT_INLINE void GT_JOIN(GT_NAME, _transform)(const GT_NUMBER *x, float *v, int64_t rows,
+                                            int64_t columns, int64_t channels GT_PARAMS)
 {
     gt_vf half[GT_N * GT_N];
     GT_UNROLL for (int j = 0; j < GT_N; j++)
@@ -102,11 +114,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _transform)(const float *x, float *v, int64_t ro
         gt_vf d[GT_N];
         GT_UNROLL for (int i = 0; i < GT_N; i++)
         {
-            const float *p = x + i * (int64_t)(GT_XH) + j * (int64_t)(GT_XW);
+            const GT_NUMBER *p = x + i * (int64_t)(GT_XH) + j * (int64_t)(GT_XW);
             if (i >= rows || j >= columns)
                 d[i] = gt_splat(0.0f);
             else
-                d[i] = channels < GT_LANES ? gt_load_first(p, channels) : gt_load(p);
+                d[i] = channels < GT_LANES ? GT_READ_FIRST(p, channels) : GT_READ(p);
         }
         gt_winograd_input(GT_TILE, d, half + j, GT_N);
     }
@@ -129,7 +141,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, int64_t 
         const int64_t ow = tile % GT_TILES_W * GT_TILE;
         const int64_t rows = gt_min(GT_N, (GT_OH) + 2 - oh);
         const int64_t columns = gt_min(GT_N, (GT_OW) + 2 - ow);
-        const float *x = GT_X + n * (GT_XN) + oh * (GT_XH) + ow * (GT_XW);
+        const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_XH) + ow * (GT_XW);
         float *v = work + slot * GT_V_ROW;
         const int64_t full = rows == GT_N && columns == GT_N ? (GT_C) / GT_LANES * GT_LANES : 0;
         for (int64_t c = 0; c < full; c += GT_LANES)
@@ -255,6 +267,10 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_TILES
 #undef GT_TILES_H
 #undef GT_TILES_W
+#undef GT_NUMBER
+#undef GT_READ
+#undef GT_READ_FIRST
+#undef GT_HALF
 #undef GT_N
 #undef GT_NR
 #undef GT_NAME

@@ -34,17 +34,21 @@ def _panels(site: Site, x: Array, lead: tuple[int, ...], depth: int, columns: in
     return np.moveaxis(packed, -3, -2).reshape(*lead, depth, count * nr)[..., :columns]
 
 
-def _pairs(site: Site, x: Array, _: tuple[int, ...], depth: int, columns: int) -> Array:
-    """Packed [panels][⌈depth/2⌉][NR][2] as [depth, columns]."""
-    nr = site.number("GT_NV") * site.lanes
-    count, half = -(-columns // nr), -(-depth // 2)
-    packed = x[:count * half * nr * 2].reshape(count, half, nr, 2).astype(F)
-    return packed.transpose(1, 3, 0, 2).reshape(half * 2, count * nr)[:depth, :columns]
+def _pairs(site: Site, x: Array, lead: tuple[int, ...], depth: int, columns: int,
+           runs: int = 1) -> Array:
+    """Packed [*lead][panels][runs][⌈depth/runs/2⌉][NR][2] as [*lead, depth, columns]."""
+    nr, rank = site.number("GT_NV") * site.lanes, len(lead)
+    count, half = -(-columns // nr), -(-depth // runs // 2)
+    size = int(np.prod(lead)) * count * runs * half * nr * 2
+    packed = x[:size].reshape(*lead, count, runs, half, nr, 2).astype(F)
+    order = (*range(rank), rank + 1, rank + 2, rank + 4, rank, rank + 3)
+    rows = packed.transpose(order).reshape(*lead, runs, half * 2, count * nr)
+    return rows[..., :depth // runs, :columns].reshape(*lead, depth, columns)
 
 
 def gemm(site: Site) -> None:
     m, n, k = (site.number(f"GT_{x}") for x in "MNK")
-    narrow = site.number("GT_BF16", 0)  # rows of B come in pairs
+    narrow = site.number("GT_PAIRS", 0)  # rows of B come in pairs
     for b in range(site.number("GT_BATCH", 1)):
         left = _strided(site.pointer("GT_A", b), (m, k),
                         (site.number("GT_LDA"), site.number("GT_LDK", 1)))
@@ -75,7 +79,13 @@ def _pixels(site: Site, sums: Array, first: int) -> None:
 def conv(site: Site) -> None:
     groups, c, o, size = site.number("GT_GROUPS"), site.number("GT_C"), site.number("GT_O"), _pair(
         site, "K")
-    weights = _panels(site, site.pointer("GT_W"), (groups,), size[0] * size[1] * c, o)
+    depth = size[0] * size[1] * c
+    if site.number("GT_PAIRS", 0):
+        whole = groups == 1 and site.number("GT_DW") == 1
+        weights = _pairs(site, site.pointer("GT_W"), (groups,), depth, o,
+                         size[0] * (1 if whole else size[1]))
+    else:
+        weights = _panels(site, site.pointer("GT_W"), (groups,), depth, o)
     for g in range(groups):
         seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"), g)
         _pixels(site, seen.reshape(*seen.shape[:3], -1) @ weights[g], g * o)
@@ -84,7 +94,7 @@ def conv(site: Site) -> None:
 def depthwise(site: Site) -> None:
     c, size = site.number("GT_C"), _pair(site, "K")
     seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"))
-    weights = site.pointer("GT_W")[:size[0] * size[1] * c].reshape(*size, c)
+    weights = site.pointer("GT_W")[:size[0] * size[1] * c].reshape(*size, c).astype(F)
     _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
 
 

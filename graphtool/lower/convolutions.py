@@ -7,6 +7,7 @@ from graphtool.lower.site import (
     Macros,
     Site,
     epilogue,
+    half_macros,
     panel_vectors,
     rows_of_tile,
     scratch_of,
@@ -29,22 +30,23 @@ def _image(site: Site) -> Macros:
 
 def conv(site: Site) -> Lowered:
     x, w, a = site.view(0), site.view(1), site.root.attrs
-    groups, _, kh, depth, nr = w.shape
-    kw = a["window"][1]
-    assert isinstance(depth, int) and isinstance(nr, int) and isinstance(groups, int)
-    nv = panel_vectors(site.target, nr)
-    out = site.out.type.shape
+    groups, _, kh, _, nr = w.shape
+    kw, pairs = a["window"][1], site.root.op.name == "conv_bf16"
+    assert isinstance(nr, int) and isinstance(groups, int)
+    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    out, c = site.out.type.shape, x.shape[3] // groups
     mr, rows = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
     macros: Macros = [
+        *half_macros(x.dtype, pairs),
         ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
-        ("GT_GROUPS", groups), ("GT_C", depth // kw), ("GT_O", a["channels"] // groups),
+        ("GT_GROUPS", groups), ("GT_C", c), ("GT_O", a["channels"] // groups),
         ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
     if (rows_first := site.plan.get("rows", -1)) >= 0:
         macros.append(("GT_ROWS_FIRST", str(rows_first)))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
-    return template(site, "conv.h", macros, pointers, hook), product(out) * kh * depth * 2
+    return template(site, "conv.h", macros, pointers, hook), product(out) * kh * kw * c * 2
 
 
 def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str, str]:
@@ -67,7 +69,8 @@ def depthwise(site: Site) -> Lowered:
     kh, kw, c = w.shape
     out, plan = site.out.type.shape, site.plan
     macros: Macros = [
-        ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"), ("GT_CB", str(plan.get("block", 1))),
+        *half_macros(x.dtype), ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"),
+        ("GT_CB", str(plan.get("block", 1))),
         *_image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
         ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
@@ -89,9 +92,10 @@ def winograd(site: Site) -> Lowered:
     shared = site.plan.get("shared", 0)
     work = scratch_of(site, share, 1 if shared else None)
     macros: Macros = [
-        ("GT_TILE", str(m)), ("GT_MR", str(tile_rows(site.target, nv, group))),
-        ("GT_NV", str(nv)), ("GT_GROUP", str(group)), *_image(site), ("GT_C", c),
-        ("GT_O", channels), *((("GT_SHARED", "1"),) if shared else ())]
+        *half_macros(x.dtype), ("GT_TILE", str(m)),
+        ("GT_MR", str(tile_rows(site.target, nv, group))), ("GT_NV", str(nv)),
+        ("GT_GROUP", str(group)), *_image(site), ("GT_C", c), ("GT_O", channels),
+        *((("GT_SHARED", "1"),) if shared else ())]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
                 ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
@@ -101,15 +105,15 @@ def winograd(site: Site) -> Lowered:
 
 def pointwise(site: Site, x: View, w: View) -> Lowered:
     """Rows that lie in an image with a halo: a 1×1 convolution."""
-    c, nr = w.shape[-2:]
+    nr, pairs = w.shape[-1], site.root.op.name == "matmul_bf16"
     assert isinstance(nr, int)
-    nv = panel_vectors(site.target, nr)
-    out = site.out.type.shape
+    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    out, c = site.out.type.shape, x.shape[3]
     ones: Macros = [(f"GT_{m}", 1) for m in ("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW")]
     mr, rows = tall(site.target, nv, out, x.strides[2])
     macros: Macros = [
-        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
-        ("GT_C", c), ("GT_O", out[3]), *ones]
+        *half_macros(x.dtype, pairs), ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)),
+        *_image(site), ("GT_C", c), ("GT_O", out[3]), *ones]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
     return template(site, "conv.h", macros, pointers, hook), product(out) * c * 2

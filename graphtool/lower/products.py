@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from graphtool import dtypes
 from graphtool.errors import UnsupportedError
 from graphtool.lower.convolutions import pointwise
 from graphtool.lower.site import (
@@ -11,6 +10,7 @@ from graphtool.lower.site import (
     Site,
     batch_offset,
     epilogue,
+    half_macros,
     panel_vectors,
     round_up,
     row_stride,
@@ -35,7 +35,7 @@ def matmul(site: Site) -> Lowered:
     step = row_stride(a) if shared else None
     if step is not None:  # all rows of A in one product
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
-    if shared and len(lead) == 2 and a.dtype is dtypes.float32:
+    if shared and len(lead) == 2:
         return pointwise(site, a, b)
     return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
 
@@ -45,14 +45,14 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
     n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
     assert isinstance(nr, int)
-    narrow = a.dtype is dtypes.bfloat16  # two rows of the panel in one
+    pairs = site.root.op.name == "matmul_bf16"  # two rows of the panel in one
     batch = product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
     inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
-    nv = panel_vectors(site.target, nr // 2 if narrow else nr)
+    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
     macros: Macros = [
-        *((("GT_BF16", "1"),) if narrow else ()),
+        *half_macros(a.dtype, pairs),
         ("GT_MR", str(rows_of_tile(site.target, nv, m))), ("GT_NV", str(nv)), ("GT_M", m),
         ("GT_N", n), ("GT_K", k), ("GT_LDA", step if m != 1 else k), ("GT_BATCH", batch)]
     if transposed(a):

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from graphtool import dtypes
 from graphtool.choice import Candidate, choice
+from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Hook, Load, Stmt, Template
@@ -110,6 +111,13 @@ def template(site: Site, header: str, macros: Macros, pointers: list[tuple[str, 
     macros = [*macros, ("GT_EPILOGUE", "{KERNEL}_epilogue")]
     return (Template(header, tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
                      tuple(dict.fromkeys([*writes, *scratch])), (hook,)),)
+
+
+def half_macros(operand: DType, pairs: bool = False) -> Macros:
+    """What says that operands have 16 bits, if they do."""
+    if operand not in dtypes.HALVES:
+        return []
+    return [("GT_HALF", f"GT_{operand.name.upper()}"), *((("GT_PAIRS", "1"),) if pairs else ())]
 
 
 def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:

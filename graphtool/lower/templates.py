@@ -75,7 +75,7 @@ def _c_float(x: float) -> str:
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
     "matmul_packed": matmul, "matmul_bf16": matmul, "matmul_blas": library, "conv_packed": conv,
-    "depthwise": depthwise, "winograd": winograd, "attend": attention}
+    "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd, "attend": attention}
 
 
 def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from graphtool.ir.graph import Node, Value
 from graphtool.lower.views import View, broadcast_view, reshape_view, slice_view, transpose_view
 from graphtool.ops.indexing import inverse
+from graphtool.ops.pairs import whole_rows
 from graphtool.symbolic import Dim
 
 VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier"})
@@ -35,7 +36,15 @@ def suits(reader: Node, x: Value, view: View) -> bool:
         return view.contiguous
     if reader.op.name in ("matmul_packed", "matmul_bf16") and transposed(view):
         return True
+    if reader.op.name == "conv_bf16" and _odd_rows(reader) and view.strides[2] != view.shape[3]:
+        return False
     return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+def _odd_rows(reader: Node) -> bool:
+    """Whether pairs of a kernel row reach from a pixel into the next."""
+    x, w = (v.type.shape for v in reader.inputs if isinstance(v, Value))
+    return w[0] == 1 and whole_rows(1, reader.attrs["dilation"]) and x[3] % 2 != 0
 
 
 def transposed(view: View) -> bool:

@@ -24,6 +24,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     narrow,
     normalise,
     order,
+    pairs,
     pool,
     random,
     recurrent,

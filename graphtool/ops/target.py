@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
@@ -19,6 +20,18 @@ from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.symbolic import ceildiv, maximum, minimum
 
 TEMPLATE = frozenset({"template"})
+
+
+def sums(operand: DType) -> DType:
+    """The type that a contraction's sums have: float32 for operands of 16 bits."""
+    return dtypes.float32 if operand in dtypes.HALVES else operand
+
+
+def summed(*operands: Array) -> list[Array]:
+    """The operands in the type that their products are summed in."""
+    half = [x.dtype in (h.numpy for h in dtypes.HALVES) for x in operands]
+    return [x.astype(np.float32) if any(half) else x for x in operands]
+
 
 # ---- pack: [..., K, N] → [..., ⌈N/nr⌉, K, nr] ---------------------------------------------------
 
@@ -67,7 +80,7 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> 
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
     need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
-    return TensorType(a.dtype, (*lead, a.shape[-2], n))
+    return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
 
 
 def unpack(b: Array, n: int) -> Array:
@@ -76,8 +89,12 @@ def unpack(b: Array, n: int) -> Array:
     return wide.reshape(*wide.shape[:-2], -1)[..., :n]
 
 
-register(Op("matmul_packed", _matmul_infer,
-            lambda a, b, *, n, choice: np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype),
+def _matmul_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
+    a, b = summed(a, b)
+    return np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype)
+
+
+register(Op("matmul_packed", _matmul_infer, _matmul_eval,
             traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
 
 
@@ -91,87 +108,6 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> Ten
 register(Op("matmul_blas", _matmul_blas_infer,
             lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
             traits=TEMPLATE | {"contraction"}, doc="a product by a CBLAS library"))
-
-
-# ---- products in bfloat16: pack_bf16 [K, N] → [⌈N/nr⌉, ⌈K/2⌉, nr·2] ----------------------------
-
-def _pack_bf16_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank == 2, f"a matrix, got {b}")
-    k, n = b.shape[::-1] if transpose else b.shape
-    return TensorType(dtypes.bfloat16, (ceildiv(n, nr), ceildiv(k, 2), nr * 2))
-
-
-def _pack_bf16_eval(b: Array, *, nr: int, transpose: bool) -> Array:
-    panels = _pack_eval(b, nr=nr, transpose=transpose)  # [P, K, nr]
-    p, k, _ = panels.shape
-    even = np.zeros((p, -(-k // 2) * 2, nr), np.float32)
-    even[:, :k] = panels
-    pairs = even.reshape(p, -1, 2, nr).swapaxes(2, 3).reshape(p, -1, nr * 2)
-    return pairs.astype(dtypes.bfloat16.numpy)
-
-
-register(Op("pack_bf16", _pack_bf16_infer, _pack_bf16_eval, category="memory",
-            doc="the constant right-hand side of a product in panels of pairs of bfloat16 rows"))
-
-
-def _pairs_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2 and b.dtype is dtypes.bfloat16, f"bfloat16 of rank 2 at least, got {b}")
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, 2), nr, 2))
-
-
-def _pairs_eval(b: Array, *, nr: int, transpose: bool) -> Array:
-    b = np.swapaxes(b, -1, -2) if transpose else b
-    k, n = b.shape[-2:]
-    panels, pairs = -(-n // nr), -(-k // 2)
-    wide = np.zeros((*b.shape[:-2], 2 * pairs, panels * nr), b.dtype)
-    wide[..., :k, :n] = b
-    split = wide.reshape(*b.shape[:-2], pairs, 2, panels, nr)
-    return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
-
-
-def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
-    shape = _pairs_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    zero = const(0.0, b.dtype)
-
-    def at(idx: Any) -> Any:
-        *lead, panel, pair, lane, half = idx
-        place = [(i, size, isinstance(size, int) and size % step == 0)
-                 for i, size, step in ((pair * 2 + half, k, 2), (panel * nr + lane, n, nr))]
-        safe = [i if whole else maximum(minimum(i, size - 1), 0) for i, size, whole in place]
-        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
-        for i, size, whole in place:
-            if not whole:
-                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
-                              value, zero, dtype=b.dtype)
-        return value
-    return Pull(b.dtype, shape, at)
-
-
-register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
-            doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
-
-
-def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
-    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
-         f"bfloat16 product of {a} and {b}")
-    need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
-    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
-    return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
-
-
-def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
-    *lead, p, half, wide = b.shape
-    plain = b.astype(np.float32).reshape(*lead, p, half, wide // 2, 2)
-    plain = np.moveaxis(plain, (-4, -3, -2, -1), (-2, -4, -1, -3))
-    matrix = plain.reshape(*lead, half * 2, -1)[..., :a.shape[-1], :n]
-    return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
-
-
-register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
-            traits=TEMPLATE | {"contraction"},
-            doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
 
 
 # ---- pack_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr] ---------------------------------
@@ -219,16 +155,17 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[in
     need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
     groups, depth = w.shape[0], w.shape[3]
     need(depth * groups == window[1] * x.shape[3], f"{w} does not fit {x}")
-    return TensorType(x.dtype, (x.shape[0], *_space(x, window, strides, dilation), channels))
+    return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), channels))
 
 
-def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
+def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
     return tuple((d - (k - 1) * r - 1) // s + 1
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
                dilation: Any, choice: str) -> Any:
+    x, w = summed(x, w)
     groups, panels, kh, depth, nr = w.shape
     kw = window[1]
     og = channels // groups
@@ -247,10 +184,12 @@ register(Op("conv_packed", _conv_infer, _conv_eval, traits=TEMPLATE | {"contract
 def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
                      dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
     need(x.rank == 4 and w.rank == 3 and x.shape[3] == w.shape[2], f"depthwise of {x} with {w}")
-    return TensorType(x.dtype, (x.shape[0], *_space(x, w.shape[:2], strides, dilation), w.shape[2]))
+    return TensorType(sums(x.dtype), (x.shape[0], *space(x, w.shape[:2], strides, dilation),
+                                      w.shape[2]))
 
 
 def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: str) -> Any:
+    x, w = summed(x, w)
     plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:, None])
     return OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=w.shape[2],
                        channels_last=True)
@@ -287,10 +226,11 @@ register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
                     choice: str = "") -> TensorType:
     need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2], f"winograd of {x} with {w}")
-    return TensorType(x.dtype, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
+    return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
 def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str) -> Any:
+    x, w = summed(x, w)
     n = tile + 2
     u = unpack(w, channels).reshape(n, n, x.shape[3], channels).astype(np.float64)
     back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ

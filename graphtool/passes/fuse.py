@@ -11,7 +11,7 @@ from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
-                          "depthwise", "winograd", "attend"})
+                          "conv_bf16", "depthwise", "winograd", "attend"})
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 

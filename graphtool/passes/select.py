@@ -26,8 +26,6 @@ from graphtool.passes.select_product import Goal, matmul
 from graphtool.symbolic import Dim, ceildiv
 from graphtool.target import Target, named
 
-NARROW = (dtypes.bfloat16, dtypes.float16)  # stored so, computed in float32
-
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4) -> Graph:
@@ -57,17 +55,14 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
         choose = choices.get(node.op.name)
         own = node.outputs[0].type.dtype
-        if choose is None or own not in (dtypes.float32, *NARROW):
+        if choose is None or own not in (dtypes.float32, *dtypes.HALVES):
             return None
         x, w = inputs
         if not isinstance(x, Value) or not isinstance(w, Value):
             return None
         if any(d == 0 for d in node.outputs[0].type.shape):
             return None
-        operands = [Tracer(x, b), Tracer(w, b)]
-        if own is dtypes.float16 or node.op.name == "conv":
-            operands = list(map(_widened, operands))
-        out = choose(goal, node, *operands)
+        out = choose(goal, node, Tracer(x, b), Tracer(w, b))
         return None if out is None else (out if out.dtype is own else OPS["cast"](out, dtype=own),)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
@@ -75,7 +70,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
 
 def _widened(x: Tracer) -> Tracer:
     """A product of narrow numbers is exact in float32, and is summed there."""
-    return OPS["cast"](x, dtype=dtypes.float32) if x.dtype in NARROW else x
+    return OPS["cast"](x, dtype=dtypes.float32) if x.dtype in dtypes.HALVES else x
 
 
 def operands_of(inputs: tuple[Operand, ...], b: Builder) -> list[Any]:

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.choice import Choice, Conv, Product
 from graphtool.choice.alternatives import choose
 from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
+from graphtool.ops.pairs import whole_rows
 from graphtool.passes.polyphase import polyphase
-from graphtool.passes.select_product import Goal, best_product, cost_size, is_constant
+from graphtool.passes.select_product import (
+    Goal,
+    best_product,
+    cost_size,
+    half,
+    is_constant,
+    narrowed,
+)
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
 from graphtool.passes.widen import diagonal, filters, pixels, together
@@ -32,6 +41,8 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     if rank == 5:
         if not fixed:
             return None
+        if x.dtype in dtypes.HALVES:  # what is added up stays float32
+            x, w = (OPS["cast"](v, dtype=dtypes.float32) for v in (x, w))
         return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
             goal, plain, part, taps, shape))
     if rank == 3:  # a row is an image one pixel high
@@ -77,7 +88,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
         site = Product(1, cost_size(rows), cost_size(o), cost_size(c), is_constant(w),
-                       fixed=isinstance(rows, int))
+                       fixed=isinstance(rows, int), half=half(x.dtype))
         return best_product(goal, site, x, OPS["reshape"](w, shape=(o, c)), True)
     if _of_one_pixel(x, w, a):
         return _one_pixel(goal, x, w, padding)
@@ -103,8 +114,10 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(o), kh, kw,
-                 strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w))
-    return _chosen(goal, choose(found, goal.target, goal.rules), x, w, strides, dilation, groups)
+                 strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
+                 half(x.dtype))
+    y = _chosen(goal, choose(found, goal.target, goal.rules), x, w, strides, dilation, groups)
+    return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
 
 
 def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any,
@@ -118,13 +131,19 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
     if candidate.kind == "winograd":
         tile = candidate.get("tile", 2)
         nr = goal.target.lanes if o <= goal.target.lanes else goal.target.nr
+        w = OPS["cast"](w, dtype=dtypes.float32) if w.dtype in dtypes.HALVES else w
         packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
                   else OPS["pack"](transformed(w, tile), nr=nr))
         return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
     nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
-    packed = OPS["pack_conv"](w, nr=nr, groups=groups)
-    return OPS["conv_packed"](x, packed, channels=o, window=(kh, kw), strides=strides,
-                              dilation=dilation, choice=str(choice))
+    call = {"channels": o, "window": (kh, kw), "strides": strides, "dilation": dilation,
+            "choice": str(choice)}
+    if candidate.kind == "bf16":
+        pairs = OPS["pack_conv_pairs"](narrowed(w), nr=nr, groups=groups,
+                                       whole=whole_rows(groups, dilation))
+        flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
+        return OPS["conv_bf16"](narrowed(x), flat, **call)
+    return OPS["conv_packed"](x, OPS["pack_conv"](w, nr=nr, groups=groups), **call)
 
 
 def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
@@ -132,7 +151,7 @@ def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
     n, o, depth = x.shape[0], w.shape[0], product(w.shape[1:])
     rows = OPS["reshape"](OPS["transpose"](w, perm=(2, 3, 1, 0)), shape=(depth, o))
     site = Product(1, cost_size(n), cost_size(o), cost_size(depth), is_constant(w),
-                   fixed=isinstance(n, int))
+                   fixed=isinstance(n, int), half=half(x.dtype))
     y = best_product(goal, site, OPS["reshape"](x, shape=(n, depth)), rows, False)
     return OPS["reshape"](y, shape=(n, 1, 1, o))
 
@@ -156,7 +175,7 @@ def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     flat = OPS["transpose"](OPS["reverse"](taps, axes=(2, 3)), perm=(1, 2, 3, 0))
     columns = out[0] * out[1] * o
     site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
-                   fixed=isinstance(x.shape[0], int))
+                   fixed=isinstance(x.shape[0], int), half=half(x.dtype))
     y = best_product(goal, site, OPS["reshape"](x, shape=(x.shape[0], c)),
                  OPS["reshape"](flat, shape=(c, columns)), False)
     return OPS["reshape"](y, shape=(x.shape[0], *out, o))

@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.choice import Product
 from graphtool.choice.alternatives import Rules, choose
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -28,7 +29,7 @@ class Goal:
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The product as a target op; None where no kernel suits it."""
-    if x.dtype is not w.dtype or x.dtype not in (dtypes.float32, dtypes.bfloat16):
+    if x.dtype is not w.dtype:
         return None
     across = bool(node.attrs["transpose_a"])
     if across:
@@ -42,12 +43,12 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         return None  # packing would cost as much as the product
     batch = 1 if w.ndim == 2 else product(node.outputs[0].type.shape[:-2])
     site = Product(cost_size(batch), cost_size(rows), n, cost_size(x.shape[-1]), constant, across,
-                   all(isinstance(d, int) for d in (batch, rows)))
+                   all(isinstance(d, int) for d in (batch, rows)), half(x.dtype))
     return best_product(goal, site, x, w, node.attrs["transpose_b"])
 
 
 def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
-    """x·w by the kernel that is best for the site."""
+    """x·w by the kernel that is best for the site, in the type of x."""
     # an image may get a margin, and then its rows are no walk that a library takes
     rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
     choice = choose(site, goal.target, rules)
@@ -55,16 +56,38 @@ def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> 
         plain = OPS["transpose"](w, perm=(1, 0)) if transpose else w
         return OPS["matmul_blas"](x, plain, choice=str(choice))
     nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
+    pairs = choice.candidate.kind == "bf16"
+    left, right = (narrowed(x), narrowed(w)) if pairs else (x, w)
+    y = multiply(left, packed(right, nr, pairs, transpose), site.n, pairs, str(choice))
+    return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
+
+
+def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
+    """A right-hand side in panels of nr columns, of rows or of pairs of rows."""
+    if not pairs:
+        return OPS["pack"](w, nr=nr, transpose=transpose)
+    made = OPS["pack_pairs"](w, nr=nr, transpose=transpose)
+    return OPS["reshape"](made, shape=(*made.shape[:-2], nr * 2))
+
+
+def multiply(x: Any, right: Any, n: int, pairs: bool, choice: str = "") -> Any:
+    """The product with what `packed` made; its sums are float32."""
+    return OPS["matmul_bf16" if pairs else "matmul_packed"](x, right, n=n, choice=choice)
+
+
+def half(dtype: DType) -> int:
+    """How a site says that its operands have 16 bits."""
+    return dtypes.HALVES.index(dtype) + 1 if dtype in dtypes.HALVES else 0
+
+
+def narrowed(x: Any) -> Any:
+    """x in bfloat16; of a padded image what is inside is, so that its maker can do it."""
     if x.dtype is dtypes.bfloat16:
-        pairs = OPS["pack_pairs"](w, nr=nr, transpose=transpose)
-        packed = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
-        return OPS["matmul_bf16"](x, packed, n=site.n, choice=str(choice))
-    if choice.candidate.kind == "bf16":
-        packed = OPS["pack_bf16"](w, nr=nr, transpose=transpose)
-        return OPS["matmul_bf16"](OPS["cast"](x, dtype=dtypes.bfloat16), packed, n=site.n,
-                                  choice=str(choice))
-    packed = OPS["pack"](w, nr=nr, transpose=transpose)
-    return OPS["matmul_packed"](x, packed, n=site.n, choice=str(choice))
+        return x
+    node = x.builder.made.get(x.value)
+    if node is not None and node.op.name == "pad" and isinstance(node.inputs[0], Value):
+        return OPS["pad"](narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
+    return OPS["cast"](x, dtype=dtypes.bfloat16)
 
 
 def cost_size(d: Dim) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
+from graphtool.passes.select_product import multiply, packed
 from graphtool.target import Target
 
 RESIDENT = 4096  # pixels whose panel of g stays in the second-level cache
@@ -54,6 +56,7 @@ class _Taps:
         self.goal, self.image, self.g = goal, image, g
         self.apart, self.step, self.window = apart, step, window
         self.n, self.rows, self.columns, self.o = g.shape
+        self.pairs = g.dtype is dtypes.bfloat16 and goal.bf16
         self.nr = goal.lanes if self.o <= goal.lanes else goal.nr
 
     def products(self) -> list[Any]:
@@ -72,15 +75,15 @@ class _Taps:
         pixels = self.rows * wide - gap
         g = OPS["pad"](self.g, lo=(0,) * 4, hi=(0, 0, gap, 0)) if gap else self.g
         g = OPS["reshape"](g, shape=(self.n, self.rows * wide, self.o))
-        packed = self.pack(_from(g, 0, pixels))
+        right = self.pack(_from(g, 0, pixels))
         flat = OPS["reshape"](self.image, shape=(self.n, self.image.shape[1] * wide, c))
-        return [self.product(_from(flat, i * wide + j, pixels), packed) for i, j in at]
+        return [self.product(_from(flat, i * wide + j, pixels), right) for i, j in at]
 
     def copied(self, at: list[tuple[int, int]], together: bool) -> list[Any]:
         """The pixels of each tap side by side."""
         c, pixels = self.image.shape[3], self.rows * self.columns
         shape = (1, self.n * pixels) if together else (self.n, pixels)
-        packed = self.pack(OPS["reshape"](self.g, shape=(*shape, self.o)))
+        right = self.pack(OPS["reshape"](self.g, shape=(*shape, self.o)))
         out = []
         for i, j in at:
             part = OPS["slice"](
@@ -88,15 +91,15 @@ class _Taps:
                 limit=(self.n, i + (self.rows - 1) * self.step[0] + 1,
                        j + (self.columns - 1) * self.step[1] + 1, c),
                 strides=(1, *self.step, 1))
-            out.append(self.product(OPS["reshape"](part, shape=(*shape, c)), packed))
+            out.append(self.product(OPS["reshape"](part, shape=(*shape, c)), right))
         return out
 
     def pack(self, g: Any) -> Any:
-        return OPS["pack"](g, nr=self.nr, transpose=False)
+        return packed(g, self.nr, self.pairs)
 
-    def product(self, x: Any, packed: Any) -> Any:
+    def product(self, x: Any, right: Any) -> Any:
         across = OPS["transpose"](x, perm=(0, 2, 1))
-        y = OPS["matmul_packed"](across, packed, n=self.o)
+        y = multiply(across, right, self.o, self.pairs)
         return y if y.shape[0] == 1 else OPS["reduce_sum"](y, axes=(0,))
 
 

@@ -1,4 +1,5 @@
-"""Products in bfloat16: packed by pairs, against the evaluator and float64."""
+"""Products and convolutions of 16 bits, against the evaluator and float64; bfloat16 lies by pairs
+where there are dot products of it."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ from graphtool.target import named
 from tests.emit.test_strict import strict
 
 BF16 = dtypes.bfloat16
+BY_PAIRS = named("native").bf16
+HALVES = {d.short: d for d in dtypes.HALVES}
 SHAPES: dict[str, Any] = {  # operands, attributes
     "plain": ((6, 32), (32, 48), {}), "odd": ((5, 7), (7, 33), {}),
     "rows": ((29, 64), (64, 40), {}), "one": ((4, 18), (18, 16), {}),
@@ -32,22 +35,28 @@ SHAPES: dict[str, Any] = {  # operands, attributes
     "wide": ((4, 5), (5, 300), {})}
 
 
-def product(name: str, march: str = "native") -> tuple[Module, dict[str, Any]]:
+def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Module, dict[str, Any]]:
     """A product with an epilogue, ready to lower; and operands."""
     a, b, attrs = SHAPES[name]
+    half = HALVES[dtype]
     graph = trace(lambda x, w: o.relu(o.matmul(x, w, **attrs)) + 1.0,
-                  [TensorType(BF16, a), TensorType(BF16, b)], ["x", "w"])
+                  [TensorType(half, a), TensorType(half, b)], ["x", "w"])
     module = passes.run(Module(graph, ("y",)), supply={"target": named(march)})
-    assert [n for n in module.graph.nodes if n.op.name == "matmul_bf16"]
+    kind = "bf16" if march == "native" and BY_PAIRS and half is BF16 else "packed"
+    assert [n for n in module.graph.nodes if n.op.name == f"matmul_{kind}"]
+    assert not [n for n in module.graph.nodes if n.op.name == "cast"][1:]  # of the result alone
     rng = np.random.default_rng(0)
-    return module, {k: rng.standard_normal(s).astype(ml_dtypes.bfloat16)
+    return module, {k: rng.standard_normal(s).astype(half.numpy)
                     for k, s in (("x", a), ("w", b))}
 
 
-@pytest.mark.parametrize("march", ["native", "x86-64-v3", "generic"])
+@pytest.mark.parametrize(("march", "dtype"), [
+    ("native", "bf16"), ("x86-64-v3", "f16"),
+    *(pytest.param(m, d, marks=pytest.mark.slow) for m, d in (
+        ("native", "f16"), ("x86-64-v3", "bf16"), ("generic", "bf16"), ("generic", "f16")))])
 @pytest.mark.parametrize("name", SHAPES)
-def test_equal_to_float64(name: str, march: str, tmp_path: Path) -> None:
-    module, xs = product(name, march)
+def test_equal_to_float64(name: str, march: str, dtype: str, tmp_path: Path) -> None:
+    module, xs = product(name, march, dtype)
     built = api.load(build(module, tmp_path / "b", target=named(march)))
     (got,) = built(**xs).values()
     attrs = SHAPES[name][2]
@@ -76,7 +85,6 @@ def test_an_open_depth(tmp_path: Path) -> None:
     graph = trace(lambda x, w: o.matmul(x, w, transpose_a=True),
                   [TensorType(BF16, (n, 12)), TensorType(BF16, (n, 32))], ["x", "w"])
     module = passes.run(Module(graph, ("y",), symbols={"n": Symbol("n", 1, 40)}))
-    assert [x for x in module.graph.nodes if x.op.name == "matmul_bf16"]
     built = api.load(build(module, tmp_path / "b"))
     for size in (1, 2, 7, 40):
         x, w = (np.random.default_rng(size).standard_normal((size, k)).astype(ml_dtypes.bfloat16)
@@ -86,13 +94,75 @@ def test_an_open_depth(tmp_path: Path) -> None:
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=1e-2, atol=1e-2)
 
 
+CONVOLUTIONS: dict[str, Any] = {  # x [N,H,W,C], w [O,C,KH,KW], attributes
+    "stem": ((2, 9, 11, 3), (20, 3, 3, 3), {"strides": (2, 2), "padding": ((1, 1), (1, 1))}),
+    "one": ((2, 10, 10, 1), (6, 1, 5, 5), {}),
+    "winograd": ((1, 8, 8, 32), (32, 32, 3, 3), {"padding": ((1, 1), (1, 1))}),
+    "dilated": ((1, 9, 9, 5), (7, 5, 3, 3), {"rhs_dilation": (2, 2)}),
+    "groups": ((2, 6, 7, 10), (34, 5, 3, 3), {"groups": 2}),
+    "depthwise": ((1, 7, 9, 37), (37, 1, 3, 3), {"groups": 37, "padding": ((1, 1), (1, 1))}),
+    "pointwise": ((2, 5, 6, 7), (33, 7, 1, 1), {}),
+    "transposed": ((1, 4, 5, 6), (18, 6, 3, 3),
+                   {"lhs_dilation": (2, 2), "padding": ((1, 2), (1, 2))}),
+    "row": ((2, 20, 6), (9, 6, 3), {"padding": ((1, 1),)}),
+    "by its weights": ((9, 8, 8, 4), (12, 4, 6, 6), {}),
+    "by few weights": ((3, 12, 12, 8), (6, 8, 8, 8), {})}
+
+
+def images(dtype: str, march: str) -> tuple[Module, dict[str, Any], list[Any]]:
+    """All the convolutions as one model, operands, and the results in float64."""
+    half, rng = HALVES[dtype], np.random.default_rng(0)
+    shapes = [s for x, w, _ in CONVOLUTIONS.values() for s in (x, w)]
+    names = [f"{k}{i}" for i in range(len(CONVOLUTIONS)) for k in "xw"]
+
+    def model(*xs: Any) -> Any:
+        return tuple(o.relu(o.conv(x, w, channels_last=True, **a)) * 0.5 for x, w, (_, _, a) in zip(
+            xs[::2], xs[1::2], CONVOLUTIONS.values(), strict=True))
+    graph = trace(model, [TensorType(half, s) for s in shapes], names)
+    outs = tuple(k.replace(" ", "_") for k in CONVOLUTIONS)
+    module = passes.run(Module(graph, outs), supply={"target": named(march)})
+    values = {n: rng.standard_normal(s).astype(half.numpy)
+              for n, s in zip(names, shapes, strict=True)}
+    wide = [v.astype(np.float64) for v in values.values()]
+    return module, values, [np.asarray(y) for y in model(*wide)]
+
+
+@pytest.mark.parametrize(("march", "dtype"), [
+    ("native", "bf16"), ("native", "f16"), ("x86-64-v3", "f16"),
+    *(pytest.param(m, d, marks=pytest.mark.slow) for m, d in (
+        ("x86-64-v3", "bf16"), ("x86-64", "bf16"), ("x86-64", "f16"), ("generic", "f16"),
+        ("generic", "bf16")))])
+def test_convolutions(march: str, dtype: str, tmp_path: Path) -> None:
+    module, xs, want = images(dtype, march)
+    widened = [n.inputs[0].type.shape for n in module.graph.nodes if n.op.name == "cast"
+               and n.outputs[0].type.dtype is dtypes.float32 and n.inputs[0] in module.graph.inputs]
+    assert widened in ([], [(32, 32, 3, 3)])  # nothing but what Winograd transforms
+    bound = {"bf16": 1.2e-2, "f16": 2e-3}[dtype]
+    built = api.load(build(module, tmp_path / "b", target=named(march)))
+    for name, got, exact in zip(CONVOLUTIONS, built(**xs).values(), want, strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), exact, rtol=bound, atol=bound,
+                                   err_msg=name)
+    for name, got, exact in zip(CONVOLUTIONS, interp.run(module, xs).values(), want, strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), exact, rtol=bound, atol=bound,
+                                   err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_meaning_of_convolutions(dtype: str) -> None:
+    module, xs, want = images(dtype, "native")
+    got = loops.run(lower(module, named("native"), name="m"), xs, {})
+    for name, y, exact in zip(CONVOLUTIONS, got.values(), want, strict=True):
+        np.testing.assert_allclose(y.astype(np.float64), exact, rtol=1.2e-2, atol=1.2e-2,
+                                   err_msg=name)
+
+
 @pytest.mark.parametrize(("cc", "march"), [("gcc", "x86-64-v3"), ("clang", "x86-64-v3"),
                                            ("gcc", "x86-64-v4"), ("clang", "x86-64-v4")])
-@pytest.mark.parametrize("bf16", [False, True])
-def test_no_warnings(cc: str, march: str, bf16: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "pairs"])
+def test_no_warnings(cc: str, march: str, dtype: str, tmp_path: Path) -> None:
     if not shutil.which(cc):
         pytest.skip(f"{cc} is not installed")
-    if bf16 and march == "x86-64-v3":
+    if dtype == "pairs" and march == "x86-64-v3":
         pytest.skip("the instruction is of AVX-512")
-    strict(product("across odd", march)[0], tmp_path, cc, march,
-           *(("-mavx512bf16",) if bf16 else ()))
+    made = product("across odd", march, "bf16" if dtype == "pairs" else dtype)[0]
+    strict(made, tmp_path, cc, march, *(("-mavx512bf16",) if dtype == "pairs" else ()))

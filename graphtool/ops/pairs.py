@@ -1,0 +1,176 @@
+"""Target ops whose right-hand sides lie by pairs of bfloat16 numbers, for dot products of these.
+
+Two elements that are summed stand side by side; the sums are float32. ops/target.py has the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.ops.target import TEMPLATE, space
+from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+
+# ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
+
+
+def _pairs_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank >= 2 and b.dtype is dtypes.bfloat16, f"bfloat16 of rank 2 at least, got {b}")
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, 2), nr, 2))
+
+
+def _pairs_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+    b = np.swapaxes(b, -1, -2) if transpose else b
+    k, n = b.shape[-2:]
+    panels, pairs = -(-n // nr), -(-k // 2)
+    wide = np.zeros((*b.shape[:-2], 2 * pairs, panels * nr), b.dtype)
+    wide[..., :k, :n] = b
+    split = wide.reshape(*b.shape[:-2], pairs, 2, panels, nr)
+    return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
+
+
+def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+    shape = _pairs_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    zero = const(0.0, b.dtype)
+
+    def at(idx: Any) -> Any:
+        *lead, panel, pair, lane, half = idx
+        place = [(i, size, isinstance(size, int) and size % step == 0)
+                 for i, size, step in ((pair * 2 + half, k, 2), (panel * nr + lane, n, nr))]
+        safe = [i if whole else maximum(minimum(i, size - 1), 0) for i, size, whole in place]
+        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
+        for i, size, whole in place:
+            if not whole:
+                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
+                              value, zero, dtype=b.dtype)
+        return value
+    return Pull(b.dtype, shape, at)
+
+
+register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
+            doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
+
+
+def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
+    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
+         f"bfloat16 product of {a} and {b}")
+    need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
+
+
+def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
+    *lead, p, half, wide = b.shape
+    plain = b.astype(np.float32).reshape(*lead, p, half, wide // 2, 2)
+    plain = np.moveaxis(plain, (-4, -3, -2, -1), (-2, -4, -1, -3))
+    matrix = plain.reshape(*lead, half * 2, -1)[..., :a.shape[-1], :n]
+    return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
+
+
+register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
+            traits=TEMPLATE | {"contraction"},
+            doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
+
+
+# ---- pack_conv_pairs: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, pairs, nr, 2] -----------------------
+# The pairs are those of a kernel row where `whole`, else those of each tap.
+
+
+def _row_pairs(c: int, kw: int, whole: bool) -> int:
+    """Pairs of a kernel row; with an odd number of channels its taps may end in half a pair."""
+    return -(-kw * c // 2) if whole else kw * -(-c // 2)
+
+
+def whole_rows(groups: int, dilation: Any) -> bool:
+    """Whether the pairs of a convolution's weights run through a kernel row: it lies together."""
+    return groups == 1 and dilation[1] == 1
+
+
+def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
+                     whole: bool = True) -> TensorType:
+    need(w.rank == 4 and w.dtype is dtypes.bfloat16, f"bfloat16 weights [O, C, KH, KW], got {w}")
+    o, c, kh, kw = w.shape
+    need(isinstance(c, int) and isinstance(kw, int), f"channels and window of {w} known")
+    assert isinstance(c, int) and isinstance(kw, int)
+    return TensorType(w.dtype, (groups, ceildiv(o // groups, nr), kh, _row_pairs(c, kw, whole),
+                                nr, 2))
+
+
+def _pack_conv_eval(w: Array, *, nr: int, groups: int, whole: bool) -> Array:
+    o, c, kh, kw = w.shape
+    og = o // groups
+    panels, runs = -(-og // nr), 1 if whole else kw
+    run = kw * c // runs
+    wide = np.zeros((groups, panels * nr, kh, runs, -(-run // 2) * 2), w.dtype)
+    rows = w.transpose(0, 2, 3, 1).reshape(groups, og, kh, runs, run)
+    wide[:, :og, ..., :run] = rows
+    split = wide.reshape(groups, panels, nr, kh, -1, 2)
+    return np.ascontiguousarray(split.transpose(0, 1, 3, 4, 2, 5))
+
+
+def _pack_conv_lower(names: Names, w: Pull, *, nr: int, groups: int, whole: bool) -> Pull:
+    shape = _pack_conv_infer(TensorType(w.dtype, w.shape), nr=nr, groups=groups,
+                             whole=whole).shape
+    o, c, kw = *w.shape[:2], w.shape[3]
+    size = o // groups
+    assert isinstance(c, int) and isinstance(kw, int)
+    zero = const(0.0, w.dtype)
+
+    def at(idx: Any) -> Any:
+        group, panel, row, pair, lane, half = idx
+        tap, inner = (0, pair) if whole else (pair // -(-c // 2), pair % -(-c // 2))
+        depth, run = inner * 2 + half, kw * c if whole else c
+        place = panel * nr + lane
+        safe = minimum(depth, run - 1) if run % 2 else depth
+        value = w.at((group * size + minimum(place, size - 1), safe % c, row, tap + safe // c))
+        if run % 2:
+            value = _chosen(depth, run, value, zero)
+        return value if size % nr == 0 else _chosen(place, size, value, zero)
+    return Pull(w.dtype, shape, at)
+
+
+def _chosen(i: Dim, size: Dim, value: Any, zero: Any) -> Any:
+    """The value where i < size."""
+    return apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_), value, zero,
+                 dtype=dtypes.bfloat16)
+
+
+register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,
+            category="memory",
+            doc="convolution weights of bfloat16 in panels of nr output channels, by pairs"))
+
+
+def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+                choice: str = "") -> TensorType:
+    need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
+         f"bfloat16 convolution of {x} with {w}")
+    groups, c = w.shape[0], x.shape[3]
+    assert isinstance(groups, int) and isinstance(c, int)
+    need(_row_pairs(c // groups, window[1], whole_rows(groups, dilation)) == w.shape[3],
+         f"{w} does not fit {x}")
+    return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
+
+
+def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, dilation: Any,
+               choice: str) -> Any:
+    groups, panels, kh, pairs, wide = w.shape
+    kw, c, og = window[1], x.shape[3] // groups, channels // groups
+    runs = 1 if whole_rows(groups, dilation) else kw
+    split = w.astype(np.float32).reshape(groups, panels, kh, pairs, wide // 2, 2)
+    rows = split.transpose(0, 1, 4, 2, 3, 5).reshape(groups, -1, kh, runs, pairs * 2 // runs)
+    taps = rows[:, :og, ..., :kw * c // runs].reshape(channels, kh, kw, c)
+    return OPS["conv"](x.astype(np.float32), np.ascontiguousarray(taps.transpose(0, 3, 1, 2)),
+                       strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
+
+
+register(Op("conv_bf16", _conv_infer, _conv_eval, traits=TEMPLATE | {"contraction"},
+            doc="2-d convolution of bfloat16, channels last, summed in float32"))
