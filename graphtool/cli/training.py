@@ -84,8 +84,9 @@ def train(build: Annotated[Path, typer.Argument(
           batch: Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")] = 64,
           lr: Annotated[float | None, typer.Option(
               "--lr", min=0.0, help="The learning rate; without, that of `grad`.")] = None,
-          val: Annotated[float, typer.Option(
-              "--val", min=0.0, max=1.0, help="The share held back to validate.")] = 0.0,
+          val: Annotated[str, typer.Option(
+              "--val", help="The share held back to validate, or an .npz file of examples for it.")
+              ] = "0",
           schedule: Annotated[str, typer.Option(
               "--schedule", help="constant, step{every=10,factor=0.1}, cosine or onecycle.")
               ] = "constant",
@@ -115,7 +116,7 @@ def train(build: Annotated[Path, typer.Argument(
     if resume and checkpoint is None:
         raise UsageError("GT3050", "--resume needs the directory", hint="--checkpoint run/")
     model = TrainModel(build, threads)
-    examples = load(data, model, val, seed, shuffle)
+    examples = load(data, model, _held(val), seed, shuffle)
     if start is not None:
         checkpoints.start(model, checkpoints.read(start), str(start))
     plan = Plan(epochs, batch, lr, seed, shuffle, schedule, warmup, patience, checkpoint, resume,
@@ -128,6 +129,17 @@ def train(build: Annotated[Path, typer.Argument(
         return
     terminal.note(f"{done.epoch} epochs, best loss {done.best:.6g}"
                   + (f"; weights in {checkpoint / checkpoints.MODEL}" if checkpoint else ""))
+
+
+def _held(val: str) -> float | Path:
+    """A share, or the file that the text names."""
+    try:
+        share = float(val)
+    except ValueError:
+        return Path(val)
+    if not 0 <= share <= 1:
+        raise UsageError("GT3001", f"--val wants a number from 0 to 1, or a file, got {val}")
+    return share
 
 
 def _epoch_line(row: dict[str, Any]) -> str:

@@ -43,9 +43,10 @@ static int order_shuffle(uint64_t seed, uint64_t turn, int64_t n, int64_t *out)
 
 /* ---- examples ---- */
 
-/* One array of the data and the port that it goes to. */
+/* One array of the data and the port that it goes to. Rows beyond those of `found` are of `held`,
+   the array of the same name in the file to validate by. */
 typedef struct {
-    const npy_array *found;
+    const npy_array *found, *held;
     const main_port *port;
     int64_t each; /* elements of an example */
     unsigned char *batch;
@@ -54,13 +55,13 @@ typedef struct {
 /* The rows of an array, one after the other, where a step reads them. */
 static void example_gather(const example_array *a, const int64_t *rows, int64_t n)
 {
-    const int same = strcmp(a->found->type, a->port->type) == 0;
-    const int64_t to = a->each * (a->port->type[1] - '0');
+    const int64_t to = a->each * (a->port->type[1] - '0'), count = a->found->shape[0];
     for (int64_t i = 0; i < n; i++) {
+        const npy_array *from = rows[i] < count ? a->found : a->held;
+        const int64_t row = rows[i] < count ? rows[i] : rows[i] - count;
         unsigned char *out = a->batch + i * to;
-        if (same) memcpy(out, a->found->data + rows[i] * to, (size_t)to);
-        else main_convert(a->found->type, a->found->data, rows[i] * a->each, a->port->type, out,
-                          a->each);
+        if (strcmp(from->type, a->port->type) == 0) memcpy(out, from->data + row * to, (size_t)to);
+        else main_convert(from->type, from->data, row * a->each, a->port->type, out, a->each);
     }
 }
 

@@ -47,7 +47,7 @@ typedef struct {
     unsigned char *state, *arena;
     size_t room; /* of the arena */
     int threads, arrays;
-    int64_t examples;
+    int64_t examples, judges; /* to train on, and of the file to validate by */
     example_array *array; /* the data of the step, in the order of its inputs */
     unsigned char *results; /* the first output of predict */
 } learner;
@@ -119,108 +119,6 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
     if (p->run(NULL, l->arena, dims, in, to, l->threads))
         return main_fail(MAIN_BAD_INPUT, "GT2215", "a dimension is out of its range");
     return MAIN_FINE;
-}
-
-/* ---- data ---- */
-
-static int learner_find(const npy_file *f, const main_port *port, example_array *a,
-                        const char *path)
-{
-    char names[400] = "";
-    for (int i = 0; i < f->count; i++) {
-        if (strcmp(f->arrays[i].name, port->name) == 0) a->found = &f->arrays[i];
-        const size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", f->arrays[i].name);
-    }
-    if (!a->found)
-        return main_fail(MAIN_BAD_INPUT, "GT3071", "%s: the data have no array %s; there are %s",
-                         path, port->name, names[0] ? names : "none");
-    if (!main_becomes(a->found->type, port->type))
-        return main_fail(MAIN_BAD_INPUT, "GT3074", "%s: %s is %s, %s expected", path, port->name,
-                         a->found->type, port->text);
-    if (a->found->rank != port->rank || !port->rank) {
-        char shape[400];
-        main_shape(shape, sizeof shape, a->found->rank, a->found->shape);
-        return main_fail(MAIN_BAD_INPUT, "GT2213", "%s: %s has the shape %s, %s expected", path,
-                         port->name, shape, port->text);
-    }
-    a->port = port;
-    return MAIN_FINE;
-}
-
-/* Whether the shapes of the examples are those that a part computes for the dims they give. */
-static int learner_check(const learner *l, const learner_part *p, int64_t batch, const char *path)
-{
-    int64_t dims[LEARNER_DIMS] = {0};
-    learner_dims(l, p, batch, dims);
-    for (int i = 0; i < p->dims; i++) {
-        const main_dim *d = &p->dim[i];
-        if (dims[i] >= d->least && (d->most < 0 || dims[i] <= d->most)) continue;
-        return main_fail(MAIN_BAD_INPUT, "GT2215", "%s: %s is %" PRId64 ", %" PRId64 " to %" PRId64
-                         " expected", path, d->name, dims[i], d->least, d->most);
-    }
-    p->shapes(dims, p->in, p->out);
-    for (int i = 0; i < p->inputs; i++) {
-        if (p->in_at[i] != LEARNER_GIVEN) continue;
-        const main_port *port = &p->in[i];
-        const npy_array *a = l->array[learner_array(l, port->name)].found;
-        if (memcmp(a->shape + 1, port->shape + 1, sizeof(int64_t) * (size_t)(port->rank - 1)) == 0)
-            continue;
-        char shape[400];
-        main_shape(shape, sizeof shape, a->rank, a->shape);
-        return main_fail(MAIN_BAD_INPUT, "GT2213", "%s: %s has the shape %s, %s expected", path,
-                         port->name, shape, port->text);
-    }
-    return MAIN_FINE;
-}
-
-/* The arrays of the file under the names of the step's inputs, all of one length. */
-static int learner_data(learner *l, const char *path)
-{
-    npy_file *f = malloc(sizeof *f);
-    const learner_part *p = &model.step;
-    l->array = calloc((size_t)p->inputs + 1, sizeof *l->array);
-    if (!f || !l->array) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    if (npy_read(f, path)) return main_fail(MAIN_BAD_INPUT, "GT0335", "%s: %s", path, f->fault);
-    for (int i = 0; i < p->inputs; i++) {
-        if (p->in_at[i] != LEARNER_GIVEN) continue;
-        example_array *a = &l->array[l->arrays];
-        const int code = learner_find(f, &p->in[i], a, path);
-        if (code) return code;
-        a->each = 1;
-        for (int k = 1; k < a->found->rank; k++) a->each *= a->found->shape[k];
-        const npy_array *first = l->array[0].found;
-        if (a->found->shape[0] != first->shape[0])
-            return main_fail(MAIN_BAD_INPUT, "GT3072", "%s: %s has %" PRId64 " examples, %s %"
-                             PRId64, path, first->name, first->shape[0], a->found->name,
-                             a->found->shape[0]);
-        l->arrays++;
-    }
-    l->examples = l->arrays ? l->array[0].found->shape[0] : 0;
-    return MAIN_FINE;
-}
-
-/* Room for batches of so many examples, and for what predict gives of them. */
-static int learner_room(learner *l, int64_t batch)
-{
-    int64_t dims[LEARNER_DIMS] = {0};
-    for (int i = 0; i < l->arrays; i++) {
-        example_array *a = &l->array[i];
-        a->batch = main_aligned((size_t)(batch * a->each * (a->port->type[1] - '0')));
-        if (!a->batch) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    }
-    learner_dims(l, &model.predict, batch, dims);
-    model.predict.shapes(dims, model.predict.in, model.predict.out);
-    const main_port *out = &model.predict.out[0];
-    int64_t bytes = out->type[1] - '0';
-    for (int k = 0; k < out->rank; k++) bytes *= out->shape[k];
-    l->results = main_aligned((size_t)bytes);
-    return l->results ? MAIN_FINE : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-}
-
-static void learner_gather(learner *l, const int64_t *rows, int64_t n)
-{
-    for (int i = 0; i < l->arrays; i++) example_gather(&l->array[i], rows, n);
 }
 
 /* ---- how well the model does ---- */

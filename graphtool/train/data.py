@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +19,52 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Data:
-    """Arrays with one example along axis 0 each, and which of them train and validate."""
+    """Arrays with one example along axis 0 each, and which of them train and validate; those to
+    validate by are of `held` where that is given."""
 
     arrays: Mapping[str, Array]
     train: Array
     val: Array
+    held: Mapping[str, Array] | None = None
 
     def batch(self, rows: Array) -> dict[str, Array]:
         return {n: a[rows] for n, a in self.arrays.items()}
 
+    def held_back(self, rows: Array) -> dict[str, Array]:
+        """Some of the examples to validate by."""
+        return {n: a[rows] for n, a in (self.held or self.arrays).items()}
 
-def load(path: Path, model: TrainModel, val: float, seed: int, shuffle: bool) -> Data:
-    """The data of an .npz file. Raises InputError GT304x where they do not fit the model."""
-    return prepared(npz.load(path), model, val, seed, shuffle, str(path))
+
+def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: bool) -> Data:
+    """The data of an .npz file, `val` of them or those of another file to validate by.
+
+    Raises InputError GT307x where they do not fit the model.
+    """
+    if not isinstance(val, Path):
+        return prepared(npz.load(path), model, val, seed, shuffle, str(path))
+    data = prepared(npz.load(path), model, 0.0, seed, shuffle, str(path))
+    held, n = _arrays(npz.load(val), model, str(val))
+    for name, a in held.items():
+        if a.shape[1:] != (own := data.arrays[name].shape)[1:]:
+            raise InputError("GT2213", f"{name} has the shape {list(a.shape)}, the training data "
+                                       f"have {list(own)}", where=str(val))
+    return replace(data, val=np.arange(n), held=held)
 
 
 def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
              where: str = "") -> Data:
     """The arrays that the model wants in its types, split by the seed or at the end."""
+    arrays, n = _arrays(found, model, where)
+    held = round(n * val)
+    if n - held < 1:
+        raise InputError("GT3073", f"{n} examples, {held} of them to validate", where=where)
+    order = shuffled(seed, 0, n) if shuffle else np.arange(n)
+    return Data(arrays, order[:n - held], order[n - held:])
+
+
+def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
+        dict[str, Array], int]:
+    """Those that the model wants, in its types, and how many examples they are."""
     missing = [n for n in model.data if n not in found]
     if missing:
         raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
@@ -47,11 +75,7 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
     n = min(counts.values())
     if len(set(counts.values())) != 1:
         raise InputError("GT3072", f"the arrays differ in length: {counts}", where=where)
-    held = round(n * val)
-    if n - held < 1:
-        raise InputError("GT3073", f"{n} examples, {held} of them to validate", where=where)
-    order = shuffled(seed, 0, n) if shuffle else np.arange(n)
-    return Data(arrays, order[:n - held], order[n - held:])
+    return arrays, n
 
 
 def shuffled(seed: int, turn: int, n: int) -> Array:

@@ -179,7 +179,7 @@ class Trainer:
                 continue
             if self.model.batch is None:
                 rows = rows[:n]
-            batch = self.data.batch(rows)
+            batch = self.data.held_back(rows)
             if call is not None:
                 s, c = metric(call.name, dict(call.arguments), self.model.predict(batch)[0],
                               batch[self.model.row.target], n)

@@ -203,6 +203,23 @@ def test_data_that_do_not_fit(digits: Path, change: dict[str, Any], code: str) -
     assert fault.value.code == code
 
 
+def test_a_file_to_validate_by(digits: Path, tmp_path: Path) -> None:
+    z = data()
+    np.savez(tmp_path / "held.npz", image=z["image"][:70], y=z["y"][:70])
+    line = ["train", str(digits / "b"), "--data", str(SAMPLES / "digits_test.npz"), "--epochs",
+            "1", "--batch", "60", "--threads", "1", "--checkpoint", str(tmp_path / "r")]
+    assert cli([*line, "--val", str(tmp_path / "held.npz")]) == 0
+    row = json.loads((tmp_path / "r" / "log.jsonl").read_text().splitlines()[-1])
+    assert row["steps"] == 6 and round(row["val_accuracy"] * 70, 6) % 1 == 0
+    model = TrainModel(digits / "b", 1)
+    checkpoint.start(model, checkpoint.read(tmp_path / "r" / checkpoint.MODEL), "r")
+    (logits,) = model.predict({"image": z["image"][:70]})
+    assert row["val_accuracy"] == pytest.approx((logits.argmax(1) == z["y"][:70]).mean())
+    np.savez(tmp_path / "held.npz", image=z["image"][:, :, :7], y=z["y"])
+    assert cli([*line, "--val", str(tmp_path / "held.npz")]) == 3
+    assert cli([*line, "--val", "1.5"]) == 2
+
+
 def test_a_checkpoint_of_another_training(digits: Path, tmp_path: Path) -> None:
     trained(digits / "b", run=tmp_path / "r", epochs=1)
     with pytest.raises(GraphtoolError) as fault:

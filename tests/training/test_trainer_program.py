@@ -23,7 +23,7 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Symbol, symbol
 from graphtool.train import checkpoint
 from graphtool.train.build import build_training
-from graphtool.train.data import prepared, shuffled
+from graphtool.train.data import load, shuffled
 from graphtool.train.loop import Plan, Trainer
 from graphtool.train.model import TrainModel
 from graphtool.training import Recipe, training
@@ -97,7 +97,9 @@ def by_python(build: Path, arrays: Any, run: Path, **more: Any) -> None:
     val = options.pop("val", 0.0)
     model = TrainModel(build, 1)
     plan = Plan(run=run, **options)
-    Trainer(model, prepared(arrays, model, val, plan.seed, plan.shuffle), plan).run()
+    data = run.parent / f"{run.name}.npz"
+    np.savez(data, **arrays)
+    Trainer(model, load(data, model, val, plan.seed, plan.shuffle), plan).run()
 
 
 def by_c(build: Path, arrays: Any, run: Path, save: Any = np.savez, **more: Any) -> None:
@@ -111,7 +113,8 @@ def by_c(build: Path, arrays: Any, run: Path, save: Any = np.savez, **more: Any)
 def files(run: Path) -> list[bytes]:
     log = re.sub(rb'"(seconds|examples_per_second)": [\d.e+]+', b"",
                  (run / "log.jsonl").read_bytes())
-    return [(run / checkpoint.STATE).read_bytes(), (run / checkpoint.MODEL).read_bytes(), log]
+    return [(run / checkpoint.STATE).read_bytes(), (run / checkpoint.MODEL).read_bytes(), log,
+            (run / "loss.svg").read_bytes()]
 
 
 PLANS: dict[str, Options] = {
@@ -132,6 +135,25 @@ def test_the_files_of_graphtool_train(builds: Any, name: str, plan: str, tmp_pat
     by_python(builds[name], data(name), tmp_path / "py", **options)
     by_c(builds[name], data(name), tmp_path / "c", **options)
     assert files(tmp_path / "py") == files(tmp_path / "c")
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_file_to_validate_by(builds: Any, name: str, tmp_path: Path) -> None:
+    arrays = data(name)
+    held = tmp_path / "held.npz"
+    np.savez(held, **{k: a[5:24] if k == "y" else a[5:24].astype("f8") for k, a in arrays.items()})
+    by_python(builds[name], arrays, tmp_path / "py", val=held)
+    by_c(builds[name], arrays, tmp_path / "c", val=held)
+    assert files(tmp_path / "py") == files(tmp_path / "c")
+    assert b"val_loss" in files(tmp_path / "c")[2] and b"validation" in files(tmp_path / "c")[3]
+
+
+def test_a_long_curve_is_thinned_alike(builds: Any, tmp_path: Path) -> None:
+    """More steps than points, and losses that are no numbers at the end."""
+    more = {"epochs": 90, "lr": 1e30, "schedule": "step{every=80,factor=1e8}", "val": 0.1}
+    by_python(builds["mse"], data("mse"), tmp_path / "py", **more)
+    by_c(builds["mse"], data("mse"), tmp_path / "c", **more)
+    assert (tmp_path / "py" / "loss.svg").read_bytes() == (tmp_path / "c" / "loss.svg").read_bytes()
 
 
 def test_types_are_converted_as_numpy_does(builds: Any, tmp_path: Path) -> None:
@@ -199,6 +221,8 @@ FAULTS: dict[str, tuple[Any, list[str], int, str]] = {
     "shape": ({"x": np.zeros((61, 6), np.float32)}, [], 3, "GT2213"),
     "rank": ({"x": np.zeros(61, np.float32)}, [], 3, "GT2213"),
     "few": ({}, ["--val", "1"], 3, "GT3073"),
+    "share": ({}, ["--val", "1.5"], 2, "GT3001"),
+    "held": ({}, ["--val", "none.npz"], 3, "GT0335"),
     "size": ({}, ["--batch", "65", "--no-shuffle"], 3, "GT2215"),
     "schedule": ({}, ["--schedule", "linear"], 2, "GT3070"),
     "argument": ({}, ["--schedule", "step{much=3}"], 2, "GT3070"),

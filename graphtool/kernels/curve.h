@@ -1,0 +1,169 @@
+/* The loss curve of a run as SVG, to the bytes of `graphtool train`: steps in grey, epochs in
+   colour. Reads the log, knows no training. */
+#ifndef GT_CURVE_H
+#define GT_CURVE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+enum { CURVE_WIDTH = 720, CURVE_HEIGHT = 400, CURVE_EDGE = 48 };
+enum { CURVE_POINTS = 600 }; /* of the line of steps; more are averaged */
+
+typedef struct {
+    double x, y;
+} curve_point;
+
+typedef struct {
+    const char *name, *colour, *width;
+    curve_point *points;
+    int64_t count, room;
+} curve_line;
+
+static int curve_add(curve_line *l, double x, double y)
+{
+    if (l->count == l->room) {
+        const int64_t room = l->room ? 2 * l->room : 256;
+        curve_point *more = realloc(l->points, sizeof *more * (size_t)room);
+        if (!more) return -1;
+        l->points = more, l->room = room;
+    }
+    l->points[l->count++] = (curve_point){x, y};
+    return 0;
+}
+
+/* A number, or one that is not finite, as the log has it: "nan", "inf", "-inf". */
+static int curve_number(json *j, double *v)
+{
+    char text[16], *end;
+    json_space(j);
+    if (j->at >= j->end || *j->at != '"') return json_number(j, v);
+    if (!json_string(j, text, sizeof text)) return 0;
+    *v = strtod(text, &end);
+    return end != text && !*end;
+}
+
+/* Adds a line of the log to steps, training and validation. */
+static int curve_row(const char *text, size_t length, curve_line lines[3])
+{
+    enum { STEP, LOSS, STEPS, TRAIN, VAL, KEYS };
+    static const char *const keys[KEYS] = {"step", "loss", "steps", "train_loss", "val_loss"};
+    json j = {text, text + length};
+    char key[64];
+    double v[KEYS];
+    int there[KEYS] = {0};
+    if (!json_take(&j, '{')) return -1;
+    while (json_key(&j, key, sizeof key)) {
+        int k = 0;
+        while (k < KEYS && strcmp(key, keys[k]) != 0) k++;
+        if (!(k < KEYS ? curve_number(&j, &v[k]) : json_skip(&j))) return -1;
+        if (k < KEYS) there[k] = 1;
+    }
+    if (there[STEP]) return there[LOSS] ? curve_add(&lines[0], v[STEP], v[LOSS]) : -1;
+    if (there[STEPS] && there[TRAIN] && curve_add(&lines[1], v[STEPS], v[TRAIN])) return -1;
+    return there[STEPS] && there[VAL] ? curve_add(&lines[2], v[STEPS], v[VAL]) : 0;
+}
+
+static int curve_read(const char *log, curve_line lines[3])
+{
+    char row[1024];
+    FILE *in = fopen(log, "rb");
+    int bad = !in;
+    while (!bad && fgets(row, sizeof row, in)) bad = curve_row(row, strlen(row), lines);
+    if (in) fclose(in);
+    return bad;
+}
+
+/* Means of runs of points, and of these only what can be drawn. */
+static void curve_thin(curve_line *l, int64_t most)
+{
+    const int64_t size = l->count > most ? (l->count + most - 1) / most : 1;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < l->count; i += size) {
+        const int64_t n = l->count - i < size ? l->count - i : size;
+        double x = 0, y = 0;
+        for (int64_t k = i; k < i + n; k++) x += l->points[k].x, y += l->points[k].y;
+        if (isfinite(y)) l->points[kept++] = (curve_point){x / (double)n, y / (double)n};
+    }
+    l->count = kept;
+}
+
+typedef struct {
+    double right, low, high; /* the axes begin at step 0 */
+} curve_axes;
+
+static curve_axes curve_range(const curve_line lines[3])
+{
+    curve_axes a = {0, 0, -INFINITY};
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < lines[i].count; k++) {
+            const curve_point p = lines[i].points[k];
+            if (p.x > a.right) a.right = p.x;
+            if (p.y < a.low) a.low = p.y;
+            if (p.y > a.high) a.high = p.y;
+        }
+    if (!(a.right > 0)) a.right = 1;
+    if (!(a.high > a.low)) a.high = a.low + 1;
+    return a;
+}
+
+static curve_point curve_place(const curve_axes *a, double x, double y)
+{
+    /* volatile: rounded before it is added, also where the CPU could do both at once */
+    const volatile double across = x / a->right * (CURVE_WIDTH - 2 * CURVE_EDGE);
+    const volatile double up = (y - a->low) / (a->high - a->low) * (CURVE_HEIGHT - 2 * CURVE_EDGE);
+    return (curve_point){CURVE_EDGE + across, CURVE_HEIGHT - CURVE_EDGE - up};
+}
+
+static void curve_write(FILE *out, const curve_line lines[3])
+{
+    const curve_axes a = curve_range(lines);
+    const int end = CURVE_WIDTH - CURVE_EDGE;
+    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+            "font-family=\"sans-serif\" font-size=\"12\">\n"
+            "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
+            CURVE_WIDTH, CURVE_HEIGHT, CURVE_WIDTH, CURVE_HEIGHT);
+    for (int i = 0; i < 5; i++) {
+        const volatile double part = (a.high - a.low) * i / 4;
+        const double y = a.low + part, at = curve_place(&a, 0, y).y;
+        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#eee\"/>\n"
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n", CURVE_EDGE, end, at,
+                at, CURVE_EDGE - 6, at, y);
+    }
+    for (int i = 0, row = 0; i < 3; i++) {
+        const curve_line *l = &lines[i];
+        if (!l->count) continue;
+        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" points=\"",
+                l->colour, l->width);
+        for (int64_t k = 0; k < l->count; k++) {
+            const curve_point p = curve_place(&a, l->points[k].x, l->points[k].y);
+            fprintf(out, "%s%.1f,%.1f", k ? " " : "", p.x, p.y);
+        }
+        fprintf(out, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"end\">%s</text>\n",
+                end, CURVE_EDGE + 16 * row++, l->colour, l->name);
+    }
+    fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">step (of %.0f)</text>\n</svg>\n",
+            CURVE_WIDTH / 2.0, CURVE_HEIGHT - 14, a.right);
+}
+
+/* Draws the log to a file; -1 where one of them cannot be used. */
+static int curve_draw(const char *log, const char *path)
+{
+    curve_line lines[3] = {{"steps", "#bbb", "1.0", 0, 0, 0},
+                           {"training", "#1f77b4", "2.0", 0, 0, 0},
+                           {"validation", "#d62728", "2.0", 0, 0, 0}};
+    FILE *out = curve_read(log, lines) ? NULL : fopen(path, "wb");
+    if (out) {
+        curve_thin(&lines[0], CURVE_POINTS);
+        for (int i = 1; i < 3; i++) curve_thin(&lines[i], lines[i].count);
+        curve_write(out, lines);
+    }
+    for (int i = 0; i < 3; i++) free(lines[i].points);
+    return out && fclose(out) == 0 ? 0 : -1;
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* What a training run leaves behind: the whole state, the model under torch's names, the loss
+   curve; and how it goes on from them. */
+#ifndef GT_TRAIN_CHECKPOINT_H
+#define GT_TRAIN_CHECKPOINT_H
+
+#include "curve.h"
+#include "train_run.h"
+
+static void train_describe(const train_run *t, char *out, size_t room)
+{
+    char total[40], best[40];
+    const train_progress *p = &t->p;
+    snprintf(out, room, "{\"epoch\": %" PRId64 ", \"position\": %" PRId64 ", \"total\": %s, "
+             "\"best\": %s, \"waited\": %" PRId64 ", \"finished\": %s, \"order\": {\"seed\": %"
+             PRId64 ", \"batch\": %" PRId64 ", \"shuffle\": %s, \"examples\": %" PRId64 "}}",
+             p->epoch, p->position, json_double(total, p->total, 0), json_double(best, p->best, 0),
+             p->waited, p->finished ? "true" : "false", t->o.seed, t->o.batch,
+             t->o.shuffle ? "true" : "false", t->trained);
+}
+
+/* The loss curve, beside the log that it is drawn from. */
+static int train_draw(const train_run *t)
+{
+    char log[4096], path[4096], beside[4096];
+    train_path(t, "log.jsonl", log);
+    train_path(t, "loss.svg", path);
+    if (curve_draw(log, train_path(t, "loss.svg.tmp", beside)) == 0 && rename(beside, path) == 0)
+        return MAIN_FINE;
+    return main_fail(MAIN_BAD_INPUT, "GT0330", "cannot draw %s from %s", path, log);
+}
+
+static int train_save(const train_run *t)
+{
+    if (!t->o.run || t->rank) return MAIN_FINE;
+    char path[4096], progress[600];
+    const struct {
+        const char *file, *key, *value;
+        const learner_cell *cells;
+        int count;
+    } rows[] = {
+        {"checkpoint.safetensors", "progress", progress, model.cell, model.cells},
+        {"model.safetensors", "format", "pt", model.keep, model.kept}};
+    train_describe(t, progress, sizeof progress);
+    for (int i = 0; i < 2; i++) {
+        int64_t counted;
+        safe_array *arrays = learner_arrays(&t->l, rows[i].cells, rows[i].count, &counted);
+        if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+        train_path(t, rows[i].file, path);
+        const int bad = safe_write(path, arrays, rows[i].count, rows[i].key, rows[i].value);
+        free(arrays);
+        if (bad) return main_fail(MAIN_BAD_INPUT, "GT0330", "cannot write %s", path);
+    }
+    return t->p.position ? MAIN_FINE : train_draw(t);
+}
+
+/* What `train_describe` wrote; -1 if it is of another order of examples, -2 if it is not that. */
+static int train_recall(train_run *t, const char *text)
+{
+    json j = {text, text + strlen(text)};
+    char key[64];
+    double v = 0, order[4] = {-1, -1, -1, -1};
+    train_progress *p = &t->p;
+    if (!json_take(&j, '{')) return -2;
+    while (json_key(&j, key, sizeof key)) {
+        if (strcmp(key, "order") == 0) {
+            if (!json_take(&j, '{')) return -2;
+            while (json_key(&j, key, sizeof key)) {
+                const char *known[] = {"seed", "batch", "shuffle", "examples"};
+                if (!json_number(&j, &v)) return -2;
+                for (int i = 0; i < 4; i++)
+                    if (strcmp(key, known[i]) == 0) order[i] = v;
+            }
+            continue;
+        }
+        if (!json_number(&j, &v)) return -2;
+        if (strcmp(key, "epoch") == 0) p->epoch = (int64_t)v;
+        if (strcmp(key, "position") == 0) p->position = (int64_t)v;
+        if (strcmp(key, "waited") == 0) p->waited = (int64_t)v;
+        if (strcmp(key, "total") == 0) p->total = v;
+        if (strcmp(key, "best") == 0) p->best = v;
+    }
+    const double own[4] = {(double)t->o.seed, (double)t->o.batch, t->o.shuffle,
+                           (double)t->trained};
+    return memcmp(own, order, sizeof own) == 0 ? 0 : -1;
+}
+
+static int train_restore(train_run *t)
+{
+    char path[4096], progress[2000] = "progress";
+    safe_report r = {.metadata = progress, .room = sizeof progress};
+    int64_t counted;
+    safe_array *arrays = learner_arrays(&t->l, model.cell, model.cells, &counted);
+    if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    train_path(t, "checkpoint.safetensors", path);
+    const int state = safe_read(path, arrays, model.cells, 1, &r);
+    free(arrays);
+    const int other = state == SAFE_FINE && r.seen != model.cells;
+    if (state == SAFE_ODD || other)
+        return main_fail(MAIN_BAD_INPUT, "GT3075", "%s: the checkpoint is of another training: %s",
+                         path, other ? "an array is missing" : r.odd);
+    const int known = state == SAFE_FINE ? train_recall(t, progress) : -2;
+    if (known == -1)
+        return main_fail(MAIN_BAD_INPUT, "GT3079", "%s: the run was made with another order of "
+                         "examples: seed, batch, shuffling or data differ", path);
+    if (known) return main_fail(MAIN_BAD_INPUT, "GT3077", "%s: not a checkpoint, or cut short",
+                                path);
+    t->p.finished = t->o.patience > 0 && t->p.waited >= t->o.patience;
+    return MAIN_FINE;
+}
+
+static int train_start(train_run *t)
+{
+    safe_report r = {0};
+    int64_t counted;
+    safe_array *arrays = learner_arrays(&t->l, model.keep, model.kept, &counted);
+    if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    int wanted = 0; /* the counts of steps are not taken over */
+    for (int i = 0; i < model.kept; i++)
+        if (model.keep[i].at != LEARNER_GIVEN) arrays[wanted++] = arrays[i];
+    const int state = safe_read(t->o.start, arrays, wanted, 0, &r);
+    free(arrays);
+    if (state == SAFE_CUT)
+        return main_fail(MAIN_BAD_INPUT, "GT3077", "%s: not a safetensors file, or cut short",
+                         t->o.start);
+    if (state == SAFE_ODD || r.seen != wanted)
+        return main_fail(MAIN_BAD_INPUT, "GT3076", "%s: %s", t->o.start,
+                         state == SAFE_ODD ? r.odd : "not all parameters are in it");
+    return MAIN_FINE;
+}
+
+#endif
