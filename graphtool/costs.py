@@ -126,7 +126,8 @@ def flops(node: Node) -> Dim:
     if name in BY_NAME:
         return BY_NAME[name].flops * elements(_out(node))
     if inner := list(regions(node)):
-        return sum((total(flops, g) for g in inner), 0)
+        turns: Dim = node.attrs.get("length", 1)
+        return sum((total(flops, g) for g in inner), 0) * turns
     if "reduction" in op.traits:
         return _per_input(node)
     if op.category in ("shape", "data", "memory"):
@@ -190,7 +191,7 @@ def regions(node: Node) -> Iterator[Graph]:
 
 
 def total(cost: Cost, graph: Graph) -> Dim:
-    """The sum over the nodes; a region counts once, however often it runs."""
+    """The sum over the nodes; of a branch both sides, of a loop one turn, of a scan all turns."""
     return sum((cost(n) for n in graph.nodes), 0)
 
 

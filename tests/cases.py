@@ -563,6 +563,17 @@ for _kind, _g in (("lstm", 4), ("gru", 3), ("gru_linear", 3), ("tanh", 1), ("rel
     case("recurrence", [(2, 1, 6, _g * 32), (1, 32, _g * 32)], kind=_kind, direction="reverse")
     case("recurrence", [(0, 1, 2, _g * 3), (1, 3, _g * 3), (1, _g * 3), (1, 2, 3)], kind=_kind)
 case("recurrence", [(3, 1, 1, 12), (1, 3, 12), None, (1, 1, 3), (1, 1, 3)], kind="lstm")
+for _kind, _g, _k in (("lstm", 4, 5), ("gru", 3, 3), ("gru_linear", 3, 4), ("tanh", 1, 1),
+                      ("relu", 1, 1)):
+    _s, _cell = (2, 5, 7), 2 * [(2, 5, 7)] if _kind == "lstm" else []
+    case("recurrence_grad", [t((2, 7, _g * 7), "f32", "unit"), (3, *_s),
+                             t((3, 2, 5, _k * 7), "f32", "unit"), (3, *_s), _s, _s, *_cell],
+         kind=_kind, direction="bidirectional")
+    case("recurrence_grad", [t((1, 32, _g * 32), "f32", "unit"), (2, 1, 6, 32),
+                             t((2, 1, 6, _k * 32), "f32", "unit"), (2, 1, 6, 32)],
+         kind=_kind, direction="reverse")
+    case("recurrence_grad", [(1, 3, _g * 3), (0, 1, 2, 3), (0, 1, 2, _k * 3), None, (1, 2, 3)],
+         kind=_kind)
 
 # ---- weights of few bits -----------------------------------------------------------------------
 

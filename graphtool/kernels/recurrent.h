@@ -10,13 +10,17 @@
    GT_P(s, d, b) the GATES·H projections of a step, GT_PS apart
    GT_R(d)       recurrent weights [H][GATES·H]: GT_RK from row to row, GT_RC between columns; with
                  GT_PANEL (a literal) > 0 in panels of so many vectors, [panels][H][PANEL·LANES]
-   GT_BIAS(d)    GATES·H recurrent biases, GT_BS apart; optional
+   GT_B(d)       GATES·H recurrent biases, GT_BS apart; optional
    GT_H0(d, b) GT_C0(d, b)  first states, GT_H0S and GT_C0S apart; 0 where left out
    GT_Y(s, d, b) GT_HN(d, b) GT_CN(d, b)  results, GT_YS, GT_HNS and GT_CNS apart; each optional
-   GT_WORK(t)    float[4·(GATES + 3)·H] of thread t, scratch
+   GT_KEPT(s, d, b)  what the gradient reads, side by side: the gates behind their activation, then
+                 an LSTM's cell state, or what GRU 2 resets; of a plain RNN the state;
+                 GT_KEPTS apart; optional
+   GT_WORK(t)    float[GT_BLOCK·(GATES + 3)·H] of thread t, scratch
+   GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
-   Directions and blocks of 4 batch rows are shared out. Where these are fewer than threads, all of
+   Directions and blocks of batch rows are shared out. Where these are fewer than threads, all of
    them work at each step, on some of the state each, and wait for each other once a step. */
 #include "nest.h"
 #include "runtime.h"
@@ -31,8 +35,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t d, const float *h
                                        int64_t ld, int64_t j GT_PARAMS)
 {
     const float *panel = GT_R(d) + j * (GT_H);
-    gt_vf acc[4 * GT_PANEL];
-    float tile[4 * GT_PANEL * GT_LANES] GT_ALIGNED;
+    gt_vf acc[GT_BLOCK * GT_PANEL];
+    float tile[GT_BLOCK * GT_PANEL * GT_LANES] GT_ALIGNED;
     gt_tile_zero(acc, rows, GT_PANEL);
     gt_tile_fma(acc, rows, GT_PANEL, h, GT_H, panel, GT_H, (const char *)panel, 0, 8);
     gt_tile_store(acc, rows, GT_PANEL, tile);
@@ -49,13 +53,15 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float
                                             int64_t ld, int64_t first, int64_t count GT_PARAMS)
 {
     for (int64_t j = first; j < first + count; j += GT_PANEL * GT_LANES) {
-#if GT_PANEL <= 4
-        if (rows == 4) {
-            GT_JOIN(GT_NAME, _tile)(4, d, h, out, ld, j GT_ARGS);
-            continue;
-        }
+        int64_t i = 0;
+        for (; i + GT_BLOCK <= rows; i += GT_BLOCK)
+            GT_JOIN(GT_NAME, _tile)
+            (GT_BLOCK, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
+#if GT_BLOCK > 4
+        for (; i + 4 <= rows; i += 4)
+            GT_JOIN(GT_NAME, _tile)(4, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
 #endif
-        for (int64_t i = 0; i < rows; i++)
+        for (; i < rows; i++)
             GT_JOIN(GT_NAME, _tile)(1, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
     }
 }
@@ -78,12 +84,19 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float
 
 GT_INLINE float GT_JOIN(GT_NAME, _bias)(int64_t d, int64_t j GT_PARAMS)
 {
-#ifdef GT_BIAS
-    return (GT_BIAS(d))[j * (GT_BS)];
+#ifdef GT_B
+    return (GT_B(d))[j * (GT_BS)];
 #else
     return 0;
 #endif
 }
+
+/* x, kept as a part of what the gradient reads. */
+#ifdef GT_KEPT
+#define GT_KEEP(part, x) (kept[((part)*n + j) * (GT_KEPTS)] = (x))
+#else
+#define GT_KEEP(part, x) (x)
+#endif
 
 /* One step: gates, then the new states in `next` (h itself, or apart from it), of `rows` rows of
    the batch from b on; elements first to last of each state. */
@@ -118,21 +131,25 @@ GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t 
         float *hi = next + i * n, *ci = c + i * n;
         const int64_t at = b + i;
         (void)old, (void)ci, (void)at;
+#ifdef GT_KEPT
+        float *const kept = GT_KEPT(s, d, at);
+#endif
         GT_SIMD for (int64_t j = first; j < last; j++)
         {
             if (GT_KIND == 0) {
-                const float kept = gt_sigmoid_f32(gate[2 * n + j]) * ci[j];
-                ci[j] = kept + gt_sigmoid_f32(gate[j]) * gt_tanh_f32(gate[3 * n + j]);
-                hi[j] = gt_sigmoid_f32(gate[n + j]) * gt_tanh_f32(ci[j]);
+                const float f = GT_KEEP(2, gt_sigmoid_f32(gate[2 * n + j])) * ci[j];
+                const float in = GT_KEEP(0, gt_sigmoid_f32(gate[j]));
+                ci[j] = GT_KEEP(4, f + in * GT_KEEP(3, gt_tanh_f32(gate[3 * n + j])));
+                hi[j] = GT_KEEP(1, gt_sigmoid_f32(gate[n + j])) * gt_tanh_f32(ci[j]);
             } else if (GT_KIND <= 2) {
+                const float z = GT_KEEP(0, gt_sigmoid_f32(gate[j]));
+                const float r = GT_KEEP(1, gt_sigmoid_f32(gate[n + j]));
                 float inner = gate[2 * n + j];
                 if (GT_KIND == 2)
-                    inner = (GT_P(s, d, at))[(2 * n + j) * (GT_PS)]
-                            + gt_sigmoid_f32(gate[n + j]) * inner;
-                const float z = gt_sigmoid_f32(gate[j]);
-                hi[j] = (1 - z) * gt_tanh_f32(inner) + z * old[j];
+                    inner = (GT_P(s, d, at))[(2 * n + j) * (GT_PS)] + r * GT_KEEP(3, inner);
+                hi[j] = (1 - z) * GT_KEEP(2, gt_tanh_f32(inner)) + z * old[j];
             } else {
-                hi[j] = GT_KIND == 3 ? gt_tanh_f32(gate[j]) : gt_max_f32(gate[j], 0);
+                hi[j] = GT_KEEP(0, GT_KIND == 3 ? gt_tanh_f32(gate[j]) : gt_max_f32(gate[j], 0));
             }
         }
 #ifdef GT_Y
@@ -147,7 +164,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int threads, int64_t d, int64_t b, 
                                              float *spare, float *c, float *g, float *a,
                                              int64_t first, int64_t last GT_PARAMS)
 {
-    const int64_t n = GT_H, rows = gt_min(4, GT_ROWS - b);
+    const int64_t n = GT_H, rows = gt_min(GT_BLOCK, GT_ROWS - b);
     const int back = d == 1 || GT_REVERSE;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = first; j < last; j++) {
@@ -184,8 +201,9 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int threads, int64_t d, int64_t b, 
 
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t blocks = gt_ceil_div(GT_ROWS, 4), units = (GT_DIRS) * blocks, n = GT_H;
-    float *h = GT_WORK(t), *c = h + 4 * n, *a = c + 4 * n, *g = a + 4 * n;
+    const int64_t blocks = gt_ceil_div(GT_ROWS, GT_BLOCK), units = (GT_DIRS) * blocks, n = GT_H;
+    float *h = GT_WORK(t), *c = h + GT_BLOCK * n, *a = c + GT_BLOCK * n;
+    float *g = a + GT_BLOCK * n;
     /* a barrier costs as much as some 10⁴ weights of a step */
     const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
     const int together = GT_PANEL > 0 && GT_KIND != 1 && units < threads && n % nr == 0 && n > nr
@@ -196,13 +214,13 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
         float *const shared = GT_WORK(0);
         for (int64_t u = 0; u < units; u++)
             GT_JOIN(GT_NAME, _sequence)
-            (threads, u / blocks, u % blocks * 4, shared, shared + 8 * n, c, g, a, first,
-             last GT_ARGS);
+            (threads, u / blocks, u % blocks * GT_BLOCK, shared, shared + 2 * GT_BLOCK * n, c, g,
+             a, first, last GT_ARGS);
         return;
     }
     for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++)
         GT_JOIN(GT_NAME, _sequence)
-        (1, u / blocks, u % blocks * 4, h, h, c, g, a, 0, n GT_ARGS);
+        (1, u / blocks, u % blocks * GT_BLOCK, h, h, c, g, a, 0, n GT_ARGS);
 }
 
 #pragma GCC diagnostic pop
@@ -220,7 +238,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_PANEL
 #undef GT_RK
 #undef GT_RC
-#undef GT_BIAS
+#undef GT_B
 #undef GT_BS
 #undef GT_H0
 #undef GT_H0S
@@ -232,6 +250,10 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_HNS
 #undef GT_CN
 #undef GT_CNS
+#undef GT_KEPT
+#undef GT_KEPTS
+#undef GT_KEEP
 #undef GT_WORK
+#undef GT_BLOCK
 #undef GT_PARAMS
 #undef GT_ARGS

@@ -1,4 +1,4 @@
-"""Ops that no single expression per element says (sort, scatter, recurrence, trees): a kernel each.
+"""Ops that no single expression per element says (sort, scatter, trees, …): a kernel each.
 
 They fuse with nothing; what they read and write may lie anywhere.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphtool import dtypes
-from graphtool.dtypes import DType
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import (
@@ -24,32 +23,20 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.pull import Names, apply, iterator
-from graphtool.lower.place import Placement, Storage
+from graphtool.lower.place import Placement
+from graphtool.lower.recurrences import recurrence, recurrence_grad
 from graphtool.lower.views import View
+from graphtool.lower.whole import Lowered, operand, scratch, work_of
 from graphtool.ops.collective import FLAT
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, product, symbol_of
 from graphtool.target import Target
-
-Lowered = tuple[tuple[Stmt, ...], Dim, int]  # body, flops, work (0: one thread alone)
 
 
 def lower_statements(node: Node, placement: Placement, target: Target) -> Lowered:
     """The body of the node's kernel."""
     return STATEMENTS[node.op.name](node, placement, target)
-
-
-def scratch(placement: Placement, dtype: DType, size: Dim, label: str) -> str:
-    """A buffer that lives during one kernel only."""
-    name = f"s{len(placement.buffers)}"
-    placement.buffers[name] = Storage(name, dtype, size, "arena", label=f"scratch of {label}")
-    return name
-
-
-def _work(size: Dim) -> int:
-    most = bounds(size)[1]
-    return 1 << 30 if most is None else most
 
 
 # ---- sort, top_k -------------------------------------------------------------------------------
@@ -59,7 +46,7 @@ _NAN_LAST = "(a) < (b) || ((b) != (b) && (a) == (a))"
 
 
 def _sort(node: Node, placement: Placement, target: Target) -> Lowered:
-    x = _operand(node, 0, placement)
+    x = operand(node, 0, placement)
     if not x.shape:
         x = View(x.buffer, x.dtype, (1,), (1,), x.offset)
     axis = node.attrs["axis"] % len(x.shape)
@@ -87,7 +74,7 @@ def _sort(node: Node, placement: Placement, target: Target) -> Lowered:
     pointers.append(("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * (2 * n)))
     writes = tuple(dict.fromkeys([*(v.buffer for v in outs if v), work]))
     body = Template("sort.h", tuple(macros), tuple(pointers), (x.buffer,), writes)
-    return (body,), product(x.shape) * 8, _work(product(x.shape) * 16)
+    return (body,), product(x.shape) * 8, work_of(product(x.shape) * 16)
 
 
 def _row_of_one(v: View) -> View:
@@ -101,12 +88,6 @@ def _row_start(v: View, axis: int, row: Dim) -> Dim:
     return v.index((*at[:axis], 0, *at[axis:]))
 
 
-def _operand(node: Node, n: int, placement: Placement) -> View:
-    x = node.inputs[n]
-    assert isinstance(x, Value)
-    return placement.views[x]
-
-
 # ---- cumulative --------------------------------------------------------------------------------
 
 _STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -114,7 +95,7 @@ _STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 def _cumulative(node: Node, placement: Placement, target: Target) -> Lowered:
     """Each element from the one before it: time grows with the length, not with its square."""
-    x, out, a = _operand(node, 0, placement), placement.views[node.outputs[0]], node.attrs
+    x, out, a = operand(node, 0, placement), placement.views[node.outputs[0]], node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
     names = Names()
@@ -129,10 +110,10 @@ def _cumulative(node: Node, placement: Placement, target: Target) -> Lowered:
     body = _loops([(at[axis], n, False)], (store, *step) if a["exclusive"] else (*step, store))
     body = (Let("running", Const(start, x.dtype), mutable=True), *body)
     others = [i for i in range(len(at)) if i != axis and x.shape[i] != 1]
-    shared = max(others, key=lambda i: _work(x.shape[i]), default=None)
+    shared = max(others, key=lambda i: work_of(x.shape[i]), default=None)
     body = _loops([(at[i], x.shape[i], i == shared) for i in others], body)
     size = product(x.shape)
-    return body, size, 0 if shared is None else _work(size)
+    return body, size, 0 if shared is None else work_of(size)
 
 
 # ---- scatter -----------------------------------------------------------------------------------
@@ -140,12 +121,12 @@ def _cumulative(node: Node, placement: Placement, target: Target) -> Lowered:
 def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
     """x copied, then the updates in order. The threads share out an axis that no index runs over,
     so that each writes a part of its own; without one, a single thread does it all."""
-    x, indices, updates = (_operand(node, n, placement) for n in range(3))
+    x, indices, updates = (operand(node, n, placement) for n in range(3))
     out = placement.views[node.outputs[0]]
     axes, batch = node.attrs["axes"], node.attrs["batch"]
     names = Names()
     free = [a for a in range(len(out.shape)) if a not in axes]
-    shared = max((a for a in free if out.shape[a] != 1), key=lambda a: _work(out.shape[a]),
+    shared = max((a for a in free if out.shape[a] != 1), key=lambda a: work_of(out.shape[a]),
                  default=None)
     def axes_of_out() -> tuple[list[tuple[Symbol, Dim, bool]], tuple[Dim, ...]]:
         loops = [(iterator(names.new("i"), d), d, a == shared) for a, d in enumerate(out.shape)]
@@ -173,7 +154,7 @@ def _scatter(node: Node, placement: Placement, target: Target) -> Lowered:
     body = _loops([*every[:batch], *((s, d, False) for s, d in zip(
         lead, indices.shape[batch:-1], strict=True))], body)
     size = product(out.shape) + product(updates.shape)
-    return (*copy, *body), product(updates.shape), 0 if shared is None else _work(size)
+    return (*copy, *body), product(updates.shape), 0 if shared is None else work_of(size)
 
 
 def _updated(kind: str, old: Expr, new: Expr) -> Expr:
@@ -188,54 +169,6 @@ def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tup
     return body
 
 
-# ---- recurrence --------------------------------------------------------------------------------
-
-_KINDS = {"lstm": (0, 4), "gru": (1, 3), "gru_linear": (2, 3), "tanh": (3, 1), "relu": (4, 1)}
-
-
-def _recurrence(node: Node, placement: Placement, target: Target) -> Lowered:
-    p, r = _operand(node, 0, placement), _operand(node, 1, placement)
-    if p.dtype is not dtypes.float32:
-        raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: a {p.dtype.name} recurrence",
-                               hint="it is compiled for float32 only")
-    s, d, b = (symbol_of(Symbol(n, 0, None)) for n in "sdb")
-    steps, count, batch, _ = p.shape
-    kind, gates = _KINDS[node.attrs["kind"]]
-    hidden, packed = r.shape[-2], node.attrs["packed"]
-    share = 4 * (gates + 3) * hidden
-    work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
-    macros: list[tuple[str, str | Dim]] = [
-        ("GT_STEPS", steps), ("GT_DIRS", count), ("GT_ROWS", batch), ("GT_H", hidden),
-        ("GT_KIND", str(kind)), ("GT_GATES", str(gates)), ("GT_PS", p.strides[3]),
-        ("GT_REVERSE", str(int(node.attrs["direction"] == "reverse"))),
-        ("GT_PANEL", str(packed // target.lanes)), ("GT_RK", packed or r.strides[1]),
-        ("GT_RC", 1 if packed else r.strides[2])]
-    pointers = [("GT_P(s, d, b)", p.buffer, p.index((s, d, b, 0))),
-                ("GT_R(d)", r.buffer, r.index((d, *(0,) * (len(r.shape) - 1))))]
-    reads = [p.buffer, r.buffer]
-    operands = [*node.inputs, None, None, None][2:5]
-    for name, x, idx in zip(("BIAS(d)", "H0(d, b)", "C0(d, b)"), operands,
-                            ((d, 0), (d, b, 0), (d, b, 0)), strict=True):
-        if isinstance(x, Value):
-            view = placement.views[x]
-            stem = name.partition("(")[0]
-            macros.append(("GT_BS" if stem == "BIAS" else f"GT_{stem}S", view.strides[-1]))
-            pointers.append((f"GT_{name}", view.buffer, view.index(idx)))
-            reads.append(view.buffer)
-    writes = [work]
-    for name, v, at in zip(("Y(s, d, b)", "HN(d, b)", "CN(d, b)"), node.outputs,
-                           ((s, d, b, 0), (d, b, 0), (d, b, 0)), strict=False):
-        if v in placement.views:
-            view = placement.views[v]
-            macros.append((f"GT_{name.partition('(')[0]}S", view.strides[-1]))
-            pointers.append((f"GT_{name}", view.buffer, view.index(at)))
-            writes.append(view.buffer)
-    pointers.append(("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share))
-    body = Template("recurrent.h", tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
-                    tuple(dict.fromkeys(writes)))
-    return (body,), steps * count * batch * hidden * hidden * gates * 2, 1 << 30
-
-
 # ---- exchanges between processes ---------------------------------------------------------------
 
 _MPI = {dtypes.float32: "MPI_FLOAT", dtypes.float64: "MPI_DOUBLE", dtypes.int32: "MPI_INT32_T",
@@ -245,9 +178,9 @@ _MPI = {dtypes.float32: "MPI_FLOAT", dtypes.float64: "MPI_DOUBLE", dtypes.int32:
 def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
     """Where placement put the result over its operand, the reduction happens in place."""
     begin = node.op.name == "collective_begin"
-    x = _operand(node, 0 if begin else 1, placement)
+    x = operand(node, 0 if begin else 1, placement)
     y = placement.views[node.outputs[0]]
-    ticket = placement.views[node.outputs[1]] if begin else _operand(node, 2, placement)
+    ticket = placement.views[node.outputs[1]] if begin else operand(node, 2, placement)
     kind = FLAT.index(node.attrs["kind"]) if begin else len(FLAT)
     macros: list[tuple[str, str | Dim]] = [
         ("GT_KIND", str(kind)), ("GT_PROCESSES", str(node.attrs["size"] if begin else 1)),
@@ -255,7 +188,7 @@ def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
         ("GT_TYPE", x.dtype.c), ("GT_MPI_TYPE", _MPI[x.dtype])]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_Y", y.buffer, y.offset),
                 ("GT_TICKET", ticket.buffer, ticket.offset)]
-    reads = [x.buffer] if begin else [x.buffer, _operand(node, 0, placement).buffer, ticket.buffer]
+    reads = [x.buffer] if begin else [x.buffer, operand(node, 0, placement).buffer, ticket.buffer]
     writes = [y.buffer, ticket.buffer] if begin else [y.buffer]
     body = Template("collective.h", tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
                     tuple(dict.fromkeys(writes)))
@@ -269,7 +202,7 @@ _SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
 
 def _trees(node: Node, placement: Placement, target: Target) -> Lowered:
     """Rows are shared out; the tables must lie as they are written down."""
-    x, *tables = (_operand(node, i, placement) for i in range(6))
+    x, *tables = (operand(node, i, placement) for i in range(6))
     out, row, a = placement.views[node.outputs[0]], symbol_of(Symbol("row", 0, None)), node.attrs
     if x.dtype.bits < 32 or not all(t.contiguous for t in tables):
         raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: trees of {x.dtype.name} or over "
@@ -295,7 +228,7 @@ def _trees(node: Node, placement: Placement, target: Target) -> Lowered:
                   for name, t in zip(names, tables, strict=True))]
     reads = tuple(dict.fromkeys(v.buffer for v in (x, *tables)))
     body = Template("trees.h", tuple(macros), tuple(pointers), reads, (out.buffer,))
-    return (body,), x.shape[0] * count * a["depth"], _work(x.shape[0] * count * a["depth"] * 8)
+    return (body,), x.shape[0] * count * a["depth"], work_of(x.shape[0] * count * a["depth"] * 8)
 
 
 # ---- products with weights of few bits ---------------------------------------------------------
@@ -322,10 +255,11 @@ def _nbits(node: Node, placement: Placement, target: Target) -> Lowered:
     reads = tuple(dict.fromkeys(v.buffer for v in (x, *tables)))
     body = Template("nbits.h", tuple(macros), tuple(pointers), reads, (out.buffer, work))
     flops = 2 * x.shape[0] * x.shape[1] * n
-    return (body,), flops, _work(flops)
+    return (body,), flops, work_of(flops)
 
 
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
     "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
-    "recurrence": _recurrence, "collective_begin": _collective, "collective_end": _collective,
+    "recurrence": recurrence, "recurrence_grad": recurrence_grad,
+    "collective_begin": _collective, "collective_end": _collective,
     "trees": _trees, "linear_nbits": _nbits}

@@ -48,6 +48,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return None if wide is None else (wide,)
         if node.op.name == "recurrence":
             return _recurrence(goal.target, node, inputs, b)
+        if node.op.name == "recurrence_grad":
+            return _recurrence_grad(goal.target, node, inputs, b)
         if node.op.name == "attention":
             wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
             out = _attention(node, wide)
@@ -131,14 +133,31 @@ def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
     if node.attrs["packed"] or p.dtype is not dtypes.float32:
         return None
     _, hidden, wide = r.shape
-    nr = fullest(goal, wide, 8 if p.shape[2] == 1 else 4)
+    nr = fullest(goal, wide, _vectors(p.shape[2]))
     if node.attrs["kind"] == "gru":  # its last gate is a product of its own, and begins a panel
-        nr = fullest(goal, hidden, 8 if p.shape[2] == 1 else 4)
+        nr = fullest(goal, hidden, _vectors(p.shape[2]))
         if hidden % nr:
             return None
     results: Sequence[Any] = node.op(p, OPS["pack"](r, nr=nr), *rest,
                                      **{**node.attrs, "packed": nr})
     return results
+
+
+def _recurrence_grad(goal: Target, node: Node, inputs: tuple[Operand, ...],
+                     b: Builder) -> Sequence[Any] | None:
+    """The same weights transposed: each step's gradients go back through all of them."""
+    r, y, *rest = operands_of(inputs, b)
+    if node.attrs["packed"] or y.dtype is not dtypes.float32:
+        return None
+    nr = fullest(goal, y.shape[3], _vectors(y.shape[2]))
+    results: Sequence[Any] = node.op(OPS["pack"](r, nr=nr, transpose=True), y, *rest,
+                                     **{**node.attrs, "packed": nr})
+    return results
+
+
+def _vectors(batch: Dim) -> int:
+    """How wide a panel is at most: the more rows share it, the fewer vectors their tile holds."""
+    return 8 if batch == 1 else 4 if isinstance(batch, int) and batch <= 4 else 3
 
 
 def fullest(goal: Target, n: Dim, most: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 from harness import KERNELS, compile_c, width
 
 TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "sort.h", "recurrent.h",
-             "collective.h", "trees.h", "nbits.h"}
+             "recurrent_grad.h", "collective.h", "trees.h", "nbits.h"}
 PLAIN = ("integers.h", "prelude.h", "tile.h", "vmath.h")
 
 

@@ -1,4 +1,4 @@
-"""Recurrent cells step by step, for what the composites lack: other activations, row lengths.
+"""Recurrent cells as scans, for what the composites lack: other activations, row lengths.
 
 Layouts are those of graphtool.ops.recurrent. A row whose sequence has ended keeps its state, and
 its outputs are 0.
@@ -15,6 +15,8 @@ from graphtool import dtypes
 from graphtool.importers.onnx.registry import Refused
 from graphtool.importers.onnx.values import cast, number, reshape, take
 from graphtool.ir.op import ops as o
+from graphtool.ir.trace import like
+from graphtool.ops.steps import scan
 
 State = tuple[Any, ...]
 Activation = Callable[[Any], Any]
@@ -126,46 +128,44 @@ def _rnn(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State
 CELLS: dict[str, Callable[..., State]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}
 
 
-def unrolled(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
-             lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
-    """y [T, D, B, H] and the final states [D, B, H], every step written out."""
-    steps, batch = x.shape[:2]
-    if not isinstance(steps, int):
-        raise Refused("a recurrence of this form over a symbolic number of steps")
+def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
+          lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
+    """y [T, D, B, H] and the final states [D, B, H], a scan for each direction."""
     fs, count = cell.functions(), w.shape[0]
     per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
-    outputs, finals = [], []
+    if lengths is not None:
+        lengths = reshape(cast(lengths, dtypes.int64), (lengths.shape[0], 1))
+    found = []
     for d in range(count):
         mine = fs[d * per:(d + 1) * per] or fs
-        start = tuple(o.broadcast(reshape(number(0, x), (1, 1)), shape=(batch, r.shape[2]))
-                      if s is None else _at(s, d) for s in states)
-        ys, state = _direction(cell, mine, x, _at(w, d), _at(r, d),
-                               None if bias is None else _at(bias, d), start, lengths,
-                               None if peephole is None else _at(peephole, d),
-                               direction == "reverse" or d == 1)
-        outputs.append(ys)
-        finals.append(state)
-    y = o.stack(*(o.stack(*ys, axis=0) for ys in outputs), axis=1)
-    return y, *(o.stack(*(s[i] for s in finals), axis=0) for i in range(len(states)))
+        start = [o.broadcast(reshape(number(0, x), (1, 1)), shape=(x.shape[1], r.shape[2]))
+                 if s is None else _at(s, d) for s in states]
+        found.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
+                                None if bias is None else _at(bias, d), start, lengths,
+                                None if peephole is None else _at(peephole, d),
+                                direction == "reverse" or d == 1))
+    y = o.stack(*(f[-1] for f in found), axis=1)
+    return y, *(o.stack(*(f[i] for f in found), axis=0) for i in range(len(states)))
 
 
-def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any, state: State,
-               lengths: Any, peephole: Any, backwards: bool) -> tuple[list[Any], State]:
+def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
+               start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
+    """The final states, then y [T, B, H]."""
     rows = w.shape[0]
     projected = _times(x, w)
-    rb: Any = number(0, x)
     if bias is not None:
-        projected, rb = projected + take(bias, 0, 0, rows), take(bias, 0, rows, 2 * rows)
+        projected, own = projected + take(bias, 0, 0, rows), take(bias, 0, rows, 2 * rows)
     else:
-        rb = o.broadcast(reshape(rb, (1,)), shape=(rows,))
-    ys: list[Any] = [None] * x.shape[0]
-    order = range(x.shape[0])
-    for t in reversed(order) if backwards else order:
-        new = cell.step(cell, f, _at(projected, t), r, rb, state, peephole)
-        y = new[0]
-        if lengths is not None:
-            alive = o.gt(reshape(cast(lengths, dtypes.int64), (lengths.shape[0], 1)), t)
-            new = tuple(o.select(alive, a, b) for a, b in zip(new, state, strict=True))
-            y = o.select(alive, y, 0.0)
-        ys[t], state = y, new
-    return ys, state
+        own = o.broadcast(reshape(number(0, x), (1,)), shape=(rows,))
+    numbers = None if lengths is None else like(x, o.iota, shape=(x.shape[0],), axis=0,
+                                                dtype=dtypes.int64)
+
+    def turn(state: Any, rows: Any, fixed: Any) -> State:
+        (xt, t), (u, b, p, ends) = rows, fixed
+        new = cell.step(cell, f, xt, u, b, tuple(state), p)
+        if ends is None:
+            return *new, new[0]
+        alive = o.gt(ends, t)
+        return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
+                o.select(alive, new[0], 0.0))
+    return scan(turn, start, [projected, numbers], [r, own, peephole, lengths], backwards)

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN: composites where the defaults hold, else unrolled cells in `cells`."""
+"""LSTM, GRU and RNN: composites where the defaults hold, else the cells of `cells`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.importers.onnx.cells import CELLS, DEFAULTS, Cell, unrolled
+from graphtool.importers.onnx.cells import CELLS, DEFAULTS, Cell, layer
 from graphtool.importers.onnx.registry import onnx_op
 from graphtool.importers.onnx.values import array_of, transpose
 from graphtool.ir.op import ops as o
@@ -53,7 +53,7 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                          clip=clip))
     cell = Cell(CELLS["LSTM"], activations or DEFAULTS["LSTM"], activation_alpha, activation_beta,
                 clip, {"input_forget": input_forget})
-    return _laid_out(layout, *unrolled(cell, x, w, r, bias, (h0, c0), direction, lengths, peephole))
+    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0, c0), direction, lengths, peephole))
 
 
 @onnx_op("GRU", since=7)
@@ -68,7 +68,7 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                         linear_before_reset=bool(linear_before_reset)))
     cell = Cell(CELLS["GRU"], activations or DEFAULTS["GRU"], activation_alpha, activation_beta,
                 clip, {"linear_before_reset": linear_before_reset})
-    return _laid_out(layout, *unrolled(cell, x, w, r, bias, (h0,), direction, lengths))
+    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
 
 
 @onnx_op("RNN", since=7)
@@ -84,5 +84,5 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                         activation=kinds.pop()))
     cell = Cell(CELLS["RNN"], activations or DEFAULTS["RNN"], activation_alpha, activation_beta,
                 clip, {})
-    return _laid_out(layout, *unrolled(cell, x, w, r, bias, (h0,), direction, lengths))
+    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
 
