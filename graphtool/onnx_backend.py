@@ -23,6 +23,7 @@ from graphtool.importers.onnx import import_model
 from graphtool.importers.onnx.inputs import Parts
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.text import value_names
+from graphtool.ops.random import state_of
 from graphtool.target import detect
 
 Array = np.ndarray[Any, Any]
@@ -120,10 +121,21 @@ def _prepared(module: Module, mode: str) -> GraphtoolRep:
     return _evaluated(module) if mode == "eval" else _compiled(module)
 
 
-def _evaluated(module: Module) -> GraphtoolRep:
+def random_state(module: Module) -> dict[str, Array]:
+    """What ONNX's interface has no input for: the state that random operators start from."""
     names = value_names(module.graph)
-    return GraphtoolRep([names[v] for v in module.graph.inputs],
-                        lambda xs: interp.run(module, xs))
+    return {names[module.graph.inputs[i]]: state_of(0) for _, i in module.donations}
+
+
+def _evaluated(module: Module) -> GraphtoolRep:
+    names, state = value_names(module.graph), random_state(module)
+    return GraphtoolRep([n for v in module.graph.inputs if (n := names[v]) not in state],
+                        lambda xs: _without(interp.run(module, {**state, **xs}), state))
+
+
+def _without(results: dict[str, Array], state: dict[str, Array]) -> dict[str, Array]:
+    """The outputs that the model has itself."""
+    return {n: x for n, x in results.items() if n not in state}
 
 
 def _compiled(module: Module) -> GraphtoolRep:
@@ -131,7 +143,9 @@ def _compiled(module: Module) -> GraphtoolRep:
     target = detect()
     optimised = passes.run(module, supply={"target": target})
     model = runtime.load(build(optimised, folder / "build", target=target))
-    return GraphtoolRep([p.name for p in model.inputs], lambda xs: dict(model.run(xs)), folder)
+    state = random_state(module)
+    return GraphtoolRep([p.name for p in model.inputs if p.name not in state],
+                        lambda xs: _without(dict(model.run({**state, **xs})), state), folder)
 
 
 prepare = GraphtoolBackend.prepare

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 
 EXCEPTIONS: dict[str, str] = {
-    "test_gradient_of_add*": "gradients of a part of the graph are not computed yet",
     "test_sequence_model8": "a named size is 0 there; those are taken to be 1 or more",
     "test_squeezenet": "made-up weights give logits of 9e9, and the softmax shows their rounding",
     "test_bernoulli*": "random numbers, drawn from another generator",
     "test_training_dropout_default*": "random numbers, drawn from another generator",
     "test_training_dropout_mask": "random numbers, drawn from another generator",
     "test_training_dropout": "random numbers, drawn from another generator",
-    "test_sequence_map_add_1_sequence_1_tensor*":
-        "adds sizes of which the model does not say that they agree",
     "test_dft_inverse*": "the expectation holds float32 noise of 2e-7 where the answer is 0",
 }
 _TEXT = "strings are evaluated only"

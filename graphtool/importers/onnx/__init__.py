@@ -21,6 +21,8 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     control,
     einsum,
     elementwise,
+    gradient,
+    grids,
     index,
     labels,
     legacy,

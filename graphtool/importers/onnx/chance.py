@@ -12,8 +12,8 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.elementwise import kept
 from graphtool.importers.onnx.reader import element_type
-from graphtool.importers.onnx.registry import Refused, onnx_op
-from graphtool.importers.onnx.values import array_of, cast, dtype_of, one, reshape
+from graphtool.importers.onnx.registry import onnx_op
+from graphtool.importers.onnx.values import array_of, cast, dtype_of, number, one, reshape
 from graphtool.ir.op import ops as o
 
 
@@ -71,11 +71,25 @@ def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | N
 def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None = None,
             ctx: Any) -> Any:
     """In training the mask is drawn; else x as it is, and a mask of ones."""
-    if training is not None and array_of(training) is None:
-        raise Refused("training_mode is computed from the inputs")
+    if any(v is not None and array_of(v) is None for v in (ratio, training)):
+        return _by_computed(x, ratio, training, ctx)
     rate = 0.5 if ratio is None else ratio
     if training is not None and one(training, "training_mode"):
         p = rate if isinstance(rate, float) else float(one(rate, "the ratio"))
         if p:
             return list(ctx.drawn(o.dropout, x, p=p))[:ctx.outputs]
     return kept(x, ctx)
+
+
+def _by_computed(x: Any, ratio: Any, training: Any, ctx: Any) -> list[Any]:
+    """Dropout whose ratio or mode the run tells."""
+    if training is None or (array_of(training) is not None and not one(training, "the mode")):
+        return [*kept(x, ctx)] if ctx.outputs > 1 else [x]
+    draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtypes.float32)
+    rate = number(0.5, draw) if ratio is None else reshape(cast(ratio, dtypes.float32), ())
+    mask = o.ge(draw, rate)
+    if array_of(training) is None:
+        flag = reshape(training, ())
+        mask, rate = o.or_(mask, o.not_(flag)), o.select(flag, rate, 0.0)
+    y = o.select(mask, o.div(x, cast(o.sub(1.0, rate), dtype_of(x))), 0.0)
+    return [y, mask][:ctx.outputs]

@@ -18,6 +18,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
 from graphtool.importers.onnx import dimensions, functions, reader
+from graphtool.importers.onnx.bounds import bounded
 from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.context import REFUSED, Context, Frame
 from graphtool.importers.onnx.inputs import Inputs, Parts, declared_shapes
@@ -69,6 +70,9 @@ class Importer:
             self.refuse(name, reason, place)
         given = self._initializers(graph, frame)
         inputs = [v for v in graph.input if v.name not in given]
+        for v in inputs:
+            self.inputs.settle(v.type, self.made_of.get(v.name))
+        self.inputs.use_settled()
         tracers = [t for v in inputs for t in self._input(v, frame)]
         self.nodes(graph.node, frame)
         results = [self._output(v.name, frame) for v in graph.output]
@@ -83,7 +87,8 @@ class Importer:
             donations = ((len(outputs), len(inputs)),)
             inputs, outputs = [*inputs, self.seed], [*outputs, (self.seed.value.hint, self.state)]
         values = tuple(self._value(x, name) for name, x in outputs)
-        graph = Graph(tuple(t.value for t in inputs), tuple(self.builder.nodes), values)
+        nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
+        graph = Graph(tuple(t.value for t in inputs), tuple(nodes), values)
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
                       self.places.table, donations, self._meta())
 
@@ -204,8 +209,11 @@ class Importer:
         for i, name in enumerate(node.output):
             if name and i >= len(results):
                 raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
-            if name:
-                frame.env[name] = self._named(results[i], frame.prefix + name, before)
+            if name:  # of two outputs that are one value, the first names it
+                twin = next((node.output[k] for k in range(i)
+                             if node.output[k] and results[k] is results[i]), None)
+                frame.env[name] = frame.env[twin] if twin else self._named(
+                    results[i], frame.prefix + name, before)
 
     def _results(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
         try:

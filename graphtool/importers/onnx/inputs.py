@@ -29,6 +29,7 @@ class Inputs:
         self.symbols: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}
         self.computed: set[str] = set()  # sizes that nodes define
+        self.settled: dict[str, set[int]] = {}
         self.unnamed = 0
         for name, (lo, hi) in dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
@@ -62,6 +63,23 @@ class Inputs:
                 return self.name(d.dim_param)
             case _:
                 return self.fresh()
+
+    def settle(self, proto: Any, parts: Parts) -> None:
+        """Take the named dims of a sequence's or an optional's type from what it is made of."""
+        match proto.WhichOneof("value"):
+            case "sequence_type":
+                for part in parts if isinstance(parts, Sequence) else ():
+                    self.settle(proto.sequence_type.elem_type, part)
+            case "optional_type":
+                self.settle(proto.optional_type.elem_type, parts)
+            case "tensor_type" if isinstance(parts, TensorType):
+                for d, n in zip(proto.tensor_type.shape.dim, parts.shape, strict=False):
+                    if d.dim_param and isinstance(n, int):
+                        self.settled.setdefault(d.dim_param, set()).add(n)
+
+    def use_settled(self) -> None:
+        """Names that all parts agree on are numbers from here on."""
+        self.named |= {name: n for name, (n, *more) in self.settled.items() if not more}
 
     def free_name(self, stem: str) -> str:
         """A name that no symbol has, and now this one."""

@@ -1,4 +1,4 @@
-"""Reading images at computed positions: GridSample, RoiAlign, DeformConv; and Col2Im, which adds.
+"""Reading images at computed positions: GridSample, RoiAlign, MaxRoiPool, DeformConv.
 
 All of them come down to `sample`: gathers at the corners around each position, weighted.
 """
@@ -18,15 +18,13 @@ from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
     cast,
     dtype_of,
-    ints,
-    number,
     reshape,
     take,
     tensor,
     transpose,
 )
 from graphtool.ir.op import ops as o
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import product
 
 
 def _fixed(shape: Any) -> tuple[int, ...]:
@@ -267,31 +265,3 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
     rows = reshape(w, (1, group, w.shape[0] // group, channels // group * taps))
     y = reshape(o.matmul(rows, columns), (n, w.shape[0], height, width))
     return bias_added(y, bias)
-
-
-# ---- Col2Im ------------------------------------------------------------------------------------
-
-@onnx_op("Col2Im", since=18)
-def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any = None,
-           strides: Any = None) -> Any:
-    """Blocks added back at their places in a padded image, which is then cropped."""
-    size, kernel = ints(image, "the image shape"), ints(block, "the block shape")
-    n = len(size)
-    dilations, strides, pads = dilations or (1,) * n, strides or (1,) * n, pads or (0,) * (2 * n)
-    wide = [d + pads[i] + pads[i + n] for i, d in enumerate(size)]
-    place = np.zeros((1, 1), np.int64)
-    for d, k, r, s in zip(wide, kernel, dilations, strides, strict=True):
-        count = (d - (k - 1) * r - 1) // s + 1
-        line = np.arange(k)[:, None] * r + np.arange(count)[None] * s
-        place = (place[:, None, :, None] * d + line[None, :, None, :]).reshape(
-            place.shape[0] * k, -1)
-    batch, taps = x.shape[0], math.prod(kernel)
-    channels: Dim = x.shape[1] // taps
-    apart = reshape(x, (batch, channels, place.size))
-    canvas = o.broadcast(reshape(number(0, x), (1, 1, 1)),
-                         shape=(batch, channels, math.prod(wide)))
-    total = o.scatter(canvas, tensor(place.reshape(-1, 1), x), transpose(apart, (2, 0, 1)),
-                      axes=(2,), kind="add")
-    full = reshape(total, (batch, channels, *wide))
-    return o.slice(full, start=(0, 0, *pads[:n]), strides=(1,) * (n + 2),
-                   limit=(batch, channels, *(pads[i] + size[i] for i in range(n))))

@@ -72,7 +72,7 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
         if not keepdims:
             out = [reshape(p, (*x.shape[:where], *x.shape[where + 1:])) for p in out]
         return tuple(out)
-    each = dims(sizes, "the split sizes")
+    each = dims(sizes, "the split sizes", 0, d)
     if not sizes.shape:  # chunks of this size, the last as small as it comes
         n = ints(sizes, "the chunk size")[0]
         each = (n,) * (d // n) + ((d % n,) if d % n else ())
