@@ -31,11 +31,13 @@ class Sample:
         return [x for x in self.leaves if isinstance(x, torch.Tensor)]
 
     def call(self, op: Any, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        """The tensors among the results, given other tensors for the sample's own."""
+        """The tensors among the results, complex ones by their parts, given other tensors for the
+        sample's own."""
         given = iter(tensors)
         leaves = [next(given) if isinstance(x, torch.Tensor) else x for x in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.tree)
-        return [y for y in pytree.tree_leaves(op(*args, **kwargs)) if isinstance(y, torch.Tensor)]
+        return [torch.view_as_real(y.resolve_conj()) if y.is_complex() else y
+                for y in pytree.tree_leaves(op(*args, **kwargs)) if isinstance(y, torch.Tensor)]
 
 
 class Batch(nn.Module):

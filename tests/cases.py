@@ -693,6 +693,15 @@ for _flip in (True, False):
     case("reflect", [(2, 4, 3), t((2, 3), kind="unit"), (2, 4, 2)], transpose=_flip)
 case("lu_solve", [(2, 3, 3), t((2, 3), "i64", "index", 3), (2, 3, 2)])
 
+# ---- spectra -----------------------------------------------------------------------------------
+
+for _shape in ((8,), (2, 3, 5), (2, 1), (2, 320)):
+    for _half in (False, True):
+        case("fourier", [_shape], half=_half)
+        case("fourier", [_shape, _shape], half=_half, inverse=True)
+for _size in (1, 2, 7, 8, 320, 321):
+    case("fourier_real", [(2, _size // 2 + 1), (2, _size // 2 + 1)], size=_size)
+
 # ---- sizes -------------------------------------------------------------------------------------
 
 case("size", [ints(3)], size=3)

@@ -33,6 +33,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     resample_computed,
     shape,
     sizes,
+    spectrum,
     strings,
     taps,
     target,

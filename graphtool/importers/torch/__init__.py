@@ -16,6 +16,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     attention,
     backward,
     chance,
+    complex_numbers,
     control,
     conversion,
     counting,

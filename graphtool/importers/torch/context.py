@@ -42,6 +42,7 @@ class Context:
         self.builder = builder
         self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
+        self.complex_out = False  # then `outs` are the types of the results' parts
         self.seed: Tracer | None = None   # the graph input, once something is random
         self.state: Tracer | None = None  # what it has become by now
         self.declared: Container[str] = ()  # symbols that the inputs have

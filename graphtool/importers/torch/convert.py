@@ -10,7 +10,16 @@ from graphtool.errors import InputError, InternalError, Unsupported, Unsupported
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
-from graphtool.importers.torch.records import Call, Opaque, Program, Ref, Sink, Source
+from graphtool.importers.torch.pairs import REASON, Pair, paired_handler
+from graphtool.importers.torch.records import (
+    Call,
+    Complex,
+    Opaque,
+    Program,
+    Ref,
+    Sink,
+    Source,
+)
 from graphtool.importers.torch.refused import why
 from graphtool.importers.torch.table import handler
 from graphtool.ir.graph import Graph, Module, TensorType, Value
@@ -29,6 +38,8 @@ IGNORED = frozenset(f"aten.{name}" for name in (
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
     "unique_consecutive", "repeat_interleave"))
+_BOUNDARY = ("complex numbers do not cross the model's boundary; hand over their parts "
+             "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
@@ -65,6 +76,8 @@ class _Converter:
         if self.missing:
             raise self._unsupported()
         outputs, names, donations = self._sinks(inputs)
+        if self.missing:
+            raise self._unsupported()
         initial = {i: source.data for i, (source, _) in enumerate(inputs)
                    if source.data is not None}
         seeds = []
@@ -127,8 +140,9 @@ class _Converter:
         for source in self.program.sources:
             kind = self.program.types.get(source.name)
             if source.data is None or source.key in changed:
-                if isinstance(kind, Opaque):
-                    self.missing[f"the input {source.key}", kind.reason] = [""]
+                if isinstance(kind, (Opaque, Complex)):
+                    reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
+                    self.missing[f"the input {source.key}", reason] = [""]
                     self.poisoned.add(source.name)
                 if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
                     self.env[source.name] = kind
@@ -138,11 +152,17 @@ class _Converter:
                 self.env[source.name] = x
             elif source.name in self.used:
                 first = owners.setdefault(_identity(source.data), source.key)
-                self.env[source.name] = self.builder.constant(
-                    source.data, first, source.kind == "parameter")
+                trained = source.kind == "parameter"
+                self.env[source.name] = self._pair(source.data, first, trained) if isinstance(
+                    kind, Complex) else self.builder.constant(source.data, first, trained)
             else:
                 owners.setdefault(_identity(source.data), source.key)
         return inputs + state
+
+    def _pair(self, data: Weight, name: str, trained: bool) -> Pair:
+        """A complex constant, whose last axis is that of its parts."""
+        return Pair(*(self.builder.constant(data.source[..., i], f"{name}.{part}", trained)
+                      for i, part in enumerate(("real", "imag"))))
 
     # ---- calls ---------------------------------------------------------------------------------
 
@@ -152,8 +172,9 @@ class _Converter:
             return
         if self._symbolic(call) or self._number(call):
             return
-        fn = handler(call.target)
-        fault = self._fault_of(call) or (why(call.target) if fn is None else "")
+        paired = self._is_paired(call)
+        fn = paired_handler(call.target) if paired else handler(call.target)
+        fault = self._fault_of(call) or ("" if fn else REASON if paired else why(call.target))
         tainted = bool(self.poisoned & _names((call.args, tuple(call.kwargs.values()))))
         if fault and not tainted:  # what follows from a refused call is not listed again
             self._miss(call, fault)
@@ -167,6 +188,12 @@ class _Converter:
         except Missing as missing:
             self._miss(call, missing.item.reason, missing.item.name)
             self.poisoned.update(call.outputs)
+
+    def _is_paired(self, call: Call) -> bool:
+        """Whether complex numbers go in or come out."""
+        names = _names((call.args, tuple(call.kwargs.values())))
+        return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
+            isinstance(self.env.get(n), Pair) for n in names)
 
     def _symbolic(self, call: Call) -> bool:
         """Arithmetic on sizes: its value is known already, from the program's types."""
@@ -202,7 +229,8 @@ class _Converter:
 
     def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
         types = [self.program.types.get(n) if n in self.used else None for n in call.outputs]
-        self.context.outs = tuple(t if isinstance(t, TensorType) else None for t in types)
+        self.context.complex_out = any(isinstance(t, Complex) for t in types)
+        self.context.outs = tuple(_parts(t) for t in types)
         if not any(self.context.outs):
             return (None,) * len(call.outputs)
         args = self._resolve(call.args)
@@ -226,11 +254,11 @@ class _Converter:
                 continue
             if result is None:
                 raise Missing("a result of it that only its gradient needs")
-            if result.dtype is not wanted.dtype or len(result.shape) != len(wanted.shape) or any(
-                    known(a, "==", b) is False
-                    for a, b in zip(result.shape, wanted.shape, strict=True)):
-                raise InternalError("GT7203", f"{call.target} gives {result.type}, torch says "
-                                              f"{wanted}", where=provenance.describe(call.place))
+            for part in (result.real, result.imag) if isinstance(result, Pair) else (result,):
+                if not _fits(part.type, wanted):
+                    raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
+                                                  f"{wanted}",
+                                        where=provenance.describe(call.place))
             self.env[name] = result
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
@@ -256,6 +284,9 @@ class _Converter:
         for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
             if sink.kind == "state":
                 donations.append((len(outputs), position[sink.key]))
+            if isinstance(self.env.get(getattr(sink.value, "name", "")), Pair):
+                self.missing[f"the output {sink.key}", _BOUNDARY] = [""]
+                continue
             outputs.append(self._output(sink))
             names.append(sink.key)
         return outputs, names, donations
@@ -285,6 +316,18 @@ class _Converter:
     def _locations(self, graph: Graph) -> dict[str, Any]:
         reached = {n.where for n in graph.nodes}
         return {k: v for k, v in self.locations.table.items() if k in reached}
+
+
+def _parts(kind: Any) -> TensorType | None:
+    """The type of a tensor, or of the parts of a complex one."""
+    kind = kind.parts if isinstance(kind, Complex) else kind
+    return kind if isinstance(kind, TensorType) else None
+
+
+def _fits(kind: TensorType, wanted: TensorType) -> bool:
+    """Whether nothing known speaks against a result being what torch says."""
+    return kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
+        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True))
 
 
 def _identity(w: Weight) -> Any:

@@ -11,11 +11,11 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
-from graphtool.importers.torch.live import Nodes, array, bound
+from graphtool.importers.torch.live import Nodes, bound, held
 from graphtool.importers.torch.names import output_name
 from graphtool.importers.torch.provenance import clean_path
 from graphtool.importers.torch.records import Place, Program, Ref, Sink, Source
-from graphtool.weights import Weight, weight
+from graphtool.weights import Weight
 
 
 def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
@@ -62,7 +62,7 @@ def _weight(program: ExportedProgram, name: str | None) -> Weight:
     found = found if found is not None else program.constants.get(name or "")
     if not isinstance(found, torch.Tensor):
         raise InputError("GT1106", f"the constant {name!r} is not a tensor")
-    return weight(array(found))
+    return held(found)
 
 
 def _sinks(exported: ExportedProgram) -> tuple[Sink, ...]:

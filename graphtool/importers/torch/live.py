@@ -20,10 +20,20 @@ from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.torch import exprs
 from graphtool.importers.torch.provenance import clean_path
-from graphtool.importers.torch.records import Call, Opaque, Place, Program, Ref, Sink, Source, Type
+from graphtool.importers.torch.records import (
+    Call,
+    Complex,
+    Opaque,
+    Place,
+    Program,
+    Ref,
+    Sink,
+    Source,
+    Type,
+)
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol
-from graphtool.weights import weight
+from graphtool.weights import Weight, weight
 
 DTYPES: dict[torch.dtype, DType] = {
     getattr(torch, name): getattr(dtypes, ours) for name, ours in (
@@ -34,6 +44,7 @@ DTYPES: dict[torch.dtype, DType] = {
         ("int64", "int64"), ("int32", "int32"), ("int16", "int16"), ("int8", "int8"),
         ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
         ("bool", "bool_")) if hasattr(torch, name)}
+_PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
 _HUGE = 1 << 62  # above: torch's "no upper bound"
 _BITS = {8: torch.uint8, 16: torch.int16}
 
@@ -64,6 +75,11 @@ def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
         return torch.from_numpy(data)
     bits = torch.from_numpy(data.view(f"u{data.itemsize}"))
     return bits.view(next(kind for kind, row in DTYPES.items() if row.numpy == data.dtype))
+
+
+def held(t: torch.Tensor) -> Weight:
+    """A tensor's elements; of complex ones the parts, as a last axis."""
+    return weight(array(torch.view_as_real(t.resolve_conj()) if t.dtype in _PARTS else t))
 
 
 class Nodes:
@@ -122,7 +138,7 @@ class Nodes:
         if isinstance(found, torch.Tensor):
             self.types[node.name] = self._value_type(found)
             self.constants.append(Source(node.name, "constant", str(node.target),
-                                         weight(array(found))))
+                                         held(found)))
 
     def _held(self, node: fx.Node) -> Any:
         """What a get_attr node names."""
@@ -139,6 +155,9 @@ class Nodes:
 
     def _known_type(self, value: Any) -> Type:
         match value:
+            case torch.Tensor() if value.dtype in _PARTS:
+                parts = _PARTS[value.dtype]
+                return Complex(TensorType(parts, tuple(map(self.dim, value.shape))))
             case torch.Tensor() if value.dtype not in DTYPES:
                 return Opaque(f"tensors of {value.dtype} are not supported")
             case torch.Tensor():
@@ -201,7 +220,7 @@ class Nodes:
                 return self.dim(x)
             case torch.dtype():
                 return DTYPES.get(x)
-            case bool() | int() | float() | str() | None:
+            case bool() | int() | float() | complex() | str() | None:
                 return x
             case _:
                 return None  # device, layout, memory format: nothing that we could honour

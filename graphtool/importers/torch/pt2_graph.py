@@ -14,6 +14,7 @@ from graphtool.importers.torch.names import output_name
 from graphtool.importers.torch.provenance import clean_path
 from graphtool.importers.torch.records import (
     Call,
+    Complex,
     Opaque,
     Place,
     Program,
@@ -34,6 +35,7 @@ SCALAR_TYPES: dict[int, DType] = {
     13: dtypes.bfloat16, 28: dtypes.uint16, 29: dtypes.float8e4m3fn, 30: dtypes.float8e5m2,
     31: dtypes.float8e4m3fnuz, 32: dtypes.float8e5m2fnuz, 33: dtypes.float8e8m0,
     34: dtypes.uint32, 35: dtypes.uint64}
+COMPLEX_TYPES = {10: dtypes.float32, 11: dtypes.float64}  # the types of their parts
 _FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
 Fault = Callable[..., InputError]
 
@@ -70,6 +72,9 @@ class _Reader:
     # ---- types ---------------------------------------------------------------------------------
 
     def _tensor(self, meta: Mapping[str, Any]) -> Type:
+        if meta["dtype"] in COMPLEX_TYPES and meta["layout"] == 7:
+            return Complex(TensorType(COMPLEX_TYPES[meta["dtype"]],
+                                      tuple(map(self._size, meta["sizes"]))))
         dtype = SCALAR_TYPES.get(meta["dtype"])
         if dtype is None or meta["layout"] != 7:
             return Opaque("its element type or layout is not supported")

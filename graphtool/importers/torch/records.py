@@ -43,7 +43,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A graph input. `key` is torch's own name; `data` is absent for what the user passes."""
+    """A graph input. `key` is torch's own name; `data` is absent for what the user passes, and
+    has the parts of complex numbers as its last axis."""
 
     name: str
     kind: Literal["user", "parameter", "buffer", "constant"]
@@ -67,8 +68,15 @@ class Opaque:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A tensor of complex numbers, of which this is the type of each part."""
+
+    parts: TensorType
+
+
 # the type of a tensor, the value of a symbolic size; None for a symbolic bool or float
-Type = TensorType | Dim | Opaque | None
+Type = TensorType | Complex | Dim | Opaque | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 _WHY = (
-    (r"aten\.(_fft|_conj|complex|polar|view_as_(complex|real)|imag|conj|resolve_conj)",
-     "complex numbers are not supported; split them into real and imaginary parts"),
     (r"aten\.(_linalg_eigh|_linalg_eigvals|linalg_eig|_linalg_svd|linalg_svd|svd|symeig)",
      "decompositions into eigenvectors or singular vectors are not built"),
     (r"aten\.(_linalg|linalg|_?lstsq)", "this part of linear algebra is not built"),

@@ -1,0 +1,128 @@
+"""Fourier transforms of known length along the last axis; a complex number is a pair of tensors.
+
+A long line is taken apart by two factors of its length (Cooley and Tukey), a short one multiplied
+with a table of cosines and sines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ops.common import composite, need
+
+_TABLE = 256  # the longest line that is one product
+
+
+def _types(real: TensorType, imag: TensorType | None = None, *, inverse: bool = False,
+           half: bool = False) -> tuple[TensorType, TensorType]:
+    need(real.rank > 0 and real.dtype.is_float and imag in (None, real),
+         f"two tensors of floats of one type, got {real} and {imag}")
+    n = real.shape[-1]
+    need(isinstance(n, int) and n > 0, f"a transform of known length, not of {n}")
+    out = TensorType(real.dtype, (*real.shape[:-1], n // 2 + 1 if half else n))
+    return out, out
+
+
+@composite(types=_types)
+def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = False) -> Any:
+    """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them, + with `inverse`
+    → (real, imaginary part); nothing is divided by n."""
+    n, sign = real.shape[-1], 1 if inverse else -1
+    rows = _factor(n)
+    if n > _TABLE and rows > 1:
+        parts = _split(real, imag, rows, n // rows, inverse)
+        return tuple(_first(p, n // 2 + 1) for p in parts) if half else parts
+    turns = np.outer(np.arange(n), np.arange(n // 2 + 1 if half else n))
+    return _turned(real, imag, *_table(real, turns, n, sign))
+
+
+def _factor(n: int) -> int:
+    """The greatest divisor of n that is no greater than its root."""
+    return max(d for d in range(1, int(n**0.5) + 1) if n % d == 0)
+
+
+def _circle(turns: Any, n: int) -> tuple[Any, Any]:
+    """Cosines and sines of 2πk/n, with zeros that are exact."""
+    turns = turns % n
+    angle = 2 * np.pi * turns / n
+    return (np.where(4 * turns % (2 * n) == n, 0.0, np.cos(angle)),
+            np.where(2 * turns % n == 0, 0.0, np.sin(angle)))
+
+
+def _table(x: Any, turns: Any, n: int, sign: int) -> tuple[Any, Any]:
+    cos, sin = (t.astype(x.dtype.numpy) for t in _circle(turns, n))
+    return x.builder.constant(cos), x.builder.constant(sin if sign > 0 else 0 - sin)
+
+
+def _matrix(x: Any) -> Any:
+    """With a row axis at least."""
+    return x if x.ndim > 1 else o.reshape(x, shape=(1, *x.shape))
+
+
+def _turned(real: Any, imag: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
+    """(real + i·imag)·(cos + i·sin), as matrix products."""
+    def by(x: Any, w: Any) -> Any:
+        y = o.matmul(_matrix(x), w)
+        return y if x.ndim > 1 else o.reshape(y, shape=tuple(y.shape[1:]))
+    if imag is None:
+        return by(real, cos), by(real, sin)
+    return by(real, cos) - by(imag, sin), by(real, sin) + by(imag, cos)
+
+
+def _split(real: Any, imag: Any, a: int, b: int, inverse: bool) -> tuple[Any, Any]:
+    """With t = b·s + r and k = j + a·l: over s, times exp(∓2πi·r·j/n), then over r."""
+    lead, n = real.shape[:-1], a * b
+    last = (*range(len(lead)), len(lead) + 1, len(lead))
+
+    def cut(x: Any) -> Any:  # [..., r, s]
+        return x if x is None else o.transpose(o.reshape(x, shape=(*lead, a, b)), perm=last)
+    re, im = o.fourier(cut(real), cut(imag), inverse=inverse)
+    cos, sin = _table(real, np.outer(np.arange(b), np.arange(a)), n, 1 if inverse else -1)
+    re, im = re * cos - im * sin, re * sin + im * cos
+    re, im = o.fourier(o.transpose(re, perm=last), o.transpose(im, perm=last), inverse=inverse)
+    return tuple(o.reshape(o.transpose(x, perm=last), shape=(*lead, n))
+                 for x in (re, im))
+
+
+def _first(x: Any, count: int) -> Any:
+    return o.slice(x, start=(0,) * x.ndim, limit=(*x.shape[:-1], count), strides=(1,) * x.ndim)
+
+
+def _real_types(real: TensorType, imag: TensorType, *, size: int) -> TensorType:
+    need(real == imag and real.rank > 0 and real.dtype.is_float and size > 0
+         and real.shape[-1] == size // 2 + 1,
+         f"half a spectrum of {size}, got {real} and {imag}")
+    return TensorType(real.dtype, (*real.shape[:-1], size))
+
+
+@composite(types=_real_types)
+def fourier_real(real: Any, imag: Any, *, size: int) -> Any:
+    """The real line of `size` whose spectrum has this first half, times `size`; the imaginary
+    parts of what is its own mirror image are not read."""
+    bins = np.arange(size // 2 + 1)
+    if size > _TABLE and _factor(size) > 1:
+        return _by_mirror(real, imag, size)
+    weight = np.where((bins == 0) | (2 * bins == size), 1.0, 2.0)[:, None]
+    cos, sin = (real.builder.constant((weight * t).astype(real.dtype.numpy))
+                for t in _circle(np.outer(bins, np.arange(size)), size))
+    y = o.matmul(_matrix(real), cos) - o.matmul(_matrix(imag), sin)
+    return y if real.ndim > 1 else o.reshape(y, shape=(size,))
+
+
+def _by_mirror(real: Any, imag: Any, size: int) -> Any:
+    """The other half is the conjugate of this one, backwards."""
+    axis, m = real.ndim - 1, size // 2 + 1
+    bins = np.arange(m)
+    own = (bins == 0) | (2 * bins == size)
+    imag = o.select(real.builder.constant(own), 0.0, imag)
+
+    def rest(x: Any) -> Any:
+        inner = o.slice(x, start=(*(0,) * axis, 1), limit=(*x.shape[:-1], size - m + 1),
+                        strides=(1,) * x.ndim)
+        return o.reverse(inner, axes=(axis,))
+    whole = (o.concat(real, rest(real), axis=axis), o.concat(imag, -rest(imag), axis=axis))
+    return o.fourier(*whole, inverse=True)[0]
