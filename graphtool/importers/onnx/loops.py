@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool.importers.onnx.computed import Recorder, bind
 from graphtool.importers.onnx.control import known_bool, selected, tracers
 from graphtool.importers.onnx.regions import Region, region, union
@@ -18,6 +19,7 @@ from graphtool.importers.onnx.values import (
     Known,
     array_of,
     axis_of,
+    cast,
     number,
     reshape,
     take,
@@ -105,22 +107,15 @@ def _next(inner: Region) -> Tracer:
 
 def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
               ctx: Any) -> list[Any]:
-    """A `while`: it carries the step, the condition, the values, and where rows are collected."""
+    """A `while`: it carries the step, the condition and the values."""
     state, made = len(carried), inner.results
-    rows = made[1 + state:]
-    most = _room(trips, count, ctx) if rows else 0
-    tables = [o.broadcast(number(False if x.dtype.kind == "bool" else 0, Known(
-        np.zeros((), x.dtype.numpy), ctx.builder)), shape=(most, *x.shape)) for x in rows]
-    held = [inner.builder.input(x.type, "rows") for x in tables]
-    at = inner.inputs[0]
-    put = [o.dynamic_update_slice(h, reshape(y, (1, *y.shape)), at, *[0] * y.ndim)
-           for h, y in zip(held, rows, strict=True)]
-    inner.results = [_next(inner), reshape(made[0], ()), *made[1:1 + state], *put]
-    inner.inputs = [*inner.inputs, *held]
+    if made[1 + state:]:
+        return _collected(trips, count, flag, carried, inner, ctx)
+    inner.results = [_next(inner), reshape(made[0], ()), *made[1:]]
     outer = union(inner)
     bound = count if count is not None and count <= UNROLL else None  # it has gradients then
     limit = [] if trips is None or bound is not None else [reshape(trips, ())]
-    operands = [_scalar(ctx, 0), flag, *carried, *tables, *tracers(outer, ctx), *limit]
+    operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx), *limit]
     body = inner.graph(outer)
     body = type(body)((*body.inputs, *(Value(x.type, "trips") for x in limit)), body.nodes,
                       body.outputs)
@@ -128,10 +123,34 @@ def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Reg
     def goes_on(*xs: Any) -> Any:
         return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
     check = trace(goes_on, [x.type for x in operands])
-    turns, _, *out = o.while_(*operands, cond=check, body=body,
-                              carries=len(operands) - len(limit) - len(outer), bound=bound)
-    if not rows:
-        return list(out)
+    return list(o.while_(*operands, cond=check, body=body, carries=2 + state, bound=bound))[2:]
+
+
+def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+               ctx: Any) -> list[Any]:
+    """A scan over as many turns as there may be, which does nothing once the condition fails: each
+    row is written in its place, where a `while` would carry the table from turn to turn."""
+    state, made = len(carried), inner.results
+    most = _room(trips, count, ctx)
+    rows = [x.type for x in made[1 + state:]]
+    inner.results = [reshape(made[0], ()), *made[1:]]
+    outer = union(inner)
+    operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx)]
+    types = [x.type for x in operands]
+
+    def idle(_: Any, alive: Any, *xs: Any) -> Any:
+        zeros = [number(False if t.dtype.kind == "bool" else 0, Known(
+            np.zeros((), t.dtype.numpy), alive.builder)) for t in rows]
+        return (alive, *xs[:state], *(o.broadcast(z, shape=t.shape)
+                                      for z, t in zip(zeros, rows, strict=True)))
+
+    def turn(step: Any, alive: Any, *xs: Any) -> Any:
+        out = o.cond(alive, step, alive, *xs, then=inner.graph(outer), orelse=trace(idle, types))
+        return (o.add(step, cast(alive, dtypes.int64)), *out)
+    turns, alive, *out = o.scan(*operands, body=trace(turn, types), carries=2 + state, xs=0,
+                                length=most)
+    if trips is None or (count is not None and count > _TABLE):  # it must have come to its end
+        turns = o.add(turns, cast(alive, dtypes.int64))
     n = bind(turns, 0, most)
     return [*out[:state], *(take(y, 0, 0, n) for y in out[state:])]
 

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from graphtool import interp
-from graphtool.errors import UnsupportedError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.verify import verify_module
 from tests.lower.compiling import compiled, faults, optimised
@@ -79,7 +79,7 @@ UP = {"y_size": (0, 16), "y_size2": (0, 16), "y_size3": (0, 16)}
 CASES: dict[str, tuple[str, list[dict[str, Any]], str]] = {
     "collected": (COLLECTED, [{"trips": count(k), "x": np.ones(4, np.float32),
                                "limit": np.asarray(m, np.float32)}
-                              for k, m in ((0, 9.0), (5, 1e9), (16, 50.0))], "while"),
+                              for k, m in ((0, 9.0), (5, 1e9), (16, 50.0))], "scan"),
     "counted": (COUNTED, [{"trips": count(k), "x": ROWS[0]} for k in (0, 1, 7)], "scan"),
     "uncollected": (UNCOLLECTED, [{"trips": count(k), "x": ROWS[0]} for k in (0, 3, 40)], "scan"),
     "scan": (SCAN, [{"h": ROWS[0], "xs": ROWS}], "scan"),
@@ -105,10 +105,21 @@ def test_loops_equal_onnxruntime(name: str, tmp_path: Path) -> None:
         assert faults(library.run(given), want) == []
 
 
+ENDLESS = COLLECTED.replace("int64 trips, ", "").replace("Loop(trips, ", "Loop(, ")
+
+
+def test_a_loop_that_only_its_condition_ends() -> None:
+    module = import_model(onnx.parser.parse_model(HEAD + ENDLESS), dynamic={"y_size": (0, 8)})
+    x = np.ones(4, np.float32)
+    rows = interp.run(module, {"x": x, "limit": np.float32(20)})["rows"]
+    assert rows[:, 0].tolist() == [2.5, 3.25, 4.375, 6.0625]
+    with pytest.raises(InputError, match="GT0505"):  # it does not stop silently at its bound
+        interp.run(module, {"x": x, "limit": np.float32(1e30)})
+
+
 def test_what_cannot_be_bounded_is_refused_by_name() -> None:
-    endless = COLLECTED.replace("int64 trips, ", "").replace("Loop(trips, ", "Loop(, ")
     with pytest.raises(UnsupportedError, match=r"Loop: .*--dynamic y_size=0\.\.MOST"):
-        import_model(onnx.parser.parse_model(HEAD + endless))
+        import_model(onnx.parser.parse_model(HEAD + ENDLESS))
     ranks = SHAPES.replace("a = Concat<axis = 0>(z, x)",
                            "s = Shape(x) v = ReduceSum<keepdims = 0>(z) a = Add(v, v)")
     with pytest.raises(UnsupportedError, match="If: branches of types"):
