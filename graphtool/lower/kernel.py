@@ -13,6 +13,7 @@ from graphtool.loops.walk import map_statements, statements
 from graphtool.lower.crossing import crossing
 from graphtool.lower.donate import stores_last
 from graphtool.lower.exprs import cost
+from graphtool.lower.keep import kept
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
 from graphtool.lower.nest import nest
@@ -118,7 +119,8 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in values]
-        body = stores_last(crossing(outputs) or nest(names, outputs))
+        body = crossing(outputs) or kept(nest(names, outputs), _dtypes(placement))
+        body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[values[0]].shape) * per
         yield *table.add(body, _dtypes(placement), _at_most(work)), work
