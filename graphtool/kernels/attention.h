@@ -25,6 +25,7 @@
    A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Heads
    that follow each other and share keys and values (grouped queries) pack them once. */
 #include "nest.h"
+#include "square.h"
 #include "tile.h"
 
 #ifndef GT_ATTENTION_H
@@ -34,17 +35,19 @@
 GT_INLINE void gt_pack_transposed(const float *x, int64_t ldx, int64_t rows, int64_t depth,
                                   const int nr, float *out)
 {
-    for (int64_t r = 0; r < rows; r += nr, out += depth * nr) {
-        const int64_t some = gt_min(nr, rows - r);
-        for (int64_t d = 0; d < depth; d += 16) {
-            const int64_t width = gt_min(16, depth - d);
-            for (int64_t i = 0; i < some; i++)
-                for (int64_t j = 0; j < width; j++)
-                    out[(d + j) * nr + i] = x[(r + i) * ldx + d + j];
-            for (int64_t j = 0; j < width; j++)
-                for (int64_t i = some; i < nr; i++) out[(d + j) * nr + i] = 0.0f;
+    for (int64_t r = 0; r < rows; r += GT_LANES) {
+        float *panel = out + r / nr * nr * depth + r % nr;
+        const int64_t some = gt_min(GT_LANES, rows - r);
+        int64_t d = 0;
+        for (; some == GT_LANES && d + GT_LANES <= depth; d += GT_LANES)
+            gt_transpose_square(x + r * ldx + d, ldx, panel + d * nr, nr);
+        for (; d < depth; d++) {
+            for (int64_t i = 0; i < some; i++) panel[d * nr + i] = x[(r + i) * ldx + d];
+            for (int64_t i = some; i < GT_LANES; i++) panel[d * nr + i] = 0.0f;
         }
     }
+    for (int64_t r = gt_ceil_div(rows, GT_LANES) * GT_LANES; r % nr != 0; r++)
+        for (int64_t d = 0; d < depth; d++) out[r / nr * nr * depth + d * nr + r % nr] = 0.0f;
 }
 
 /* x[rows][depth] as panels [⌈depth/nr⌉][rows][nr], zero padded */
@@ -54,6 +57,11 @@ GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t
     for (int64_t d = 0; d < depth; d += nr) {
         const int64_t width = gt_min(nr, depth - d);
         for (int64_t r = 0; r < rows; r++, out += nr) {
+            if (width == nr) {
+                for (int j = 0; j < nr; j += GT_LANES)
+                    gt_store(out + j, gt_load(x + r * ldx + d + j));
+                continue;
+            }
             for (int64_t j = 0; j < width; j++) out[j] = x[r * ldx + d + j];
             for (int64_t j = width; j < nr; j++) out[j] = 0.0f;
         }

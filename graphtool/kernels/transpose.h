@@ -14,58 +14,7 @@
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. Lines are read and written whole, so strides that fall
    on one set of the cache do no harm. */
-#include "prelude.h"
-
-#ifndef GT_TRANSPOSE_H
-#define GT_TRANSPOSE_H
-
-/* Lane i of the first and of the second of two vectors whose blocks of s lanes change places. */
-#define GT_FIRST(i, s) ((i) & (s) ? GT_LANES + (i) - (s) : (i))
-#define GT_SECOND(i, s) ((i) & (s) ? GT_LANES + (i) : (i) + (s))
-#define GT_FROM4(f, i, s) f(i, s), f((i) + 1, s), f((i) + 2, s), f((i) + 3, s)
-#if GT_LANES == 16
-#define GT_LIST(f, s)                                                                             \
-    GT_FROM4(f, 0, s), GT_FROM4(f, 4, s), GT_FROM4(f, 8, s), GT_FROM4(f, 12, s)
-#elif GT_LANES == 8
-#define GT_LIST(f, s) GT_FROM4(f, 0, s), GT_FROM4(f, 4, s)
-#elif GT_LANES == 4
-#define GT_LIST(f, s) GT_FROM4(f, 0, s)
-#endif
-#ifdef __clang__
-#define GT_SHUFFLE(x, y, f, s) __builtin_shufflevector(x, y, GT_LIST(f, s))
-#else
-#define GT_SHUFFLE(x, y, f, s) __builtin_shuffle(x, y, (gt_vi){GT_LIST(f, s)})
-#endif
-
-/* Between vectors s apart, blocks of s lanes change places. */
-#define GT_EXCHANGE(v, s)                                                                         \
-    GT_UNROLL for (int i = 0; i < GT_LANES; i++)                                                  \
-    {                                                                                             \
-        if (i & (s)) continue;                                                                    \
-        const gt_vf x = (v)[i], y = (v)[i + (s)];                                                 \
-        (v)[i] = GT_SHUFFLE(x, y, GT_FIRST, s);                                                   \
-        (v)[i + (s)] = GT_SHUFFLE(x, y, GT_SECOND, s);                                            \
-    }
-
-/* GT_LANES rows of GT_LANES floats, ldx apart, transposed to rows ldy apart. */
-GT_INLINE void gt_transpose_square(const float *x, int64_t ldx, float *y, int64_t ldy)
-{
-    gt_vf v[GT_LANES];
-    GT_UNROLL for (int i = 0; i < GT_LANES; i++) v[i] = gt_load(x + i * ldx);
-#if GT_LANES > 8
-    GT_EXCHANGE(v, 8)
-#endif
-#if GT_LANES > 4
-    GT_EXCHANGE(v, 4)
-#endif
-#if GT_LANES > 1
-    GT_EXCHANGE(v, 2)
-    GT_EXCHANGE(v, 1)
-#endif
-    GT_UNROLL for (int i = 0; i < GT_LANES; i++) gt_store(y + i * ldy, v[i]);
-}
-
-#endif
+#include "square.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"

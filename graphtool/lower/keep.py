@@ -64,7 +64,8 @@ def _joined(first: Stmt, second: Stmt, between: list[Stmt],
     for e in sorted(_parts(sum_.value), key=cost, reverse=True):
         if cost(e) < LEAST:
             break
-        same = there.get(expr_text(substituted(e, {it.name: symbol_of(at)}, {})))
+        beside = substituted(e, {it.name: symbol_of(at)}, {})
+        same = there.get(expr_text(beside))  # type: ignore[arg-type]
         if same is None or e.dtype is not free[store.buffer] or _names(e) & changing:
             continue
         keeping = Name("kept", e.dtype)

@@ -7,7 +7,7 @@ from harness import KERNELS, compile_c, width
 
 TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "sort.h", "recurrent.h",
              "recurrent_grad.h", "collective.h", "trees.h", "nbits.h"}
-PLAIN = ("integers.h", "prelude.h", "tile.h", "vmath.h")
+PLAIN = ("integers.h", "prelude.h", "square.h", "tile.h", "vmath.h")
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
