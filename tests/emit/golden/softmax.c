@@ -91,11 +91,13 @@ void model_k0(int t, int threads, const float *x0, float *y0, int64_t d0)
         float acc1 = 0.0f;
         GT_SIMD_REDUCE(+, acc1)
         for (int64_t r1 = 0; r1 < 1000; r1++) {
-            acc1 += gt_exp_f32(x0[i0 * 1000 + r1] * 0.5f - acc0);
+            const float kept = gt_exp_f32(x0[i0 * 1000 + r1] * 0.5f - acc0);
+            y0[i0 * 1000 + r1] = kept;
+            acc1 += kept;
         }
         GT_SIMD
         for (int64_t i1 = 0; i1 < 1000; i1++) {
-            y0[i0 * 1000 + i1] = gt_exp_f32(x0[i0 * 1000 + i1] * 0.5f - acc0) / acc1;
+            y0[i0 * 1000 + i1] = y0[i0 * 1000 + i1] / acc1;
         }
     }
 }
