@@ -38,7 +38,8 @@ def header(program: Program, *, levels: bool = False) -> str:
         w.line(f"/* dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit} */")
     for i, b in enumerate(binds(program.steps), len(program.dims)):
         w.line(f"/* dims[{i}]: {c_comment(b.size.name)}, which the run computes: "
-               f"{b.size.lo} to {c_comment(str(b.most))} */")
+               f"{'any number' if b.size.lo is None else b.size.lo} to "
+               f"{c_comment(str(b.most))} */")
     room = {b.slot: b.size for b in program.buffers if b.space == "output"}
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         for i, p in enumerate(ports):

@@ -55,8 +55,9 @@ class Steps:
         place, name = self.printer.index(step.index), self.dims[step.size.name]
         self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")
         self.w.line(f"if (t == 0) s->sizes[{at}] = {name};")
-        least, most = step.size.lo or 0, self.printer.index(step.most)
-        with self.w.block(f"if ({name} < {least} || {name} > {most}) {{"):
+        least, most = step.size.lo, self.printer.index(step.most)
+        below = "" if least is None else f"{name} < {least} || "
+        with self.w.block(f"if ({below}{name} > {most}) {{"):
             self.w.line("if (t == 0) *s->status = -2;")
             self.w.line("return;")
 

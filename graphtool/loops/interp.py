@@ -74,7 +74,8 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                         take(step.cond)
                 case Bind():
                     n = int(memory.arrays[step.buffer][evaluate(step.index, dims)])
-                    if n < (step.size.lo or 0) or n > evaluate(step.most, dims):
+                    low = step.size.lo
+                    if (low is not None and n < low) or n > evaluate(step.most, dims):
                         raise InputError("GT0572", f"the size {step.size.name} is {n}, "
                                          f"{step.most} at most expected", where=step.label)
                     dims[step.size.name] = n

@@ -17,7 +17,7 @@ from graphtool.ir.sizes import defined
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.dce import dce
 from graphtool.passes.specialize import bind
-from graphtool.symbolic import Poly
+from graphtool.symbolic import Poly, Symbol
 from graphtool.weights import Weight
 
 _MAX_BYTES = 1 << 20
@@ -63,10 +63,13 @@ def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
         if size is not None and node.op.name == "size":
             source = made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
             if source is not None and source.op.name == "constant" and (
-                    n := int(source.attrs["data"].source)) >= (size.lo or 0) and (
-                    size.hi is None or n <= size.hi):
+                    _fits(n := int(source.attrs["data"].source), size)):
                 found[size.name] = n
     return fold(bind(graph, found), max_bytes=max_bytes) if found else graph
+
+
+def _fits(n: int, size: Symbol) -> bool:
+    return (size.lo is None or n >= size.lo) and (size.hi is None or n <= size.hi)
 
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from graphtool.importers.torch.capture import without_kept
 from graphtool.importers.torch.convert import to_module
 from graphtool.importers.torch.live import Nodes, array, bound
-from graphtool.importers.torch.records import Program, Ref, Sink, Source
+from graphtool.importers.torch.records import Program, Ref, Sink, Source, least
 from graphtool.ir.graph import Module
 from graphtool.symbolic import Dim
 from graphtool.weights import weight
@@ -83,12 +83,12 @@ def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Capture
     return Captured(to_module(program), tensors, sizes, axes, outputs)
 
 
-def _ranges(holders: list[fx.Node]) -> dict[str, tuple[int, int | None]]:
+def _ranges(holders: list[fx.Node]) -> dict[str, tuple[int | None, int | None]]:
     """The bounds of torch's symbols, from the environment that all sizes share."""
     found = [d for n in holders if (v := n.meta.get("val")) is not None
              for d in (v.shape if isinstance(v, torch.Tensor) else (v,))
              if isinstance(d, torch.SymInt)]
-    return {str(k): (bound(v.lower) or 0, bound(v.upper))
+    return {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
             for d in found[:1] for k, v in d.node.shape_env.var_to_range.items()}
 
 

@@ -14,7 +14,7 @@ from graphtool.errors import InputError
 from graphtool.importers.torch.live import Nodes, bound, held
 from graphtool.importers.torch.names import output_name
 from graphtool.importers.torch.provenance import clean_path
-from graphtool.importers.torch.records import Place, Program, Ref, Sink, Source
+from graphtool.importers.torch.records import Place, Program, Ref, Sink, Source, least
 from graphtool.weights import Weight
 
 
@@ -25,7 +25,7 @@ def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]]
 
     `places` tells what a file name in a stack stands for, where fx has run the model.
     """
-    ranges = {str(k): (bound(v.lower) or 0, bound(v.upper))
+    ranges = {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
               for k, v in exported.range_constraints.items()}
     nodes = Nodes(exported.graph_module, ranges, renamed, wanted, places)
     calls = nodes.calls(exported.graph)

@@ -51,6 +51,7 @@ _FUNCTIONS: dict[str, Callable[..., Dim]] = {
     "FloorDiv": _divide, "CleanDiv": _divide, "Mod": _remainder, "PythonMod": _remainder,
     "CeilDiv": ceildiv, "Max": lambda *xs: reduce(maximum, xs), "Identity": lambda x: x,
     "Min": lambda *xs: reduce(minimum, xs), "Integer": lambda x: x,
+    "Abs": lambda x: maximum(x, -x),
 }
 _CONSTANTS = {"S.Zero": 0, "S.One": 1, "S.NegativeOne": -1}
 _OPERATORS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {

@@ -22,6 +22,7 @@ from graphtool.importers.torch.records import (
     Sink,
     Source,
     Type,
+    least,
 )
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol, symbols
@@ -91,8 +92,8 @@ class _Reader:
         if name not in self.seen:
             row = self.ranges.get(name, {})
             lo, hi = row.get("min_val"), row.get("max_val")
-            lo = _integer(lo) if lo is not None else 0
-            self.seen[name] = Symbol(name, max(lo, 0), None if hi is None else _integer(hi))
+            lo = least(name, None if lo is None else _integer(lo))
+            self.seen[name] = Symbol(name, lo, None if hi is None else _integer(hi))
         s = self.seen[name]
         return symbol(s.name, s.lo, s.hi)
 

@@ -89,3 +89,9 @@ class Program:
     types: Mapping[str, Type]
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def least(name: str, lower: int | None) -> int | None:
+    """The least that a symbol can be: what data decide (`u0`) may be a number below 0, unless
+    torch says that it is a size."""
+    return lower if name.startswith("u") else max(lower or 0, 0)

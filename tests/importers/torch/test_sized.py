@@ -28,6 +28,12 @@ def _put(x: Any) -> Any:
     return y
 
 
+def _number(x: Any, n: Any) -> Any:
+    """A number below 0, which is no size."""
+    k = n.item()
+    return x * k + (k + 3), x * (k // 2), x * (k % 3), x - max(k, -2) * abs(k)
+
+
 N = torch.tensor(3)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "nonzero": (lambda x: ((x > 0).nonzero(), (x > 1).nonzero().sum()), (normal(4, 3),)),
@@ -36,6 +42,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "masked_select": (lambda x, m: torch.masked_select(x, m > 0), (normal(4, 3), normal(3))),
     "item": (_part, (normal(5, 2), N)),
     "item_as_number": (lambda x, n: x * n.item() + n.item(), (normal(3), torch.tensor(0.5))),
+    "negative": (_number, (normal(3), torch.tensor(-7))),
     "put": (_put, (normal(5),)),
     "unique": (lambda x: torch.unique(x, return_inverse=True, return_counts=True),
                (torch.tensor([3, 1, 3, 2, 1]),)),
