@@ -86,7 +86,8 @@ class Nodes:
     """Reads the nodes of one fx graph. `ranges` bound torch's symbols, `renamed` gives them the
     user's names, `wanted` their bounds; `places` tells what a file in a stack stands for."""
 
-    def __init__(self, owner: fx.GraphModule | None, ranges: Mapping[str, tuple[int | None, int | None]],
+    def __init__(self, owner: fx.GraphModule | None,
+                 ranges: Mapping[str, tuple[int | None, int | None]],
                  renamed: Mapping[str, str] | None = None,
                  wanted: Mapping[str, tuple[int, int | None]] | None = None,
                  places: Mapping[str, Place] | None = None) -> None:
