@@ -17,6 +17,7 @@ _OUTPUT = {2: 24, 4: 80}
 _UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
 _BARRIER = 2.0  # microseconds, with cores that arrive at different times
+_START = 0.2  # microseconds, of a kernel on one thread: its loops begin and end
 _BLAS = 1.15  # a library packs both operands at every call
 _BF16 = 1.8  # multiply-adds a cycle against float32
 
@@ -186,3 +187,18 @@ def _blas(s: Site, _: Candidate, t: Target) -> float:
 _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
     "direct": _direct, "winograd": _winograd, "depthwise": _depthwise, "gemm": _gemm,
     "bf16": _bf16, "blas": _blas}
+
+
+def layer(target: Target, flops: int, moved: int, weights: int, turns: int) -> float:
+    """Expected microseconds of a layer whose batch is taken in `turns`: its activations, `moved`
+    bytes in all, come out of the level that holds those of a turn, its weights are read each turn.
+
+    Neither hides behind the arithmetic: what a layer left in a cache is gone by half of its size.
+    """
+    threads = max(1, target.threads)
+    work = flops / (2 * _UNITS * target.lanes * threads) / target.mhz
+    resident = 2 * moved / turns
+    own = resident / threads
+    traffic = _moved(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
+    start = _BARRIER if threads > 1 else _START
+    return work + traffic + _weights(target, weights, turns) + turns * start

@@ -76,7 +76,7 @@ def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
     exprs = [(view, pull.at(idx)) for view, pull in outputs]
     writer = _Writer(names, [e for _, e in exprs])
     loops = [(s, d) for s, d in zip(iters, shape, strict=True) if s is not None]
-    loops = _by_stride(loops, outputs[0][0], shape)
+    loops = _windows_along_memory(_by_stride(loops, outputs[0][0], shape), exprs, idx, names)
     scope = writer.open_loops(loops)
     for view, e in exprs:
         scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
@@ -105,6 +105,26 @@ def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
     strides = [s for s, d in zip(view.strides, shape, strict=True) if d != 1]
     key = {id(loop): bounds(s)[0] or 0 for loop, s in zip(loops, strides, strict=True)}
     return sorted(loops, key=lambda loop: -key[id(loop)])
+
+
+def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
+                          idx: tuple[Dim, ...], names: Names) -> list[tuple[Symbol, Dim]]:
+    """The loop innermost along which a small window is read side by side, if it is stored across:
+    its elements are read several times and stored once.
+    """
+    roots = [e for _, e in exprs]
+    windows = reduces_in(roots, names)
+    if not loops or not windows or not all(map(_small, windows)):
+        return loops
+
+    def across(loop: tuple[Symbol, Dim]) -> int:
+        name = loop[0].name
+        reads = [product(d for _, d in r.iters) for r in windows for x in loads_in(r.body, names)
+                 if coefficient(x.index, name) not in (0, 1)]
+        stores = [coefficient(view.index(idx), name) not in (0, 1) for view, _ in exprs]
+        return sum(n for n in reads if isinstance(n, int)) + sum(stores)
+    best = min(reversed(loops), key=across)
+    return [*(x for x in loops if x is not best), best]
 
 
 class _Writer:

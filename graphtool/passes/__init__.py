@@ -19,6 +19,7 @@ from graphtool.ir.sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, parse
+from graphtool.passes.chunk import chunk
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
 from graphtool.passes.decompose import decompose
@@ -69,6 +70,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify, "decompositions meet literals and axes of size 1"),
     Pass("fold", fold, "constants that decompositions brought in"),
     Pass("cse", cse, "decompositions of siblings share their parts"),
+    Pass("chunk", chunk, "what is in the loop gets its layout and its kernels for a chunk"),
     Pass("layout", layout, "convolution and pooling are fast with channels last"),
     Pass("simplify", simplify, "most of the transposes that layout made meet their inverse"),
     Pass("fold", fold, "constants are laid out now, not at run time"),
@@ -86,6 +88,8 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("recognise", "decompose", "decompose would undo it, and the patterns have composites in them"),
     ("freeze", "decompose", "batch norm and linear are easier to join whole"),
     ("decompose", "layout", "layouts are chosen for the ops that remain"),
+    ("unroll", "chunk", "unroll would write the loop out again"),
+    ("chunk", "select", "target ops have no rule for fewer examples"),
     ("layout", "select", "kernels are chosen for a layout"),
     ("select", "fuse", "a group has one template, so templates must be known"),
     ("simplify", "fuse", "any change of nodes drops the groups"),
