@@ -126,8 +126,7 @@ def flops(node: Node) -> Dim:
     if name in BY_NAME:
         return BY_NAME[name].flops * elements(_out(node))
     if inner := list(regions(node)):
-        turns: Dim = node.attrs.get("length", 1)
-        return sum((total(flops, g) for g in inner), 0) * turns
+        return sum((total(flops, g) for g in inner), 0) * turns(node)
     if "reduction" in op.traits:
         return _per_input(node)
     if op.category in ("shape", "data", "memory"):
@@ -190,9 +189,23 @@ def regions(node: Node) -> Iterator[Graph]:
             yield a
 
 
+def turns(node: Node) -> Dim:
+    """How often the regions of a node run: a scan's length; 1 where the data decide."""
+    length: Dim = node.attrs.get("length", 1)
+    return length
+
+
+def executions(graph: Graph, times: Dim = 1) -> Iterator[tuple[Node, Dim]]:
+    """The nodes with those of their regions, and how often each runs."""
+    for node in graph.nodes:
+        yield node, times
+        for inner in regions(node):
+            yield from executions(inner, times * turns(node))
+
+
 def total(cost: Cost, graph: Graph) -> Dim:
-    """The sum over the nodes; of a branch both sides, of a loop one turn, of a scan all turns."""
-    return sum((cost(n) for n in graph.nodes), 0)
+    """The sum over all executions; what has regions costs what they do, and nothing itself."""
+    return sum((cost(n) * times for n, times in executions(graph) if not any(regions(n))), 0)
 
 
 def covered(op: Op) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from graphtool.costs import nbytes
+from graphtool.costs import nbytes, regions
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import replay
 from graphtool.symbolic import Dim, Poly, substitute, symbols
@@ -65,8 +65,9 @@ class _Tally:
             self.users[root] = self.users.get(root, 0) + 1
             if root is v:
                 self.live = self.live + nbytes(v.type)
-        if at_least_sizes(self.live) > at_least_sizes(self.best.bytes):
-            self.best = Peak(self.live, node)
+        inner = max((peak(g).bytes for g in regions(node)), key=at_least_sizes, default=0)
+        if at_least_sizes(self.live + inner) > at_least_sizes(self.best.bytes):
+            self.best = Peak(self.live + inner, node)
         return node.outputs
 
     def drop(self, v: Value) -> None:

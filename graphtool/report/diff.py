@@ -14,8 +14,9 @@ import msgspec
 
 from graphtool import costs, memory
 from graphtool.ir.graph import Module
+from graphtool.ir.sizes import all_nodes
 from graphtool.report.align import Arg, Item, Port, align, flatten
-from graphtool.report.stats import Size, all_nodes, size
+from graphtool.report.stats import Size, size
 from graphtool.symbolic import Dim
 
 Kind = Literal["added", "removed", "changed", "moved", "retyped"]
@@ -182,11 +183,9 @@ def _op_deltas(a: list[Item], b: list[Item]) -> list[Delta]:
 
 def _totals(a: Module, b: Module) -> list[Delta]:
     def measure(m: Module) -> list[tuple[str, Dim]]:
-        nodes = list(all_nodes(m.graph))
-        own = [n for n in nodes if not any(costs.regions(n))]
-        return [("FLOPs", sum(map(costs.flops, own), 0)),
-                ("bytes moved", sum(map(costs.bytes_moved, nodes), 0)),
-                ("weight bytes", sum(n.attrs["data"].nbytes for n in nodes
+        return [("FLOPs", costs.total(costs.flops, m.graph)),
+                ("bytes moved", costs.total(costs.bytes_moved, m.graph)),
+                ("weight bytes", sum(n.attrs["data"].nbytes for n in all_nodes(m.graph)
                                      if n.op.name == "constant")),
                 ("peak memory", memory.peak(m.graph).bytes)]
     return [Delta(name, size(x), size(y))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from graphtool import costs, memory
-from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.graph import Module, Node
+from graphtool.ir.sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
 from graphtool.symbolic import Dim, text
@@ -66,9 +65,10 @@ def size(d: Dim) -> Size:
 
 
 def stats(module: Module) -> Stats:
-    """The report of a module; nodes inside regions count, each once."""
+    """The report of a module; nodes inside regions count, their costs as often as they run."""
     graph = module.graph
-    nodes = [n for n in all_nodes(graph) if n.op.name != "constant"]
+    runs = [(n, times) for n, times in costs.executions(graph) if n.op.name != "constant"]
+    nodes = [n for n, _ in runs]
     names = value_names(graph)
     top = memory.peak(graph)
     groups = [g.members for g in graph.groups] or structure.chains(graph)
@@ -76,12 +76,12 @@ def stats(module: Module) -> Stats:
     params = [n.attrs["data"] for n in weights if n.attrs["param"]]
     constants = [n.attrs["data"] for n in weights if not n.attrs["param"]]
     return Stats(
-        nodes=len(nodes), ops=_op_rows(nodes), categories=_categories(nodes),
+        nodes=len(nodes), ops=_op_rows(runs), categories=_categories(nodes),
         params=sum(w.source.size for w in params), param_bytes=sum(w.nbytes for w in params),
         constants=sum(w.source.size for w in constants),
         constant_bytes=sum(w.nbytes for w in constants),
-        flops=size(sum(map(_own_flops, nodes), 0)),
-        bytes=size(sum(map(costs.bytes_moved, nodes), 0)),
+        flops=size(costs.total(costs.flops, graph)),
+        bytes=size(costs.total(costs.bytes_moved, graph)),
         peak=size(top.bytes), peak_at=names[top.node.outputs[0]] if top.node else "",
         dims=[DimRow(s.name, s.lo, s.hi) for s in module.symbols.values()],
         residuals=[ResidualRow(names[r.add.outputs[0]], names[r.skip], r.length)
@@ -90,25 +90,17 @@ def stats(module: Module) -> Stats:
         fusions=[FusionRow(p, n) for p, n in structure.patterns(groups)])
 
 
-def all_nodes(graph: Graph) -> Iterable[Node]:
-    """The nodes with those of their regions."""
-    for node in graph.nodes:
-        yield node
-        for inner in costs.regions(node):
-            yield from all_nodes(inner)
-
-
-def _op_rows(nodes: list[Node]) -> list[OpRow]:
-    by_op: dict[str, list[Node]] = {}
-    for n in nodes:
-        by_op.setdefault(n.op.name, []).append(n)
-    rows = [OpRow(op, group[0].op.category, len(group), size(sum(map(_own_flops, group), 0)),
-                  size(sum(map(costs.bytes_moved, group), 0))) for op, group in by_op.items()]
+def _op_rows(runs: list[tuple[Node, Dim]]) -> list[OpRow]:
+    by_op: dict[str, list[tuple[Node, Dim]]] = {}
+    for n, times in runs:
+        by_op.setdefault(n.op.name, []).append((n, times))
+    rows = [OpRow(op, group[0][0].op.category, len(group), size(_sum(costs.flops, group)),
+                  size(_sum(costs.bytes_moved, group))) for op, group in by_op.items()]
     return sorted(rows, key=lambda r: (-r.count, r.op))
 
 
-def _own_flops(node: Node) -> Dim:
-    return 0 if any(costs.regions(node)) else costs.flops(node)
+def _sum(cost: costs.Cost, runs: list[tuple[Node, Dim]]) -> Dim:
+    return sum((cost(n) * times for n, times in runs if not any(costs.regions(n))), 0)
 
 
 def _categories(nodes: list[Node]) -> dict[str, int]:
