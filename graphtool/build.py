@@ -31,6 +31,7 @@ from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Port, Program, runs
+from graphtool.loops.lives import most_live
 from graphtool.loops.traffic import moved
 from graphtool.lower import lower
 from graphtool.manifest import FORMAT, VERSION, Manifest
@@ -242,6 +243,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
         "weights_bytes": layout(held)[1], "arena": dim(program.arena),
+        "live": most_live(program),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],

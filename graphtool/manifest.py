@@ -104,6 +104,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
     sizes: list[DimRow] = []  # what a run computes; in `dims` they stand behind the dims
+    live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 
 
 def read_manifest(build_dir: Path) -> Manifest:

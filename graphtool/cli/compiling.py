@@ -123,7 +123,18 @@ def build(source: Model,
     if keep:
         _keep(lowered, path)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
+    if line := _memory(lowered.program):
+        terminal.note(line)
     terminal.lines([str(path)])
+
+
+def _memory(program: Program) -> str:
+    """What a run needs beside the weights, where all sizes are known."""
+    from graphtool.loops.lives import most_live
+    live = most_live(program)
+    if live is None or not isinstance(program.arena, int):
+        return ""
+    return f"arena: {program.arena} bytes, of which {live} live at once"
 
 
 def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool, rules: Rules,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 
-from graphtool.loops.ir import Bind, Branch, Repeat, Run, Step, Times
+from graphtool.loops.ir import Bind, Branch, Program, Repeat, Run, Step, Times
 
 Life = tuple[int, int]  # the first and the last position that touches a buffer
 
@@ -19,6 +20,24 @@ def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
             if a <= last and b >= first and (a < first or b > last):
                 lives[name] = (min(a, first), max(b, last))
     return lives
+
+
+def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
+    """The largest sum of sizes whose lives have a moment in common."""
+    changes: dict[int, int] = {}
+    for (first, last), size in sized:
+        changes[first] = changes.get(first, 0) + size
+        changes[last + 1] = changes.get(last + 1, 0) - size
+    return max(accumulate(changes[at] for at in sorted(changes)), default=0)
+
+
+def most_live(program: Program) -> int | None:
+    """Bytes of the arena's buffers that live at once, at most; None where sizes are open."""
+    lives = lifetimes(program.steps)
+    sized = [(lives[b.name], b.size * b.dtype.bytes) for b in program.buffers
+             if b.space == "arena" and b.name in lives]
+    fixed = [(life, size) for life, size in sized if isinstance(size, int)]
+    return most_at_once(fixed) if len(fixed) == len(sized) else None
 
 
 class _Walk:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Mapping, Sequence
 
-from graphtool.loops.lives import Life
+from graphtool.loops.lives import Life, most_at_once
 from graphtool.lower.place import Storage
 from graphtool.symbolic import Dim, exact_quotient, text
 
 ALIGN = 64
 PAGE, SKEW = 4096, 9 * 64
+ROUNDS = 60  # orders that are tried at most
+WORK = 3_000_000  # and pairs of buffers that all of them look at
 
 
 def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tuple[
         dict[str, Dim], Dim]:
-    """Offsets in bytes and the arena's size: largest first, each as low as it fits.
+    """Offsets in bytes and the arena's size.
 
     Sizes that are multiples of one symbolic factor share a region, planned in units of it; the
     regions, that of the fixed sizes first, stand one behind the other.
@@ -50,14 +53,36 @@ def _in_units(size: Dim) -> tuple[Dim, int]:
 
 
 def _region(counts: Mapping[str, int], lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
-    """Offsets within one region, and its size, in units."""
+    """Offsets within one region, and its size, in units.
+
+    As long as the region is larger than what lives at once, whatever ends highest goes first next
+    time: a buffer that others have walled in finds its place before them.
+    """
+    order = sorted(counts, key=lambda n: (-counts[n], lives[n], n))
+    least = most_at_once((lives[n], count) for n, count in counts.items())
+    best, size = _placed(order, counts, lives)
+    offsets, tried = best, size
+    for _ in range(min(ROUNDS, WORK // (len(counts) ** 2 + 1))):
+        if size <= least:
+            break
+        top = max(order, key=lambda n: (offsets[n] + counts[n], n))
+        order.remove(top)
+        order.insert(0, top)
+        offsets, tried = _placed(order, counts, lives)
+        if tried < size:
+            best, size = offsets, tried
+    return best, size
+
+
+def _placed(order: Sequence[str], counts: Mapping[str, int],
+            lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
+    """Each as low as it fits, in this order; and where the highest ends."""
     placed: list[tuple[int, int, str]] = []
     offsets: dict[str, int] = {}
-    for name in sorted(counts, key=lambda n: (-counts[n], lives[n], n)):
+    for name in order:
         at = _lowest(counts[name], lives[name], placed, lives)
         offsets[name] = at
-        placed.append((at, at + counts[name], name))
-        placed.sort()
+        insort(placed, (at, at + counts[name], name))
     return offsets, max((end for _, end, _ in placed), default=0)
 
 
