@@ -20,7 +20,8 @@ class Target:
 
     `threads` is the most that a run may use: kernels with scratch memory keep a share for each.
     Caches are in bytes, `bandwidth` in GB/s a core out of each of them and out of memory: only the
-    costs of alternatives are computed from these. `bf16` says whether there are dot products of it.
+    costs of alternatives are computed from these. `bf16` says whether there are dot products of it,
+    `dot8` whether there are those of four u8 by four s8.
     """
 
     march: str
@@ -34,6 +35,7 @@ class Target:
     mhz: int = 3000
     bandwidth: tuple[float, float, float, float] = (190.0, 95.0, 45.0, 15.0)
     bf16: bool = False
+    dot8: bool = False
 
     @property
     def nr(self) -> int:
@@ -75,7 +77,13 @@ def _native() -> Target:
     l1, l2, l3 = (own or usual for own, usual in zip(_caches(), (row.l1, row.l2, row.l3),
                                                      strict=True))
     return replace(row, march="native", l1=l1, l2=l2, l3=l3,
-                   bf16=row.lanes == 16 and "avx512_bf16" in cpu_flags())
+                   bf16=row.lanes == 16 and "avx512_bf16" in cpu_flags(),
+                   dot8=bool(_DOT8.get(row.lanes, frozenset()) & cpu_flags()))
+
+
+# by lanes of a vector: the CPU features that have such dot products of bytes
+_DOT8 = {16: frozenset({"avx512_vnni"}), 8: frozenset({"avx_vnni"}),
+         4: frozenset({"asimddp", "i8mm"})}
 
 
 @cache

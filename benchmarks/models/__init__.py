@@ -2,8 +2,8 @@
 
 Definitions are in vision.py (torchvision, timm), dense.py and small.py (plain torch) and
 language.py (transformers); seeded.py makes them. EXTRA holds more kinds of models, extra.py and
-sequence.py their definitions: what was tuned on the zoo is to hold there too. Nothing here imports
-torch.
+sequence.py their definitions: what was tuned on the zoo is to hold there too. INT8 are quantised
+forms of some, ../quantised.py makes them. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -82,8 +82,13 @@ EXTRA: dict[str, Entry] = {
     "mlp_wide_b16": _PLAIN,
     "attention_tiny": _PLAIN,
 }
-ALL = ZOO | EXTRA
-SETS: dict[str, dict[str, Entry]] = {"zoo": ZOO, "extra": EXTRA, "all": ALL}
+INT8 = {f"{name}.{form}": Entry("quantised", "int8", ("onnxruntime",)) for form, names in {
+    "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128"),
+    "operators": ("resnet18", "mobilenet_v2"),
+    "dynamic": ("mlp_b1", "distilbert_64", "bert_base_128")}.items() for name in names}
+ALL = ZOO | EXTRA | INT8
+SETS: dict[str, dict[str, Entry]] = {
+    "zoo": ZOO, "extra": EXTRA, "int8": INT8, "all": ZOO | EXTRA}
 
 
 def named(text: str) -> list[str]:

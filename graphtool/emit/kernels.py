@@ -111,7 +111,7 @@ class Kernels:
     def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:
         indices = "".join(f", int64_t {s.name}" for s in hook.indices)
-        head = (f"GT_INLINE void {own}_{hook.name}(const float *restrict acc{indices}, "
+        head = (f"GT_INLINE void {own}_{hook.name}(const {hook.dtype.c} *restrict acc{indices}, "
                 f"int64_t count{params})\n{{")
         with w.block(head):
             text = Writer()

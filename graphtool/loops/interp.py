@@ -270,7 +270,7 @@ class Site:
         """Hand a finished row to the hook."""
         hook: Hook = self.template.hooks[0]
         inner = Machine(self.machine.kernel, self.machine.arrays, self.machine.env, self.lanes)
-        inner.arrays["acc"] = sums.astype(np.float32)
+        inner.arrays["acc"] = sums.astype(hook.dtype.numpy)
         inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
         inner.env["count"] = sums.size
         inner.body(hook.body)

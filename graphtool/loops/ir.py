@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.symbolic import Dim, Symbol
 
@@ -106,7 +107,7 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hook:
-    """A function that a template calls back on a finished row: float acc[count] at `indices`.
+    """A function that a template calls back on a finished row: acc[count] of `dtype` at `indices`.
 
     `{KERNEL}_NAME` in C; the body loads from the buffer `acc` and stores where the row belongs.
     """
@@ -114,6 +115,7 @@ class Hook:
     name: str
     indices: tuple[Symbol, ...]  # int64_t parameters, the last one is followed by `count`
     body: tuple[Stmt, ...]
+    dtype: DType = dtypes.float32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

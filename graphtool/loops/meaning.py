@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from graphtool.loops import meaning_integer
+
 if TYPE_CHECKING:
     from graphtool.loops.interp import Site
 
@@ -281,4 +283,6 @@ MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
     "transpose.h": transpose,
     "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
-    "collective.h": collective, "trees.h": trees, "nbits.h": nbits}
+    "collective.h": collective, "trees.h": trees, "nbits.h": nbits,
+    "int8_gemm.h": meaning_integer.gemm, "int8_conv.h": meaning_integer.conv,
+    "int8_depthwise.h": meaning_integer.depthwise}

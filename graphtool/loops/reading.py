@@ -206,7 +206,8 @@ class _Reader:
             row.header, tuple((m.name, self.macro(m)) for m in row.macros),
             tuple((p.macro, p.buffer, self.dim(p.offset)) for p in row.pointers),
             tuple(row.reads), tuple(row.writes),
-            tuple(Hook(h.name, tuple(map(self.iterator, h.indices)), self.body(h.body))
+            tuple(Hook(h.name, tuple(map(self.iterator, h.indices)), self.body(h.body),
+                       dtype(h.acc))
                   for h in row.hooks))
 
     def macro(self, m: MacroRow) -> str | Dim:

@@ -67,6 +67,7 @@ class HookRow(Row):
     name: str
     indices: list[str]
     body: list[StmtRow]
+    acc: str = "f32"
 
 
 class MacroRow(Row):

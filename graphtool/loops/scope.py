@@ -233,7 +233,7 @@ class _Checker:
         own = [s.name for s in h.indices]
         for name in own:
             self.fresh(name, scope)
-        acc = Param("acc", dtypes.float32, True)
+        acc = Param("acc", h.dtype, True)
         inner = replace(scope.inner(), indices=scope.indices | {*own, "count"}, certain=False,
                         params=scope.params | {"acc": acc})
         self.body(h.body, inner)

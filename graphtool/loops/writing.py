@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.files import compact, tagged_float
 from graphtool.loops.ir import (
     Accumulate,
@@ -179,7 +180,9 @@ class _KernelWriter:
         return f'{row[:-1]}, "hooks": {hooks}}}' if t.hooks else row
 
     def hook(self, h: Hook, indent: str) -> str:
-        row = {"name": h.name, "indices": [s.name for s in h.indices]}
+        row: dict[str, Any] = {"name": h.name, "indices": [s.name for s in h.indices]}
+        if h.dtype is not dtypes.float32:
+            row["acc"] = h.dtype.short
         return self.nested(row, {"body": h.body}, indent)
 
     def ref(self, e: Expr) -> list[Any]:

@@ -17,10 +17,10 @@ from graphtool.lower.views import View
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 from graphtool.target import Target, tile_rows
 
-_PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Symbol("o", 0, None))
+PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Symbol("o", 0, None))
 
 
-def _image(site: Site) -> Macros:
+def image(site: Site) -> Macros:
     """What the convolutions have in common: sizes of the result, strides of the input."""
     x = site.view(0)
     n, oh, ow, _ = site.out.type.shape
@@ -38,25 +38,27 @@ def conv(site: Site) -> Lowered:
     mr, rows = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
     macros: Macros = [
         *half_macros(x.dtype, pairs),
-        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *_image(site),
+        ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)), *image(site),
         ("GT_GROUPS", groups), ("GT_C", c), ("GT_O", a["channels"] // groups),
         ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
     if (rows_first := site.plan.get("rows", -1)) >= 0:
         macros.append(("GT_ROWS_FIRST", str(rows_first)))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
-    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     return template(site, "conv.h", macros, pointers, hook), product(out) * kh * kw * c * 2
 
 
-def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim) -> tuple[str, str]:
+def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
+         size: int = 4) -> tuple[str, str]:
     """The tile of a convolution, MR and TALL: some whole rows where a map is narrow.
 
-    Not where its pixels are a multiple of 4 KB apart: so many would meet in one set of the cache.
+    Not where its pixels, of elements of `size` bytes, are a multiple of 4 KB apart: so many would
+    meet in one set of the cache.
     """
     _, height, width, _ = out
     most = rows_of_tile(target, nv, height * width)
-    alike = isinstance(step, int) and step % 1024 == 0
+    alike = isinstance(step, int) and step * size % 4096 == 0
     if alike or not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
         return str(rows_of_tile(target, nv, width)), "1"
     bands = -(-height // (most // width))
@@ -71,11 +73,11 @@ def depthwise(site: Site) -> Lowered:
     macros: Macros = [
         *half_macros(x.dtype), ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"),
         ("GT_CB", str(plan.get("block", 1))),
-        *_image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
+        *image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
         ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
-    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2
 
 
@@ -94,11 +96,11 @@ def winograd(site: Site) -> Lowered:
     macros: Macros = [
         *half_macros(x.dtype), ("GT_TILE", str(m)),
         ("GT_MR", str(tile_rows(site.target, nv, group))), ("GT_NV", str(nv)),
-        ("GT_GROUP", str(group)), *_image(site), ("GT_C", c), ("GT_O", channels),
+        ("GT_GROUP", str(group)), *image(site), ("GT_C", c), ("GT_O", channels),
         *((("GT_SHARED", "1"),) if shared else ())]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
                 ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
-    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     flops = product(site.out.type.shape) * 9 * c * 2
     return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
 
@@ -113,7 +115,7 @@ def pointwise(site: Site, x: View, w: View) -> Lowered:
     mr, rows = tall(site.target, nv, out, x.strides[2])
     macros: Macros = [
         *half_macros(x.dtype, pairs), ("GT_MR", mr), ("GT_TALL", rows), ("GT_NV", str(nv)),
-        *_image(site), ("GT_C", c), ("GT_O", out[3]), *ones]
+        *image(site), ("GT_C", c), ("GT_O", out[3]), *ones]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
-    hook = epilogue(site, _PIXEL, tuple(map(symbol_of, _PIXEL)))
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     return template(site, "conv.h", macros, pointers, hook), product(out) * c * 2

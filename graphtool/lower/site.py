@@ -56,10 +56,12 @@ class Site:
 def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
              row: Dim | None = None) -> Hook:
     """The hook that finishes a row: `idx` is the element of lane 0 in terms of `indices`.
+    Sums are float32, those of integers int32.
 
     With `row`, the leading axes are walked as one: `row` is their row-major position.
     """
     names = Names()
+    sums = dtypes.int32 if site.out.type.dtype.is_integer else dtypes.float32
     count = symbol_of(Symbol("count", 1, None))
     lane = iterator(names.new("j"), count)
     full = (*idx[:-1], idx[-1] + symbol_of(lane))
@@ -68,15 +70,15 @@ def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
     def finished(at: tuple[Dim, ...]) -> Load:
         if at != full:
             raise InternalError("GT7203", f"the epilogue of {site.out.hint} leaves its row")
-        return Load("acc", symbol_of(lane), dtypes.float32)
+        return Load("acc", symbol_of(lane), sums)
     views = {v: site.placement.views[v] for v in (*read_values(site.unit), *site.unit.outputs)}
     env = {v: pull_of(views[v]) if row is None else _row_pull(views[v], full, row)
            for v in read_values(site.unit)}
-    env[site.out] = Pull(dtypes.float32, site.out.type.shape, finished)
+    env[site.out] = Pull(sums, site.out.type.shape, finished)
     env = pulls(site.unit.nodes, env, names)
     stores = [(views[v], index_in_row(views[v], full, full, row), env[v].at(full))
               for v in site.unit.outputs]
-    return Hook("epilogue", indices, hook_body(names, stores, lane, count))
+    return Hook("epilogue", indices, hook_body(names, stores, lane, count), sums)
 
 
 def index_in_row(v: View, idx: tuple[Dim, ...], full: tuple[Dim, ...], row: Dim | None) -> Dim:

@@ -9,6 +9,7 @@ import numpy as np
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node
 from graphtool.lower.convolutions import conv, depthwise, winograd
+from graphtool.lower.integers import conv_int, depthwise_int, matmul_int
 from graphtool.lower.place import Placement
 from graphtool.lower.products import library, matmul
 from graphtool.lower.site import (
@@ -75,7 +76,8 @@ def _c_float(x: float) -> str:
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
     "matmul_packed": matmul, "matmul_bf16": matmul, "matmul_blas": library, "conv_packed": conv,
-    "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd, "attend": attention}
+    "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd, "attend": attention,
+    "matmul_int": matmul_int, "conv_int": conv_int, "depthwise_int": depthwise_int}
 
 
 def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:

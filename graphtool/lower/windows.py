@@ -38,6 +38,9 @@ def suits(reader: Node, x: Value, view: View) -> bool:
         return True
     if reader.op.name == "conv_bf16" and _odd_rows(reader) and view.strides[2] != view.shape[3]:
         return False
+    if reader.op.name == "conv_int" and reader.attrs["joined"] and (
+            view.strides[2] != view.shape[3]):
+        return False
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 

@@ -19,6 +19,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     forest,
     images,
     index,
+    integer,
     linalg,
     loss,
     narrow,

@@ -27,6 +27,7 @@ from graphtool.passes.distribute import distribute
 from graphtool.passes.fold import fold
 from graphtool.passes.freeze import freeze
 from graphtool.passes.fuse import fuse
+from graphtool.passes.integer import integer
 from graphtool.passes.layout import layout
 from graphtool.passes.recognise import recognise
 from graphtool.passes.remat import remat
@@ -60,6 +61,7 @@ PASSES: tuple[Pass, ...] = (
          default=False),
     Pass("dce", dce, "no later pass should look at what nobody reads"),
     Pass("simplify", simplify, "importers are literal: most of what they add undoes itself"),
+    Pass("integer", integer, "quantised weights are as they were stored, until fold widens them"),
     Pass("fold", fold, "shape arithmetic and masks become constants"),
     Pass("unroll", unroll, "a few small turns are quicker as straight code, once sizes are known"),
     Pass("recognise", recognise, "what exporters took apart has better kernels whole"),
@@ -69,6 +71,7 @@ PASSES: tuple[Pass, ...] = (
          arguments={"placed": False}),
     Pass("simplify", simplify, "decompositions meet literals and axes of size 1"),
     Pass("fold", fold, "constants that decompositions brought in"),
+    Pass("integer", integer, "scales and biases are constants now: those of neighbours join"),
     Pass("cse", cse, "decompositions of siblings share their parts"),
     Pass("chunk", chunk, "what is in the loop gets its layout and its kernels for a chunk"),
     Pass("layout", layout, "convolution and pooling are fast with channels last"),
@@ -86,6 +89,7 @@ PASSES: tuple[Pass, ...] = (
 ORDER: tuple[tuple[str, str, str], ...] = (
     ("amp", "distribute", "all processes must see the same overflow: it is looked for behind"),
     ("recognise", "decompose", "decompose would undo it, and the patterns have composites in them"),
+    ("integer", "fold", "folded weights are floats: nobody sees that they were quantised"),
     ("freeze", "decompose", "batch norm and linear are easier to join whole"),
     ("decompose", "layout", "layouts are chosen for the ops that remain"),
     ("unroll", "chunk", "unroll would write the loop out again"),

@@ -11,7 +11,8 @@ from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
-                          "conv_bf16", "depthwise", "winograd", "attend"})
+                          "conv_bf16", "depthwise", "winograd", "attend", "matmul_int", "conv_int",
+                          "depthwise_int"})
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 
@@ -82,7 +83,18 @@ class Fuser:
                for x in node.inputs if isinstance(x, Value) and x in self.made
                and self.made[x] not in inside):
             return "groups are convex: it also reads what another kernel computes from the group"
+        if self.widens(node):
+            return "what it widens is stored in fewer bytes: readers widen it themselves"
         return "it belongs to another group already" if node in self.taken else ""
+
+    def widens(self, node: Node) -> bool:
+        """A cast of bytes that are stored anyway, as a view or another template reads them."""
+        x = node.inputs[0]
+        if node.op.name != "cast" or not isinstance(x, Value):
+            return False
+        stored = x in self.results or any("elementwise" not in r.op.traits
+                                          for r in self.readers[x])
+        return stored and x.type.dtype.bytes == 1 < node.outputs[0].type.dtype.bytes
 
     def bring(self, inside: set[Node], root: Node) -> None:
         """Elementwise producers of the same shape that only the group reads: what an optimizer
@@ -151,7 +163,7 @@ class Fuser:
                 "a group has no general reshape: reading through it divides at each element")
         if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
-        if reader.op.name in ("pack", "pack_pairs", "gather"):
+        if reader.op.name in ("pack", "pack_pairs", "pack_int", "gather"):
             return "" if "elementwise" in maker.op.traits and not _repeats(v, reader) else (
                 f"{reader.op.name} takes elements several times, or of what is not elementwise")
         return self.beside(maker, inside)
@@ -186,7 +198,7 @@ def _roots_nest(node: Node) -> bool:
     traits = node.op.traits
     return node.op.lower is not None and len(node.outputs) == 1 and (
         "elementwise" in traits or "reduction" in traits or "windowed" in traits
-        or node.op.name in ("pack", "pack_pairs", "gather", "dynamic_slice",
+        or node.op.name in ("pack", "pack_pairs", "pack_int", "gather", "dynamic_slice",
                             "dynamic_update_slice"))
 
 

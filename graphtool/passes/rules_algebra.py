@@ -13,7 +13,15 @@ import numpy as np
 from graphtool.dtypes import BY_NUMPY, DType, float32
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.rewrite import Rule, array_of, family_rule, is_number, rule, with_trait
+from graphtool.passes.rewrite import (
+    Rule,
+    array_of,
+    family_rule,
+    is_number,
+    number_of,
+    rule,
+    with_trait,
+)
 
 # ---- neutral elements --------------------------------------------------------------------------
 
@@ -231,6 +239,16 @@ def cast_cast(x: Any, a: Any, b: Any, s: Any, t: Any) -> Any:  # a holds all tha
     return o.cast(x, dtype=b, saturate=t) if _holds(a, x.dtype) else None
 
 
+@rule(lambda x, lo, hi, d, s: o.cast(o.clamp(x, lo, hi), dtype=d, saturate=s))
+def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:  # casts to integers clamp
+    if not x.dtype.is_float or not d.is_integer or d.bits > 16:
+        return None
+    low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-2**(d.bits - 1), 2**(d.bits - 1) - 1)
+    least, most = number_of(lo), number_of(hi)
+    fits = least is not None and most is not None and least <= low and high <= most
+    return o.cast(x, dtype=d, saturate=s) if fits else None
+
+
 def _holds(wide: DType, narrow: DType) -> bool:
     """Whether every value of `narrow` is a value of `wide`."""
     if wide.name not in _PLAIN or narrow.name not in _PLAIN:
@@ -247,5 +265,5 @@ ALGEBRA: tuple[Rule, ...] = (
     neg_neg, add_neg, sub_neg, abs_neg, abs_abs,
     not_not, not_eq, not_ne, idempotent, select_same, select_not, select_known,
     add_add, mul_mul, add_add_float, mul_mul_float, max_max, min_min,
-    cast_same, cast_cast,
+    cast_same, cast_cast, cast_clamp,
 )

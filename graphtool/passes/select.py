@@ -18,6 +18,7 @@ from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.ops.reduce import identity
+from graphtool.passes import select_integer
 from graphtool.passes.decompose import decompose
 from graphtool.passes.follow import follow
 from graphtool.passes.long_sums import long_sum
@@ -35,7 +36,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
     goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)))
-    choices = {"matmul": matmul, "conv": conv}
+    choices = {("matmul", False): matmul, ("conv", False): conv,
+               ("matmul", True): select_integer.matmul, ("conv", True): select_integer.conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_sum" and isinstance(inputs[0], Value):
@@ -55,9 +57,9 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             out = _attention(node, wide)
             own = node.outputs[0].type.dtype
             return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
-        choose = choices.get(node.op.name)
         own = node.outputs[0].type.dtype
-        if choose is None or own not in (dtypes.float32, *dtypes.HALVES):
+        choose = choices.get((node.op.name, own.is_integer))
+        if choose is None or own not in (dtypes.float32, dtypes.int32, *dtypes.HALVES):
             return None
         x, w = inputs
         if not isinstance(x, Value) or not isinstance(w, Value):

@@ -10,7 +10,7 @@ import pytest
 from pass_samples import B, assert_same, module, values
 
 from graphtool import ops as o
-from graphtool.dtypes import float32, float64, int32, int64
+from graphtool.dtypes import float32, float64, int8, int32, int64
 from graphtool.errors import UsageError
 from graphtool.ir.verify import verify
 from graphtool.passes import run
@@ -80,6 +80,8 @@ ALGEBRA: Cases = {
     "cast_same": (on(lambda x: o.cast(x, dtype=float32)), on(lambda x: o.cast(x, dtype=float64))),
     "cast_cast": (on(lambda x: o.cast(o.cast(x, dtype=float64), dtype=int32)),
                   on(lambda x: o.cast(o.cast(x, dtype=int64), dtype=float32))),
+    "cast_clamp": (on(lambda x: o.cast(o.clamp(x * 99.0, -128.0, 128.0), dtype=int8)),
+                   on(lambda x: o.cast(o.clamp(x * 99.0, -100.0, 100.0), dtype=int8))),
 }
 
 A3 = "f32[2,3,4]"

@@ -1,0 +1,224 @@
+"""Target ops of small integers, summed in int32: what kernels/int8*.h compute.
+
+Operands are uint8 by int8, weights in groups of four, or int16 by int16, in pairs: a group is what
+one instruction multiplies and adds. Sums wrap around; offsets of zero points are not in here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op, register
+from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+
+TRAITS = frozenset({"template", "contraction"})
+GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
+
+
+def _group(x: TensorType, w: TensorType) -> int:
+    pair = (x.dtype, w.dtype)
+    need(pair in ((dtypes.uint8, dtypes.int8), (dtypes.int16, dtypes.int16)),
+         f"u8 by i8 or i16 by i16, got {x} and {w}")
+    return GROUP[w.dtype]
+
+
+def _wrapped(x: Array) -> Array:
+    """Sums that were exact in float64, as int32."""
+    return x.astype(np.int64).astype(np.int32)
+
+
+# ---- pack_int: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/G⌉, nr·G] ----------------------------------------
+
+def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank >= 2 and b.dtype in GROUP, f"i8 or i16 of rank 2 at least, got {b}")
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    group = GROUP[b.dtype]
+    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, group), nr * group))
+
+
+def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+    b = np.swapaxes(b, -1, -2) if transpose else b
+    k, n = b.shape[-2:]
+    group = GROUP[dtypes.of_numpy(b.dtype)]
+    panels, groups = -(-n // nr), -(-k // group)
+    wide = np.zeros((*b.shape[:-2], groups * group, panels * nr), b.dtype)
+    wide[..., :k, :n] = b
+    split = wide.reshape(*b.shape[:-2], groups, group, panels, nr)
+    moved = np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1))
+    return np.ascontiguousarray(moved).reshape(*b.shape[:-2], panels, groups, nr * group)
+
+
+def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+    shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    group, zero = GROUP[b.dtype], const(0, b.dtype)
+
+    def at(idx: Any) -> Any:
+        *lead, panel, row, lane = idx
+        places = [(row * group + lane % group, k, group), (panel * nr + lane // group, n, nr)]
+        whole = [isinstance(size, int) and size % step == 0 for _, size, step in places]
+        safe = [i if fits else maximum(minimum(i, size - 1), 0)
+                for (i, size, _), fits in zip(places, whole, strict=True)]
+        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
+        for (i, size, _), fits in zip(places, whole, strict=True):
+            if not fits:
+                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
+                              value, zero, dtype=b.dtype)
+        return value
+    return Pull(b.dtype, shape, at)
+
+
+register(Op("pack_int", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
+            doc="the right-hand side of a product of integers in panels of nr columns"))
+
+
+def _unpacked(b: Array, depth: int, n: int) -> Array:
+    """[..., P, ⌈K/G⌉, nr·G] → [..., K, n] in float64"""
+    group = GROUP[dtypes.of_numpy(b.dtype)]
+    *lead, panels, groups, wide = b.shape
+    split = b.reshape(*lead, panels, groups, wide // group, group)
+    moved = np.moveaxis(split, (-4, -3, -2, -1), (-2, -4, -1, -3))
+    return moved.reshape(*lead, groups * group, -1)[..., :depth, :n].astype(np.float64)
+
+
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
+    group = _group(a, b)
+    need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
+    need(ceildiv(a.shape[-1], group) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
+    need(ceildiv(n * group, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(dtypes.int32, (*lead, a.shape[-2], n))
+
+
+register(Op("matmul_int", _matmul_infer,
+            lambda a, b, *, n: _wrapped(np.matmul(a.astype(np.float64),
+                                                  _unpacked(b, a.shape[-1], n))),
+            traits=TRAITS, doc="a product of small integers with a packed right-hand side"))
+
+
+# ---- pack_int_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, runs·⌈run/G⌉, nr·G] -------------------
+# A run is what is read as adjacent elements: C of one tap, or with `joined` KW·C of a kernel row.
+
+def _runs(w: tuple[Dim, ...], joined: bool) -> tuple[Dim, Dim]:
+    """How many runs a kernel row has, and elements of one."""
+    _, c, _, kw = w
+    return (1, kw * c) if joined else (kw, c)
+
+
+def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
+                     joined: bool = False) -> TensorType:
+    need(w.rank == 4 and w.dtype in GROUP, f"filters of i8 or i16, got {w}")
+    (count, run), group = _runs(w.shape, joined), GROUP[w.dtype]
+    return TensorType(w.dtype, (groups, ceildiv(w.shape[0] // groups, nr), w.shape[2],
+                                count * ceildiv(run, group), nr * group))
+
+
+def _pack_conv_eval(w: Array, *, nr: int, groups: int, joined: bool) -> Array:
+    o, c, kh, kw = w.shape
+    own, group = o // groups, GROUP[dtypes.of_numpy(w.dtype)]
+    count, run = (1, kw * c) if joined else (kw, c)
+    rows = w.reshape(groups, own, c, kh, kw).transpose(0, 3, 4, 2, 1)  # [g, kh, kw, c, o]
+    packed = _pack_eval(rows.reshape(groups, kh, count, run, own), nr=nr, transpose=False)
+    moved = np.moveaxis(packed, 3, 1)  # [g, kh, runs, panels, quads, lanes], panels to the front
+    return np.ascontiguousarray(moved).reshape(groups, packed.shape[3], kh, -1, nr * group)
+
+
+register(Op("pack_int_conv", _pack_conv_infer, _pack_conv_eval, category="memory",
+            doc="filters of integers in panels of nr output channels"))
+
+
+def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Dim, ...]:
+    return tuple((d - (k - 1) * r - 1) // s + 1
+                 for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
+
+
+def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
+                window: tuple[int, int], strides: tuple[int, int],
+                dilation: tuple[int, int] = (1, 1), joined: bool = False) -> TensorType:
+    group = _group(x, w)
+    need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
+    need(x.shape[3] == depth * w.shape[0], f"{w.shape[0]} groups of {depth} channels in {x}")
+    count, run = (1, window[1] * depth) if joined else (window[1], depth)
+    need(w.shape[3] == count * ceildiv(run, group), f"{w} has no {window} windows of {depth}")
+    return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation), channels))
+
+
+def _conv_eval(x: Array, w: Array, *, channels: int, depth: int, window: Any, strides: Any,
+               dilation: Any, joined: bool) -> Array:
+    groups, panels, kh, quads, wide = w.shape
+    (count, run), kw = ((1, window[1] * depth) if joined else (window[1], depth)), window[1]
+    per = np.moveaxis(w.reshape(groups, panels, kh, count, quads // count, wide), 1, 3)
+    own = channels // groups
+    plain = _unpacked(per, run, own).reshape(groups, kh, kw, depth, own)
+    h, v = ((d - (k - 1) * r - 1) // s + 1
+            for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
+    y = np.zeros((x.shape[0], h, v, groups, own))
+    split = x.reshape(*x.shape[:3], groups, depth).astype(np.float64)
+    for i in range(kh):
+        for j in range(kw):
+            seen = split[:, i * dilation[0]:, j * dilation[1]:][
+                :, :(h - 1) * strides[0] + 1:strides[0], :(v - 1) * strides[1] + 1:strides[1]]
+            y += np.einsum("nhwgc,gco->nhwgo", seen, plain[:, i, j], optimize=True)
+    return _wrapped(y.reshape(*y.shape[:3], channels))
+
+
+register(Op("conv_int", _conv_infer, _conv_eval, traits=TRAITS,
+            doc="2-d convolution of small integers, channels last, its padding in the input"))
+
+
+# ---- pack_int_depthwise: [C, 1, KH, KW] → [Q, high, KW, C, 4] -----------------------------------
+
+def _quads(kh: Dim, high: int, stride: int) -> Dim:
+    return ceildiv((high - 1) * stride + kh, 4)
+
+
+def _pack_depthwise_infer(w: TensorType, *, high: int, stride: int) -> TensorType:
+    need(w.rank == 4 and w.shape[1] == 1 and w.dtype is dtypes.int8, f"filters of i8, got {w}")
+    c, _, kh, kw = w.shape
+    return TensorType(w.dtype, (_quads(kh, high, stride), high, kw, c, 4))
+
+
+def _pack_depthwise_eval(w: Array, *, high: int, stride: int) -> Array:
+    c, _, kh, kw = w.shape
+    rows = -(-((high - 1) * stride + kh) // 4) * 4
+    out = np.zeros((rows, high, kw, c), w.dtype)
+    for h in range(high):
+        out[h * stride:h * stride + kh, h] = w[:, 0].transpose(1, 2, 0)
+    return np.ascontiguousarray(out.reshape(-1, 4, high, kw, c).transpose(0, 2, 3, 4, 1))
+
+
+register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, category="memory",
+            doc="a filter a channel, four rows of it beside each other, for `high` output rows"))
+
+
+def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
+                     strides: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> TensorType:
+    _group(x, w)
+    need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3], f"depthwise of {x} with {w}")
+    return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation),
+                                     x.shape[3]))
+
+
+def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: Any) -> Array:
+    kh, kw = window
+    plain = w[:, 0].transpose(0, 3, 1, 2).reshape(-1, kw, w.shape[3])[:kh].astype(np.int32)
+    h, v = ((d - (k - 1) * r - 1) // s + 1
+            for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
+    y = np.zeros((x.shape[0], h, v, x.shape[3]), np.int32)
+    for i in range(kh):
+        for j in range(kw):
+            y += x[:, i * dilation[0]:, j * dilation[1]:][
+                :, :(h - 1) * strides[0] + 1:strides[0],
+                :(v - 1) * strides[1] + 1:strides[1]] * plain[i, j]
+    return y
+
+
+register(Op("depthwise_int", _depthwise_infer, _depthwise_eval, traits=TRAITS,
+            doc="one filter of integers a channel, channels last, its padding in the input"))

@@ -1,0 +1,323 @@
+"""integer: products of dequantised numbers become products of the integers they were.
+
+(q - z)·s stands for a real number; two of them are multiplied as integers, and the scales come
+after. It runs before constants are folded, so that weights are still seen as they were stored, and
+again behind, to join what follows a product: its scale with that of the quantisation it goes into,
+its bias with its sums. Sums round once then, not at every step (class reassociated).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.op import Op
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+from graphtool.passes.narrowed import (
+    BYTES,
+    MOVES,
+    Narrow,
+    is_single,
+    known_array,
+    maker,
+    narrow,
+    wrapped,
+)
+from graphtool.passes.rewrite import Journal, Rule, apply_rules, family_rule, numerics_class
+from graphtool.passes.rewrite import readers as read_times
+from graphtool.symbolic import Dim, product
+
+DEEPEST = 2**31 // (255 * 255)  # products whose sum an int32 holds, whatever the operands
+
+
+def integer(graph: Graph, *, numerics: str = "reassociated",
+            journal: Journal | None = None) -> Graph:
+    """The graph with integer products where both operands are dequantised numbers."""
+    return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal)
+
+
+# ---- what is a dequantised number --------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Real:
+    """(q - zero)·scale; the scale is a number or an array that broadcasts."""
+
+    narrow: Narrow
+    scale: Any
+
+    @property
+    def centred(self) -> Any:
+        """q - zero, in int32"""
+        wide = o.cast(self.narrow.q, dtype=dtypes.int32)
+        zero = self.narrow.zero
+        if isinstance(zero, Tracer) and zero.dtype is not dtypes.int32:
+            zero = o.cast(zero, dtype=dtypes.int32)
+        return wide if zero is None else o.sub(wide, zero)
+
+
+def dequantised(x: Any) -> Real | None:
+    """x as an integer times a scale; None where it is not known to be one."""
+    node = maker(x)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    if node.op.name == "mul":
+        for value, scale in (node.inputs, node.inputs[::-1]):
+            found = _steps(wrapped(x, value))
+            if found is not None and wrapped(x, value).shape == x.shape:
+                return Real(found, wrapped(x, scale))
+        return None
+    if node.op.name in MOVES or node.op.name == "max_pool":
+        inner = dequantised(wrapped(x, node.inputs[0]))
+        if inner is None or not is_single(inner.narrow.zero):
+            return None
+        scale = inner.scale
+        if not is_single(scale):
+            if node.op.name != "transpose" or scale.ndim != x.ndim:
+                return None
+            scale = node.op(scale, **node.attrs)
+        if node.op.name == "max_pool" and not _positive(scale):
+            return None
+        return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
+    return None
+
+
+def _steps(x: Any) -> Narrow | None:
+    """q - zero where it was computed in float32."""
+    node = maker(x)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    if node.op.name == "cast":
+        source = wrapped(x, node.inputs[0])
+        return Narrow(source) if source.dtype in BYTES else narrow(source)
+    if node.op.name == "sub":
+        left, zero = (wrapped(x, v) for v in node.inputs)
+        found = _steps(left)
+        whole = _whole(zero)
+        if found is not None and found.zero is None and whole is not None and left.shape == x.shape:
+            return Narrow(found.q, whole)
+    return None
+
+
+def _whole(zero: Any) -> Any:
+    """A zero point in float32 as an integer, if it is one."""
+    node = maker(zero)
+    if node is not None and node.op.name == "cast" and (
+            source := wrapped(zero, node.inputs[0])).dtype.is_integer:
+        return source
+    known = known_array(zero)
+    if known is None or not np.array_equal(known, np.rint(known)) or np.abs(known).max() > 255:
+        return None
+    return int(known.reshape(-1)[0]) if known.size == 1 else (
+        zero.builder.constant(known.astype(np.int32)))
+
+
+def _positive(scale: Any) -> bool:
+    known = _values(scale)
+    return known is not None and bool((known > 0).all())
+
+
+def _values(x: Any) -> Any:
+    """What a scale or bias is: parameters count, as nobody trains through a rounding."""
+    node = maker(x)
+    if node is not None and node.op.name == "constant":
+        return np.asarray(node.attrs["data"].source)
+    return known_array(x)
+
+
+# ---- products ----------------------------------------------------------------------------------
+
+def _shallow(depth: Dim) -> bool:
+    return isinstance(depth, int) and depth <= DEEPEST
+
+
+def _scaled(total: Any, x: Any, w: Any) -> Any:
+    both = x * w if isinstance(x, (int, float)) and isinstance(w, (int, float)) else o.mul(x, w)
+    return o.mul(o.cast(total, dtype=dtypes.float32), both)
+
+
+def _along_rows(scale: Any, rank: int) -> bool:
+    """Whether it is the same for all numbers of a row."""
+    return is_single(scale) or (scale.shape[-1] == 1 and scale.ndim <= rank)
+
+
+@family_rule("matmul", numerics="reassociated")
+def integer_matmul(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """(p·s)·(q·r) = (p·q)·(s·r)"""
+    x, w = map(dequantised, xs)
+    if x is None or w is None or type.dtype is not dtypes.float32:
+        return None
+    left, right = _untransposed(x, xs[0], attrs["transpose_a"]), _untransposed(
+        w, xs[1], attrs["transpose_b"])
+    across = right if is_single(right) or right.ndim == 1 or right.shape[-2] == 1 else None
+    depth = xs[0].shape[-2 if attrs["transpose_a"] else -1]
+    if left is None or across is None or not _along_rows(left, xs[0].ndim) or not _shallow(depth):
+        return None
+    return _scaled(op(x.centred, w.centred, **attrs), _single(left), _single(across))
+
+
+def _untransposed(x: Real, whole: Any, transposed: bool) -> Any:
+    """The scale beside the operand as the product takes it; None where it has no such form."""
+    if not transposed or is_single(x.scale):
+        return x.scale
+    if x.scale.ndim != whole.ndim:
+        return None
+    rank = whole.ndim
+    return o.transpose(x.scale, perm=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _single(scale: Any) -> Any:
+    """One number without the axes that it was stored with."""
+    if isinstance(scale, Tracer) and is_single(scale) and scale.ndim:
+        return o.reshape(scale, shape=())
+    return scale
+
+
+@family_rule("linear", numerics="reassociated")
+def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """(p·s)·(q·r)ᵀ + b = (p·qᵀ)·(s·r) + b"""
+    x, w = map(dequantised, xs[:2])
+    if x is None or w is None or not _shallow(xs[0].shape[-1]) or (
+            not _along_rows(x.scale, xs[0].ndim) or not _along_rows(w.scale, 2)):
+        return None
+    scale = _single(w.scale) if is_single(w.scale) else o.reshape(
+        w.scale, shape=(xs[1].shape[0],))
+    total = o.matmul(x.centred, w.centred, transpose_b=True)
+    y = _scaled(total, _single(x.scale), scale)
+    return y if len(xs) < 3 or xs[2] is None else o.add(y, xs[2])
+
+
+@family_rule("conv", numerics="reassociated")
+def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """A convolution of (p·s) by filters (q·r), which have a scale for each output channel."""
+    x, w = map(dequantised, xs)
+    if x is None or w is None or type.rank not in (3, 4) or type.dtype is not dtypes.float32 or (
+            attrs["batch_groups"] != 1 or any(d != 1 for d in attrs["lhs_dilation"] or ())):
+        return None
+    per = product(w.scale.shape[1:]) == 1 if not is_single(w.scale) else True
+    aligned = is_single(w.scale) or w.scale.ndim == type.rank
+    if not is_single(x.scale) or not is_single(x.narrow.zero) or not per or not aligned or (
+            not _shallow(product(xs[1].shape[1:]))):
+        return None
+    scale = _single(w.scale)
+    if not is_single(scale):
+        o_first = (1, xs[1].shape[0], *(1,) * (type.rank - 2))
+        scale = o.reshape(scale, shape=o_first[:1] + o_first[2:] + o_first[1:2]
+                          if attrs["channels_last"] else o_first)
+    return _scaled(op(x.centred, w.centred, **attrs), _single(x.scale), scale)
+
+
+# ---- what follows a product --------------------------------------------------------------------
+
+def _product_of(x: Any) -> tuple[Any, Any] | None:
+    """x = cast(v)·a, v an int32: v and the values of a."""
+    node = maker(x)
+    if node is None or node.op.name != "mul" or x.dtype is not dtypes.float32:
+        return None
+    for value, scale in (node.inputs, node.inputs[::-1]):
+        wide = maker(wrapped(x, value))
+        known = _values(wrapped(x, scale))
+        if wide is not None and wide.op.name == "cast" and known is not None and (
+                source := wrapped(x, wide.inputs[0])).dtype is dtypes.int32 and (
+                source.shape == x.shape):
+            return source, known.astype(np.float32)
+    return None
+
+
+def _float(v: Any) -> Any:
+    return o.cast(v, dtype=dtypes.float32)
+
+
+@family_rule("div", "mul", numerics="reassociated")
+def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """(v·a + b) / c = v·(a / c) + b / c, for v that was an integer"""
+    x, by = xs if isinstance(xs[0], Tracer) or op.name == "div" else xs[::-1]
+    divisor = _values(by)
+    if divisor is None or not isinstance(x, Tracer) or read_times(x) != 1 or (
+            x.dtype is not dtypes.float32 or not np.isfinite(divisor).all() or not divisor.all()):
+        return None
+    scale = np.float32(1) / divisor.astype(np.float64) if op.name == "div" else (
+        divisor.astype(np.float64))
+    node = maker(x)
+    plain = _product_of(x)
+    if plain is not None:
+        return o.mul(_float(plain[0]), _number(x, plain[1] * scale))
+    if node is None or node.op.name != "add":
+        return None
+    for value, bias in (node.inputs, node.inputs[::-1]):
+        found, known = _product_of(wrapped(x, value)), _values(wrapped(x, bias))
+        if found is not None and known is not None and read_times(wrapped(x, value)) == 1:
+            return o.add(o.mul(_float(found[0]), _number(x, found[1] * scale)),
+                         _number(x, known * scale))
+    return None
+
+
+def _number(beside: Any, x: Any) -> Any:
+    x = np.asarray(x, np.float32)
+    return float(x.reshape(-1)[0]) if x.size == 1 else beside.builder.constant(x)
+
+
+@family_rule("add", numerics="reassociated")
+def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """v·a + n·a = (v + n)·a: a bias that is a whole number of steps joins the sums"""
+    for x, b in (xs, xs[::-1]):
+        found, bias = _product_of(x), _values(b)
+        if found is None or bias is None or read_times(x) != 1 or x.shape != type.shape:
+            continue
+        total, scale = found
+        with np.errstate(all="ignore"):
+            steps = np.rint(bias.astype(np.float64) / scale)
+        if not (np.abs(steps) < 2**30).all() or not np.array_equal(
+                (steps.astype(np.float32) * scale).astype(np.float32),
+                np.broadcast_to(bias, steps.shape)):
+            continue
+        count = steps.astype(np.int32)
+        whole = int(count.reshape(-1)[0]) if count.size == 1 else x.builder.constant(count)
+        return o.mul(_float(o.add(total, whole)), _number(x, scale))
+    return None
+
+
+@family_rule("cast")
+def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
+    """What is quantised as it was before is what it was: (q - z)·s / s + z = q"""
+    if type.dtype not in BYTES or not isinstance(xs[0], Tracer):
+        return None
+    rounded, zero = _without_zero(xs[0])
+    divided = maker(rounded)
+    if divided is None or divided.op.name != "round":
+        return None
+    quotient = maker(wrapped(rounded, divided.inputs[0]))
+    if quotient is None or quotient.op.name != "div":
+        return None
+    x, scale = (wrapped(rounded, v) for v in quotient.inputs)
+    real = dequantised(x)
+    if real is None or real.narrow.q.dtype is not type.dtype or _only(scale) is None or (
+            _only(real.scale) != _only(scale) or _only(real.narrow.zero) != zero):
+        return None
+    return real.narrow.q
+
+
+def _without_zero(x: Any) -> tuple[Any, float | None]:
+    """The rounded number and the zero point that was added to it."""
+    node = maker(x)
+    if node is None or node.op.name != "add":
+        return x, 0.0
+    value, zero = (wrapped(x, v) for v in node.inputs)
+    return value, _only(zero)
+
+
+def _only(x: Any) -> float | None:
+    """The one number that it is; nothing is a zero point of 0."""
+    if x is None:
+        return 0.0
+    known = _values(x)
+    return float(np.float32(known.reshape(-1)[0])) if known is not None and known.size == 1 else (
+        None)
+
+
+RULES: tuple[Rule, ...] = (quantised_again, integer_matmul, integer_linear, integer_conv,
+                           whole_bias, joined_scales)

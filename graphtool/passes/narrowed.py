@@ -1,0 +1,97 @@
+"""What integers of 32 bits were before they were widened, and what is known of their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import InputError
+from graphtool.interp import evaluate_op
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import product
+
+Array = np.ndarray[Any, Any]
+BYTES = (dtypes.uint8, dtypes.int8)
+SMALL = (*BYTES, dtypes.uint4, dtypes.int4, dtypes.uint2, dtypes.int2)
+MOVES = frozenset({"reshape", "transpose", "slice", "reverse"})
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """q - zero, as int32: q has 8 bits; the zero, if there is one, is one number or broadcasts."""
+
+    q: Any
+    zero: Any = None
+
+
+def maker(x: Any) -> Node | None:
+    return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+
+
+def narrow(x: Any) -> Narrow | None:
+    """x as a difference of narrow numbers; None where it is not known to be one."""
+    node = maker(x)
+    if node is None:
+        return None
+    match node.op.name:
+        case "cast":
+            return _cast(wrapped(x, node.inputs[0]))
+        case "sub":
+            left, zero = (wrapped(x, v) for v in node.inputs)
+            found = narrow(left)
+            if found is None or found.zero is not None or left.shape != x.shape:
+                return None
+            return Narrow(found.q, zero)
+        case name if name in MOVES:
+            found = narrow(wrapped(x, node.inputs[0]))
+            if found is None or not is_single(found.zero):
+                return None
+            return Narrow(node.op(found.q, **node.attrs), found.zero)
+    return None
+
+
+def _cast(x: Any) -> Narrow | None:
+    """A widened number of a narrow type, or of a cast between wide ones."""
+    if x.dtype in BYTES:
+        return Narrow(x)
+    if x.dtype in SMALL:
+        return Narrow(OPS["cast"](x, dtype=dtypes.int8))
+    return narrow(x) if x.dtype.is_integer and x.dtype.bits >= 16 else None
+
+
+def wrapped(beside: Any, x: Any) -> Any:
+    return Tracer(x, beside.builder) if isinstance(x, Value) else x
+
+
+def is_single(x: Any) -> bool:
+    """Whether it is a literal, one number, or nothing."""
+    return not isinstance(x, Tracer) or product(x.shape) == 1
+
+
+def known_array(x: Any) -> Array | None:
+    """The values, if they follow from constants that nobody trains."""
+    if not isinstance(x, Tracer):
+        return None if x is None else np.asarray(x)
+    node = maker(x)
+    if node is None or len(node.outputs) != 1 or "world" in node.op.traits:
+        return None
+    if node.op.name == "constant":
+        return None if node.attrs["param"] else np.asarray(node.attrs["data"].source)
+    if "elementwise" not in node.op.traits and node.op.name not in MOVES | {"broadcast"}:
+        return None
+    operands = [known_array(wrapped(x, v)) if isinstance(v, Value) else v for v in node.inputs]
+    if any(a is None and v is not None for a, v in zip(operands, node.inputs, strict=True)):
+        return None
+    try:
+        return evaluate_op(node.op, operands, node.attrs)[0]
+    except (InputError, ValueError, TypeError, LookupError):
+        return None
+
+
+def within(x: Array, low: int, high: int) -> bool:
+    return x.size == 0 or bool(x.min() >= low and x.max() <= high)
