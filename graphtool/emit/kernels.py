@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool.emit.staged import WIDEST, Stages, staged
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
@@ -53,6 +54,8 @@ class Kernels:
             w.line()
             self.kernel(w, kernel)
         text = w.text()
+        if "gt_row_" in text:
+            text = text.replace('#include "nest.h"', '#include "rows.h"\n#include "nest.h"', 1)
         if _NARROW.search(text):
             text = text.replace('#include "nest.h"', '#include "narrow.h"\n#include "nest.h"', 1)
         return text
@@ -117,13 +120,34 @@ class Kernels:
             text = Writer()
             statements = self.statements(text, kernel, True)
             for stmt in hook.body:
-                statements.stmt(stmt)
+                stages = staged(stmt, {p.name: p.dtype for p in kernel.params})
+                if stages is None:
+                    statements.stmt(stmt)
+                else:
+                    self.rows(text, statements, stages)
             body = text.text()
             for name in [*(s.name for s in hook.indices), *names]:
                 if not re.search(rf"\b{name}\b", body):
                     w.line(f"(void){name};")
             for line in text.lines:
                 w.line(line)
+
+
+    @staticmethod
+    def rows(w: Writer, statements: Statements, stages: Stages) -> None:
+        """A staged loop between the conversions of its rows."""
+        rows = [*stages.reads, *stages.writes]
+        w.line("int32_t " + ", ".join(f"{r.name}[{WIDEST}]" for r in rows) + ";")
+        own = {r.name: Param(r.name, dtypes.int32, False) for r in rows}
+        inner = Statements(w, statements.p, {**statements.params, **own}, True)
+        for r in stages.reads:
+            w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "
+                   f"{statements.p.index(r.start, 13)}, count);")
+        for s in stages.body:
+            inner.stmt(s)
+        for r in stages.writes:
+            w.line(f"gt_row_to_{r.kind.short}({r.buffer} + {statements.p.index(r.start, 13)}, "
+                   f"{r.name}, count);")
 
 
 class Statements:

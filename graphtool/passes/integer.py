@@ -236,9 +236,10 @@ def _float(v: Any) -> Any:
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(v·a + b) / c = v·(a / c) + b / c, for v that was an integer"""
     x, by = xs if isinstance(xs[0], Tracer) or op.name == "div" else xs[::-1]
+    if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
+        return None
     divisor = _values(by)
-    if divisor is None or not isinstance(x, Tracer) or read_times(x) != 1 or (
-            x.dtype is not dtypes.float32 or not np.isfinite(divisor).all() or not divisor.all()):
+    if divisor is None or not np.isfinite(divisor).all() or not divisor.all():
         return None
     scale = np.float32(1) / divisor.astype(np.float64) if op.name == "div" else (
         divisor.astype(np.float64))
@@ -265,8 +266,9 @@ def _number(beside: Any, x: Any) -> Any:
 def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """v·a + n·a = (v + n)·a: a bias that is a whole number of steps joins the sums"""
     for x, b in (xs, xs[::-1]):
-        found, bias = _product_of(x), _values(b)
-        if found is None or bias is None or read_times(x) != 1 or x.shape != type.shape:
+        found = _product_of(x)
+        if found is None or read_times(x) != 1 or x.shape != type.shape or (
+                bias := _values(b)) is None:
             continue
         total, scale = found
         with np.errstate(all="ignore"):

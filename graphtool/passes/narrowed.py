@@ -73,20 +73,22 @@ def is_single(x: Any) -> bool:
     return not isinstance(x, Tracer) or product(x.shape) == 1
 
 
-def known_array(x: Any) -> Array | None:
-    """The values, if they follow from constants that nobody trains."""
+def known_array(x: Any, depth: int = 6) -> Array | None:
+    """The values, if they follow by so many ops at most from constants that nobody trains."""
     if not isinstance(x, Tracer):
         return None if x is None else np.asarray(x)
     node = maker(x)
-    if node is None or len(node.outputs) != 1 or "world" in node.op.traits:
+    if node is None or len(node.outputs) != 1 or "world" in node.op.traits or depth == 0:
         return None
     if node.op.name == "constant":
         return None if node.attrs["param"] else np.asarray(node.attrs["data"].source)
     if "elementwise" not in node.op.traits and node.op.name not in MOVES | {"broadcast"}:
         return None
-    operands = [known_array(wrapped(x, v)) if isinstance(v, Value) else v for v in node.inputs]
-    if any(a is None and v is not None for a, v in zip(operands, node.inputs, strict=True)):
-        return None
+    operands: list[Any] = []
+    for v in node.inputs:
+        operands.append(known_array(wrapped(x, v), depth - 1) if isinstance(v, Value) else v)
+        if operands[-1] is None and v is not None:
+            return None
     try:
         return evaluate_op(node.op, operands, node.attrs)[0]
     except (InputError, ValueError, TypeError, LookupError):

@@ -1,0 +1,85 @@
+"""Epilogues that read or write bytes: to rows of words, the arithmetic on these, back to bytes.
+
+A compiler takes as many elements at once as bytes fill a vector, and then spreads the arithmetic on
+words over four narrow ones. Apart, each loop fills its vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Apply, Expr, For, Let, Load, Stmt, Store
+from graphtool.symbolic import Dim, Symbol, symbol_of, symbols
+
+WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """Words that stand for bytes of a buffer from an index on."""
+
+    name: str
+    buffer: str
+    start: Dim
+    kind: DType
+
+
+@dataclass
+class Stages:
+    """A loop whose bytes are rows of words: those to fill before, and to store behind."""
+
+    lane: Symbol
+    kinds: dict[str, DType]
+    reads: list[Row] = field(default_factory=list)
+    writes: list[Row] = field(default_factory=list)
+    body: tuple[Stmt, ...] = ()
+    done: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
+
+    def expr(self, e: Expr) -> Expr:
+        if id(e) in self.done:
+            return self.done[id(e)][1]
+        new = e
+        match e:
+            case Load(buffer, index, dtype) if self.along(buffer, index):
+                row = self.row("row", self.reads, buffer, index)
+                new = Load(row.name, symbol_of(self.lane), dtype)
+            case Apply():
+                new = replace(e, args=tuple(map(self.expr, e.args)))
+        self.done[id(e)] = (e, new)
+        return new
+
+    def along(self, buffer: str, index: Dim) -> bool:
+        """Whether the loop walks along bytes there."""
+        kind = self.kinds.get(buffer)
+        if kind is None or not kind.is_integer or kind.bits != 8 or isinstance(index, int):
+            return False
+        start = index - symbol_of(self.lane)
+        return isinstance(start, int) or self.lane not in symbols(start)
+
+    def row(self, stem: str, rows: list[Row], buffer: str, index: Dim) -> Row:
+        start = index - symbol_of(self.lane)
+        for row in rows:
+            if (row.buffer, row.start) == (buffer, start):
+                return row
+        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer]))
+        return rows[-1]
+
+    def stmt(self, s: Stmt) -> Stmt:
+        match s:
+            case Store(buffer, index, value) if self.along(buffer, index):
+                row = self.row("out", self.writes, buffer, index)
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+            case Let() | Store():
+                return replace(s, value=self.expr(s.value))
+        return s
+
+
+def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
+    """The stages of a loop; None where it reads and writes no bytes."""
+    if not isinstance(loop, For) or loop.mode != "simd" or not all(
+            isinstance(s, (Let, Store)) for s in loop.body):
+        return None
+    stages = Stages(loop.iter, kinds)
+    stages.body = (replace(loop, body=tuple(map(stages.stmt, loop.body))),)
+    return stages if stages.reads or stages.writes else None
