@@ -128,8 +128,9 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return add
 
 
-@rule("detach", "barrier", "relu", "gelu", "silu", "mish", "softplus", "elu", "selu", "celu",
-      "leaky_relu", "hard_sigmoid", "hard_swish", "softsign", "log_sigmoid", "thresholded_relu")
+@rule("detach", "barrier", "checkpoint", "relu", "gelu", "silu", "mish", "softplus", "elu",
+      "selu", "celu", "leaky_relu", "hard_sigmoid", "hard_swish", "softsign", "log_sigmoid",
+      "thresholded_relu")
 def _elementwise(node: Node, pairs: Any, _size: Dim) -> Any:
     return node.op(*ranked(pairs), **node.attrs)
 

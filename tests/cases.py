@@ -235,6 +235,7 @@ case("prelu", [(2, 3), t((1,), kind="unit")])
 edge("prelu", [ODD, f(0.25)])
 case("detach", [(2, 3)])
 case("barrier", [(2, 3)])
+case("checkpoint", [(2, 3)], region=1, edge="in")
 
 # ---- reductions --------------------------------------------------------------------------------
 

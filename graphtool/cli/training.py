@@ -73,7 +73,9 @@ def grad(graph: options.Graph,
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
                   + (f"{len(names)} kinds of gradients" if optimizer is None
-                     else f"{len(result.donations)} donated states"))
+                     else f"{len(result.donations)} donated states")
+                  + (f"; the backward pass computes {again} nodes of the forward pass again"
+                     if (again := result.meta.get("recomputed")) else ""))
 
 
 def train(build: Annotated[Path, typer.Argument(

@@ -10,7 +10,7 @@ from graphtool.ops.indexing import inverse
 from graphtool.ops.pairs import whole_rows
 from graphtool.symbolic import Dim
 
-VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier"})
+VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier", "checkpoint"})
 WINDOWS = frozenset({"concat", "pad"})
 
 
@@ -24,7 +24,7 @@ def view_of(node: Node, v: View) -> View | None:
             return slice_view(v, a["start"], node.outputs[0].type.shape, a["strides"])
         case "broadcast":
             return broadcast_view(v, a["shape"])
-        case "size" | "barrier":
+        case "size" | "barrier" | "checkpoint":
             return v
         case _:
             return reshape_view(v, a["shape"])

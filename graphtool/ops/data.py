@@ -8,7 +8,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Pull, cast, index
-from graphtool.ops.common import Array, check_axis
+from graphtool.ops.common import Array, check_axis, need
 from graphtool.symbolic import Dim
 from graphtool.weights import Weight
 
@@ -63,3 +63,14 @@ register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda 
             decompose=lambda x: x, category="data",
             doc="x itself; what is computed of it stays apart from what is computed of x, so that "
                 "it is computed again"))
+
+
+def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
+    need(edge in ("in", "out"), f"a value goes in or out, not {edge!r}")
+    return x
+
+
+register(Op("checkpoint", _checkpoint_infer, lambda x, **_: x, lambda g, y, x, **_: (g,),
+            lambda _, x, **__: x, decompose=lambda x, **_: x, category="data",
+            doc="x itself where it enters or leaves a region that the backward pass is to compute "
+                "again (torch.utils.checkpoint)"))

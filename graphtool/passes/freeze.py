@@ -91,6 +91,11 @@ def detach_nothing(x: Any) -> Any:  # nothing is differentiated any more
     return x
 
 
+@rule(lambda x, r, e: o.checkpoint(x, region=r, edge=e))
+def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:  # so nothing is computed again
+    return x
+
+
 @rule(lambda x, s, b, m, v, e, a: o.batch_norm(x, s, b, m, v, epsilon=e, axis=a),
       numerics="reassociated")
 def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any) -> Any:
@@ -202,6 +207,6 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    detach_nothing, batch_norm_affine, conv_factor, matmul_factor, linear_factor, linear_term,
-    factor_of_sum, factor_before_transpose, sum_of_terms, product_of_factors,
+    detach_nothing, checkpoint_nothing, batch_norm_affine, conv_factor, matmul_factor,
+    linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms, product_of_factors,
 )

@@ -185,20 +185,9 @@ def ancestors(graph: Graph, values: Iterable[Value]) -> set[Node]:
     return out
 
 
-def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
-    """The forward nodes of these modules (`h.3`) that nothing forward outside of them reads, each
-    module for itself. Raises InputError GT0621 for a name that no node has."""
-    forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
-    found: set[Node] = set()
-    for name in names:
-        mine = {n for n in forward if n.op.name != "constant" and any(
-            v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
-        if not mine:
-            raise InputError("GT0621", f"no part of the model is called {name!r}",
-                             hint="--checkpoint h.0,h.1: modules as `graphtool show` names them")
-        read = {x for n in forward if n not in mine for x in n.inputs}
-        found |= {n for n in mine if read.isdisjoint(n.outputs)}
-    return _Work(graph).needed(found)
+def needed(graph: Graph, again: Collection[Node]) -> frozenset[Node]:
+    """Of these forward nodes, what leads to a value that the backward pass reads."""
+    return _Work(graph).needed(again)
 
 
 def recomputed(graph: Graph, again: Collection[Node]) -> Graph:

@@ -19,8 +19,9 @@ from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.optimizers import OPTIMIZERS, clipped
-from graphtool.passes.remat import recomputed, segments
+from graphtool.passes.remat import recomputed
 from graphtool.training.inference import inference
+from graphtool.training.marks import marked, segments, unmarked
 from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
 from graphtool.training.state import State, holding, opened, renamed
 from graphtool.training.wrt import selected
@@ -62,11 +63,16 @@ class _Joint:
             self.initial = {v: self.constants[v] for v in (*wrt, *running)}
             self.graph = opened(self.graph, tuple(self.initial))
         calm = inference(self.graph, self.module.donations)
+        calm = calm if calm is self.graph else unmarked(calm)
         if r.batch_norm:
             self.graph = self.batch_norms()
         graph, target = self.with_loss()
         joint = autodiff.grad(graph, 0, wrt)
-        joint = recomputed(joint, segments(joint, r.checkpoint))
+        again = segments(joint, r.checkpoint) | marked(joint)
+        joint = unmarked(recomputed(joint, again))
+        if again:
+            meta = {**self.module.meta, "recomputed": len(again)}
+            self.module = replace(self.module, meta=meta)
         return self.gradients(joint, wrt) if r.optimizer is None else self.step(
             joint, wrt, calm, target)
 

@@ -20,6 +20,7 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
+from graphtool.importers.torch.checkpoints import annotated
 from graphtool.importers.torch.exported import read as read_exported
 from graphtool.importers.torch.fxtrace import places_of, traced
 from graphtool.importers.torch.lines import failure, root_of
@@ -56,7 +57,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     if len(inputs) != len(args) and names:
         raise UsageError("GT1104", f"{len(names)} names for {len(args)} inputs")
     args, shapes, marks = _dynamic_shapes(args, inputs, dynamic)
-    with quiet():
+    with quiet(), annotated():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, shapes and _as_called(model, shapes))

@@ -10,6 +10,7 @@ from graphtool.errors import InputError, InternalError, Unsupported, Unsupported
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
+from graphtool.importers.torch.marks import Marks
 from graphtool.importers.torch.pairs import REASON, Pair, paired_handler
 from graphtool.importers.torch.records import (
     Call,
@@ -63,6 +64,7 @@ class _Converter:
         self.context = Context(self.builder, self._region)
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
+        self.marks = Marks()
         self.missing: dict[tuple[str, str], list[str]] = {}
         self.poisoned: set[str] = set()
         self.used = _used_names(program)
@@ -214,7 +216,7 @@ class _Converter:
         kind = self.program.types.get(call.outputs[0])
         free = symbols(kind) if isinstance(kind, Poly) else ()
         self.context.number_wanted = (kind, free[0].hi) if isinstance(kind, Poly) else None
-        operand = self._resolve(call.args)
+        operand = self._read(call, call.args)
         if isinstance(kind, Poly) and (bare(kind) is None or free[0].name in self.sizes):
             self._miss(call, "it reads a number that is bound to others")
         elif isinstance(kind, int) and not isinstance(operand[0], Tracer):
@@ -233,8 +235,9 @@ class _Converter:
         self.context.outs = tuple(_parts(t) for t in types)
         if not any(self.context.outs):
             return (None,) * len(call.outputs)
-        args = self._resolve(call.args)
-        kwargs = {k: self._resolve(v) for k, v in call.kwargs.items()}
+        args = self._read(call, call.args)
+        kwargs = {k: self._read(call, v) for k, v in call.kwargs.items()}
+        state = self.context.state = self.marks.seen(self.context.state, call.checkpoint)
         with self.builder.scope(call.place.module, self.locations.key(call.place)):
             try:
                 results = fn(self.context, *args, **kwargs)
@@ -246,7 +249,10 @@ class _Converter:
                 raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
-        return tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        for x in (*found, None if self.context.state is state else self.context.state):
+            self.marks.made(x, call.checkpoint)
+        return found
 
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
@@ -261,6 +267,10 @@ class _Converter:
                                         where=provenance.describe(call.place))
             self.env[name] = result
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
+
+    def _read(self, call: Call, x: Any) -> Any:
+        """An argument of a call, as the call's region sees it."""
+        return self.marks.seen(self._resolve(x), call.checkpoint)
 
     def _resolve(self, x: Any) -> Any:
         match x:
@@ -292,7 +302,7 @@ class _Converter:
         return outputs, names, donations
 
     def _output(self, sink: Sink) -> Value:
-        x = self._resolve(sink.value)
+        x = self.marks.seen(self._resolve(sink.value), 0)
         if isinstance(x, Poly):  # a size that the model returns
             x = self.context.number(x, dtypes.int64)
         value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))

@@ -45,6 +45,7 @@ DTYPES: dict[torch.dtype, DType] = {
         ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
         ("bool", "bool_")) if hasattr(torch, name)}
 _PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
+CHECKPOINT = "graphtool.checkpoint"  # the annotation of nodes inside a checkpoint
 _HUGE = 1 << 62  # above: torch's "no upper bound"
 _BITS = {8: torch.uint8, 16: torch.int16}
 
@@ -203,7 +204,7 @@ class Nodes:
             outputs = (node.name,)
         return Call(target_name(target), tuple(self._argument(a) for a in args),
                     {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
-                    self._place(node))
+                    self._place(node), (node.meta.get("custom") or {}).get(CHECKPOINT, 0))
 
     def _place(self, node: fx.Node) -> Place:
         found = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")

@@ -32,13 +32,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order."""
+    """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order.
+
+    `checkpoint` numbers the region of torch.utils.checkpoint that the call is in, from 1 on.
+    """
 
     target: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[str, ...]
     place: Place = Place()
+    checkpoint: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""Which forward nodes a user wants computed again in the backward pass: modules by their names,
+and regions that the model itself marks (torch.utils.checkpoint, as the op `checkpoint`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Node, Operand, Value, producers
+from graphtool.ir.trace import Builder, rebuild
+from graphtool.passes.remat import ancestors, needed
+
+
+def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
+    """The forward nodes of these modules (`h.3`) that nothing forward outside of them reads, each
+    module for itself. Raises InputError GT0621 for a name that no node has."""
+    forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
+    found: set[Node] = set()
+    for name in names:
+        mine = {n for n in forward if n.op.name != "constant" and any(
+            v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
+        if not mine:
+            raise InputError("GT0621", f"no part of the model is called {name!r}",
+                             hint="--checkpoint h.0,h.1: modules as `graphtool show` names them")
+        read = {x for n in forward if n not in mine for x in n.inputs}
+        found |= {n for n in mine if read.isdisjoint(n.outputs)}
+    return needed(graph, found)
+
+
+def marked(graph: Graph) -> frozenset[Node]:
+    """The nodes inside the regions of the forward pass, each from what leaves it back to what
+    enters it. What leaves is kept: it enters the next one."""
+    made, found = producers(graph), set[Node]()
+    forward = ancestors(graph, graph.outputs[:1])
+    left = [n.inputs[0] for n in graph.nodes if _is_mark(n, "out") and n in forward]
+    pending = [x for v in left if isinstance(v, Value) and v in made and not _is_mark(made[v])
+               for x in made[v].inputs]
+    while pending:
+        node = made.get(x) if isinstance(x := pending.pop(), Value) else None
+        if node is None or node in found or _is_mark(node) or node.op.name == "constant":
+            continue
+        found.add(node)
+        pending += node.inputs
+    return needed(graph, found)
+
+
+def unmarked(graph: Graph) -> Graph:
+    """The graph without marks; the same one where it has none."""
+    if not any(map(_is_mark, graph.nodes)):
+        return graph
+
+    def rewrite(node: Node, xs: tuple[Operand, ...], _: Builder) -> Sequence[Any] | None:
+        return xs if _is_mark(node) else None
+    return rebuild(graph, rewrite)
+
+
+def _is_mark(node: Node, edge: str = "") -> bool:
+    return node.op.name == "checkpoint" and edge in ("", node.attrs["edge"])
