@@ -19,6 +19,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
 from graphtool.lower import lower
+from graphtool.lower.arena import arena_of
 from graphtool.passes import run as run_passes
 from graphtool.target import Target, detect, named
 from graphtool.training import transforms
@@ -57,7 +58,9 @@ def write(module: Module, path: Pathlike) -> None:
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *,
              target: str = "cpu", verify: bool = True) -> Module:
     """The module after the named passes, or after the default ones for a target."""
-    return run_passes(module, passes, verify=verify, supply={"target": _target(target)})
+    goal = _target(target)
+    return run_passes(module, passes, verify=verify,
+                      supply={"target": goal, "arena": arena_of(goal)})
 
 
 def _target(name: str) -> Target:

@@ -12,6 +12,7 @@ from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.lower.arena import arena_of
 from graphtool.report.listing import listing
 from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
@@ -32,7 +33,9 @@ class Watch:
         self.calls = passes.calls(text)
         self.names = [str(c) for c in self.calls]
         self.print_after, self.dump_dir = print_after, dump_dir
-        self.target, self.rules = target, rules
+        self.rules = rules
+        self.goal = target or detect()
+        self.arena = arena_of(self.goal, rules)
         self.rows: list[PassRow] = []
         self.weights: dict[str, weights.Weight] = {}
         self.differences: list[Difference] | None = None
@@ -52,7 +55,8 @@ class Watch:
         try:
             self.dump(self.module, "000-input")
             return passes.run(self.module, self.calls, after=self.after,
-                              supply={"target": self.target or detect(), "rules": self.rules})
+                              supply={"target": self.goal, "rules": self.rules,
+                                      "arena": self.arena})
         finally:
             self.dump_weights()
 
@@ -94,7 +98,7 @@ class Watch:
         named = {n: s for c in self.calls if c.name == "specialize" for n in c.arguments
                  if (s := self.module.symbols.get(n))}
         found = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
-                       {"target": self.target or detect()})
+                       {"target": self.goal})
         terminal.report(found, json, bisect_lines(found))
         return 0 if found.ok else 1
 
@@ -115,7 +119,7 @@ class Watch:
         return int(values.get(name, max(least, 1)))
 
     def report(self, result: Module) -> OptReport:
-        return opt_report(self.rows, self.module, result, self.differences)
+        return opt_report(self.rows, self.module, result, self.differences, self.arena)
 
     def tell(self, report: OptReport, time: bool, stats: bool) -> None:
         """The tables that were asked for."""

@@ -208,5 +208,6 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 RULES: tuple[Rule, ...] = (
     detach_nothing, checkpoint_nothing, batch_norm_affine, conv_factor, matmul_factor,
-    linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms, product_of_factors,
+    linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms,
+    product_of_factors,
 )

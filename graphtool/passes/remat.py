@@ -2,7 +2,7 @@
 
 What to keep is a least cut: keeping a value costs its bytes, computing a node again its work times
 a price. A low price recomputes much; of the prices tried, the cheapest plan within the budget is
-taken, by the estimate of peak memory, and what fits beside it is kept after all.
+taken, and what fits beside it is kept after all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from graphtool import costs, memory
@@ -23,6 +23,8 @@ from graphtool.passes.min_cut import Network
 
 PLANS = 32  # at most, found between the prices at which nothing and everything is worth its bytes
 TRIES = 48  # nodes that may be kept after all
+MEASURED = 8  # plans whose arena is looked at: each takes as long as a build without a compiler
+Arena = Callable[[Module], int]  # the bytes of a module's arena, once it is compiled
 
 
 @dataclass(frozen=True)
@@ -34,21 +36,24 @@ class Plan:
     flops: int
 
 
-def remat(module: Module, *, budget: str) -> Module:
+def remat(module: Module, *, budget: str, arena: Arena | None = None) -> Module:
     """The module with nodes computed again so that its peak is at most `budget`: bytes (96MiB), or
     a fraction of the way from the least peak (0) to that of keeping everything (1).
 
-    Only a graph of gradients has something to gain: its first output is the loss. Open dims count
-    with their least sizes. Raises InputError GT0620 where the budget cannot be met.
+    The peak is the compiled step's arena where the driver can tell it, else an estimate. Only a
+    graph of gradients has something to gain: its first output is the loss. Open dims count with
+    their least sizes. Raises InputError GT0620 where the budget cannot be met.
     """
-    plans = curve(module.graph)
+    plans = curve(module, arena)
     limit = _limit(budget, plans)
     fitting = [p for p in plans if p.peak <= limit]
     if not fitting:
         raise InputError("GT0620", f"the peak cannot be {limit:,} bytes: at least "
                                    f"{min(p.peak for p in plans):,} are needed",
                          hint="`graphtool opt --stats` lists what there is")
-    best = _fewer(module.graph, min(fitting, key=lambda p: (p.flops, p.peak)), limit)
+    best = min(fitting, key=lambda p: (p.flops, p.peak))
+    if arena is None:
+        best = _fewer(module.graph, best, limit)
     return replace(module, graph=recomputed(module.graph, best.again)) if best.again else module
 
 
@@ -68,14 +73,34 @@ def _limit(budget: str, plans: Sequence[Plan]) -> int:
 
 # ---- plans -------------------------------------------------------------------------------------
 
-def curve(graph: Graph) -> list[Plan]:
+def curve(module: Module, arena: Arena | None = None) -> list[Plan]:
     """Plans from keeping everything to recomputing the most, each with a lower peak."""
-    plans = [_judged(graph, again) for again in _Work(graph).choices()]
+    return _thinned(_estimated(module.graph)) if arena is None else _measured(module, arena)
+
+
+def _estimated(graph: Graph) -> list[Plan]:
+    return [_judged(graph, again) for again in _Work(graph).choices()]
+
+
+def _thinned(plans: Sequence[Plan]) -> list[Plan]:
+    """Those that no other plan beats in memory and work."""
     best: list[Plan] = []
     for plan in sorted(plans, key=lambda p: (p.flops, p.peak)):
         if not best or plan.peak < best[-1].peak:
             best.append(plan)
     return best
+
+
+def _measured(module: Module, arena: Arena) -> list[Plan]:
+    """The estimated plans with what they come to in the arena. Kernels' scratch, packed operands
+    and gaps between buffers are in it, so that the order may be another."""
+    graph = module.graph
+    plans = _thinned(_estimated(graph))
+    step = max(1, -(-len(plans) // MEASURED))
+    chosen = [*plans[:-1:step], plans[-1]]  # the first and the last among them
+    tried = {p.again: p for plan in chosen for p in (plan, _fewer(graph, plan, plan.peak))}
+    return _thinned([replace(p, peak=arena(replace(module, graph=recomputed(graph, p.again))))
+                     for p in tried.values()])
 
 
 def _judged(graph: Graph, again: frozenset[Node]) -> Plan:

@@ -6,12 +6,13 @@ import msgspec
 
 from graphtool import costs, memory
 from graphtool.ir.graph import Module
-from graphtool.passes.remat import curve
+from graphtool.passes.remat import Arena, curve
 from graphtool.report.stats import human
 
 
 class RecomputeRow(msgspec.Struct):
-    """A plan: its peak as estimated, that as a share of keeping everything, and its extra work."""
+    """A plan: its peak (the arena of the compiled step), that as a share of keeping everything,
+    and its extra work."""
 
     peak: int
     share: float
@@ -20,9 +21,9 @@ class RecomputeRow(msgspec.Struct):
     extra: float
 
 
-def recompute_rows(module: Module) -> list[RecomputeRow]:
+def recompute_rows(module: Module, arena: Arena | None = None) -> list[RecomputeRow]:
     """From keeping everything to the least memory."""
-    plans = curve(module.graph)
+    plans = curve(module, arena)
     most = max(plans[0].peak, 1)
     total = max(memory.at_least_sizes(costs.total(costs.flops, module.graph)), 1)
     return [RecomputeRow(p.peak, p.peak / most, len(p.again), p.flops, p.flops / total)

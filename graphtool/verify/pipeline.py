@@ -8,6 +8,7 @@ import msgspec
 
 from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
+from graphtool.passes.remat import Arena
 from graphtool.report.recompute import RecomputeRow, recompute_rows
 from graphtool.report.stats import Stats, human, stats
 from graphtool.verify.compare import Difference
@@ -40,11 +41,11 @@ def pass_row(r: PassReport, changed: bool) -> PassRow:
 
 
 def opt_report(passes: list[PassRow], before: Module, after: Module,
-               check: list[Difference] | None) -> OptReport:
+               check: list[Difference] | None, arena: Arena | None = None) -> OptReport:
     """With `remat` among the passes, also what it could choose from."""
     plans = any(p.name.partition("{")[0] == "remat" for p in passes)
     return OptReport(passes, stats(before), stats(after), check,
-                     recompute_rows(before) if plans else [])
+                     recompute_rows(before, arena) if plans else [])
 
 
 def _groups(s: Stats) -> str:

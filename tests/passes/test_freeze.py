@@ -26,6 +26,8 @@ def _lines(x: Any) -> Any:
 
 CASES: dict[str, tuple[Any, Any]] = {
     "detach_nothing": (on(lambda x: o.detach(x)), on(lambda x: x + 1.0)),
+    "checkpoint_nothing": (on(lambda x: o.checkpoint(x, region=1, edge="in")),
+                           on(lambda x: x + 1.0)),
     "batch_norm_affine": (
         on(lambda x: o.batch_norm(x, positive(x, 4), values(x, 4), values(x, 4),
                                   positive(x, 4)), X),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import interp, memory, passes
+from graphtool import api, interp, memory, passes
 from graphtool import ops as o
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UsageError
@@ -18,8 +18,11 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify_module
+from graphtool.lower.arena import arena_of
 from graphtool.passes.min_cut import Network
 from graphtool.passes.remat import curve
+from graphtool.target import named
+from graphtool.train.build import build_training
 from graphtool.training import Recipe, training
 from tests.lower.compiling import compiled, optimised
 
@@ -59,7 +62,7 @@ def test_keeps_the_values(budget: str) -> None:
 
 
 def test_the_peak_is_within_the_budget() -> None:
-    plans = curve(STEP.graph)
+    plans = curve(STEP)
     peaks = [p.peak for p in plans]
     assert len(plans) > 3 and peaks == sorted(peaks, reverse=True) and peaks[-1] < 0.7 * peaks[0]
     assert [p.flops for p in plans] == sorted(p.flops for p in plans)
@@ -86,6 +89,20 @@ def test_no_pass_merges_what_is_computed_again(tmp_path: Path) -> None:
     assert arenas[1] < 0.75 * arenas[0]
     for k, x in results[0].items():
         np.testing.assert_allclose(results[1][k], x, rtol=1e-5, atol=1e-6)
+
+
+def test_the_arena_of_the_compiled_step_is_within_the_budget(tmp_path: Path) -> None:
+    module = step(optimizer="sgd")
+    arena = arena_of(named("native"))
+    plans = curve(module, arena)
+    assert len(plans) >= 2 and plans[0].peak == arena(module)
+    for budget in {plans[0].peak - 1, plans[-1].peak}:
+        found = api.optimize(module, f"remat{{budget={budget}}}")
+        build_training(found, tmp_path / str(budget))
+        row = json.loads((tmp_path / str(budget) / "build.json").read_text())
+        assert plans[-1].peak <= row["arena"] <= budget
+    with pytest.raises(InputError, match=f"at least {plans[-1].peak:,}"):
+        api.optimize(module, f"remat{{budget={plans[-1].peak - 1}}}")
 
 
 def test_deterministic() -> None:

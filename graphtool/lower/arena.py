@@ -1,0 +1,32 @@
+"""How many bytes of arena a module comes to when it is built: passes and lowering, no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool import memory, passes
+from graphtool.choice.alternatives import Rules
+from graphtool.ir.graph import Module
+from graphtool.lower import lower
+from graphtool.target import Target
+from graphtool.training import programs
+
+
+def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], int]:
+    """The measure for a target: of a training graph's step, or of the graph as it stands; open
+    dims count with their least sizes. What was measured once is remembered."""
+    seen: dict[tuple[Any, ...], int] = {}
+
+    def measure(module: Module) -> int:
+        key = tuple((n.op.name, *((v.hint, v.type) for v in n.outputs))
+                    for n in module.graph.nodes)
+        if key not in seen:
+            seen[key] = compiled(module)
+        return seen[key]
+
+    def compiled(module: Module) -> int:
+        step = programs(module)["step"] if module.meta.get("training") else module
+        ready = passes.run(step, verify=False, supply={"target": target, "rules": rules})
+        return memory.at_least_sizes(lower(ready, target).arena)
+    return measure
