@@ -24,7 +24,7 @@ from graphtool.passes.follow import follow
 from graphtool.passes.long_sums import long_sum
 from graphtool.passes.select_conv import conv
 from graphtool.passes.select_product import Goal, matmul
-from graphtool.symbolic import Dim, ceildiv
+from graphtool.passes.select_recurrence import recurrence, recurrence_grad
 from graphtool.target import Target, named
 
 
@@ -49,9 +49,9 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
         if node.op.name == "recurrence":
-            return _recurrence(goal.target, node, inputs, b)
+            return recurrence(goal.target, node, operands_of(inputs, b))
         if node.op.name == "recurrence_grad":
-            return _recurrence_grad(goal.target, node, inputs, b)
+            return recurrence_grad(goal.target, node, operands_of(inputs, b))
         if node.op.name == "attention":
             wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
             out = _attention(node, wide)
@@ -124,45 +124,3 @@ def _added(mask: Any, dtype: DType) -> Any:
         mask = OPS["select"](mask, OPS["cast"](mask, dtype=dtype) * 0.0, -math.inf)
     return mask if mask.ndim >= 2 else OPS["reshape"](mask, shape=(*(1,) * (2 - mask.ndim),
                                                                    *mask.shape))
-
-
-# ---- recurrence --------------------------------------------------------------------------------
-
-def _recurrence(goal: Target, node: Node, inputs: tuple[Operand, ...],
-                b: Builder) -> Sequence[Any] | None:
-    """Recurrent weights in panels: every step reads all of them, one behind the other."""
-    p, r, *rest = operands_of(inputs, b)
-    if node.attrs["packed"] or p.dtype is not dtypes.float32:
-        return None
-    _, hidden, wide = r.shape
-    nr = fullest(goal, wide, _vectors(p.shape[2]))
-    if node.attrs["kind"] == "gru":  # its last gate is a product of its own, and begins a panel
-        nr = fullest(goal, hidden, _vectors(p.shape[2]))
-        if hidden % nr:
-            return None
-    results: Sequence[Any] = node.op(p, OPS["pack"](r, nr=nr), *rest,
-                                     **{**node.attrs, "packed": nr})
-    return results
-
-
-def _recurrence_grad(goal: Target, node: Node, inputs: tuple[Operand, ...],
-                     b: Builder) -> Sequence[Any] | None:
-    """The same weights transposed: each step's gradients go back through all of them."""
-    r, y, *rest = operands_of(inputs, b)
-    if node.attrs["packed"] or y.dtype is not dtypes.float32:
-        return None
-    nr = fullest(goal, y.shape[3], _vectors(y.shape[2]))
-    results: Sequence[Any] = node.op(OPS["pack"](r, nr=nr, transpose=True), y, *rest,
-                                     **{**node.attrs, "packed": nr})
-    return results
-
-
-def _vectors(batch: Dim) -> int:
-    """How wide a panel is at most: the more rows share it, the fewer vectors their tile holds."""
-    return 8 if batch == 1 else 4 if isinstance(batch, int) and batch <= 4 else 3
-
-
-def fullest(goal: Target, n: Dim, most: int) -> int:
-    """Columns of a panel of at most so many vectors, and half at least: the least padding."""
-    widths = [goal.lanes * v for v in range(most, most // 2 - 1, -1)]
-    return min(widths, key=lambda nr: ceildiv(n, nr) * nr) if isinstance(n, int) else widths[0]

@@ -10,6 +10,8 @@ from pass_samples import assert_same, module, values
 
 from graphtool.ir.op import OPS
 from graphtool.passes import run
+from graphtool.passes.select_recurrence import panel
+from graphtool.target import TABLE
 
 ONE_PIXEL = [  # channels out, window, padding
     (32, (4, 4), ((3, 3), (3, 3))),
@@ -182,3 +184,10 @@ def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None
     packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_packed"]
     assert [s[0] for s in packed] == [left]
     assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("n", "batch", "nr"), [
+    (800, 1, 80), (256, 1, 128), (800, 4, 80), (544, 2, 112), (512, 32, 32), (100, 8, 16)])
+def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
+    """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
+    assert panel(TABLE["x86-64-v4"], n, batch) == nr
