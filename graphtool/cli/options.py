@@ -21,7 +21,8 @@ Dim = Annotated[list[str] | None, typer.Option(
 Passes = Annotated[str | None, typer.Option(
     "--passes", help="Pass names with commas, arguments in braces: fold{max_bytes=1024},dce.")]
 Shapes = Annotated[list[str] | None, typer.Option(
-    "--inputs", metavar="NAME:TYPE", help="x:f32[1,3,224,224] for each input of a torch source.")]
+    "--inputs", metavar="NAME:TYPE", help="x:f32[1,3,224,224] for each input of a torch source; "
+    "of an ONNX model s:(f32[4],f32[5]) for a sequence, x:none for an optional.")]
 Capture = Annotated[str, typer.Option(
     "--capture", help="How torch is captured: export or fx.")]
 Dynamic = Annotated[list[str] | None, typer.Option(

@@ -34,6 +34,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "All of them are listed with counts and places; `graphtool support` does so "
                "without importing."),
     "GT1030": ("empty bounds of a dimension", "The lower bound is above the upper one."),
+    "GT1031": ("parts that cannot be read",
+               "A sequence is NAME:(f32[4],f32[5]), an optional NAME:f32[4] or NAME:none."),
+    "GT1032": ("parts of what has none",
+               "Only inputs that are sequences or optionals are made of parts."),
     "GT1040": ("nodes that ONNX has no form of",
                "Each op is listed once with its places. A graph before `opt` has more ops that "
                "ONNX knows; what is left can only be compiled."),

@@ -18,13 +18,15 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
     """The module of a model file, or of a torch module that Python source makes.
 
     `inputs` are `NAME:f32[1,3,224,224]` specs, which take the place of the sample inputs that
-    the Python file offers. Naming Python source runs it. Raises UsageError GT1110 for a source
-    of no known form, and whatever the importers raise.
+    the Python file offers; of an ONNX model they say what its sequences and optionals are made
+    of, as `NAME:(f32[4],f32[5])`. Naming Python source runs it. Raises UsageError GT1110 for a
+    source of no known form, and whatever the importers raise.
     """
     match form(source):
         case "onnx":
             from graphtool.importers.onnx import import_onnx
-            return import_onnx(Path(source), dynamic=dynamic or {})
+            from graphtool.importers.onnx.parts import read_parts
+            return import_onnx(Path(source), dynamic=dynamic or {}, made_of=read_parts(inputs))
         case "pt2":
             from graphtool.importers.torch import read_pt2
             return read_pt2(Path(source))

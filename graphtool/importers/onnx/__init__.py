@@ -55,13 +55,16 @@ Bounds = Mapping[str, tuple[int, int | None]]
 
 
 def import_onnx(path: Path, *, dynamic: Bounds | None = None,
-                fixed: Mapping[str, Any] | None = None) -> Module:
-    """The module of a `.onnx` file. `dynamic` bounds named dims, `fixed` pins inputs' values.
+                fixed: Mapping[str, Any] | None = None,
+                made_of: Mapping[str, Parts] | None = None) -> Module:
+    """The module of a `.onnx` file. `dynamic` bounds named dims, `fixed` pins inputs' values,
+    `made_of` says what sequences and optionals consist of, as in `import_model`.
 
     Raises UnsupportedError GT1020 with all that is refused, InputError GT10xx for a bad model.
     """
     try:
-        return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed)
+        return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed,
+                            made_of=made_of)
     except InputError as error:
         error.where = "\n".join(s for s in (path.name, error.where) if s and s != path.name) \
             if path.name not in error.where.splitlines() else error.where

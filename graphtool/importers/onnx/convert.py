@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.errors import GraphtoolError, InputError, InternalError, Unsupported
+from graphtool.errors import (
+    GraphtoolError,
+    InputError,
+    InternalError,
+    Unsupported,
+    UsageError,
+    listed,
+)
 from graphtool.importers.onnx import dimensions, functions, reader
 from graphtool.importers.onnx.bounds import bounded
 from graphtool.importers.onnx.computed import Recorder
@@ -70,6 +77,7 @@ class Importer:
             self.refuse(name, reason, place)
         given = self._initializers(graph, frame)
         inputs = [v for v in graph.input if v.name not in given]
+        self._check_parts(inputs)
         for v in inputs:
             self.inputs.settle(v.type, self.made_of.get(v.name))
         self.inputs.use_settled()
@@ -80,6 +88,15 @@ class Importer:
             return None
         flat = [row for x, v in zip(results, graph.output, strict=True) for row in _flat(v.name, x)]
         return self._module(tracers, flat)
+
+    def _check_parts(self, inputs: Sequence[Any]) -> None:
+        kinds = {v.name: v.type.WhichOneof("value") for v in inputs}
+        for name in self.made_of:
+            if kinds.get(name, "tensor_type") == "tensor_type":
+                what = "no sequence or optional" if name in kinds else "no input"
+                raise UsageError("GT1032", f"{name!r} is {what}",
+                                 hint=f"the inputs are {listed(kinds)}; open dims of tensors are "
+                                      "bounded by --dynamic")
 
     def _module(self, inputs: list[Tracer], outputs: list[tuple[str, Any]]) -> Module:
         donations: tuple[tuple[int, int], ...] = ()

@@ -46,7 +46,8 @@ class Inputs:
         kind = proto.WhichOneof("value")
         if kind != "tensor_type":
             raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, not a "
-                          "tensor; what it is made of must be given (`made_of` in Python)")
+                          "tensor: import it with what it is made of, as in --inputs "
+                          f"'{info.name}:(f32[4],f32[5])' (in Python, `made_of`)")
         tensor = proto.tensor_type
         row = element_type(tensor.elem_type)
         if not tensor.HasField("shape"):
