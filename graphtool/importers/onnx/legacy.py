@@ -1,13 +1,25 @@
-"""Forms from before opset 7: broadcasting by attribute, and inference told by `is_test`."""
+"""Forms from before opset 7, and one that never was in any: broadcasting by attribute, inference
+told by `is_test`, ConstantFill."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from graphtool.importers.onnx.elementwise import BINARY
+from graphtool.importers.onnx.reader import element_type
 from graphtool.importers.onnx.registry import Refused, add, onnx_op
-from graphtool.importers.onnx.values import axis_of, cast, dtype_of, operands, reshape
+from graphtool.importers.onnx.values import (
+    axis_of,
+    cast,
+    dims,
+    dtype_of,
+    operands,
+    reshape,
+    tensor,
+)
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 
@@ -30,6 +42,16 @@ def _binary(op: str) -> Callable[..., Any]:
 for _name, _op in BINARY.items():
     if not _name.startswith("Bitwise") and not _name.endswith("OrEqual"):
         add([_name], _binary(_op), since=1)
+
+
+@onnx_op("ConstantFill")
+def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
+                  value: float = 0.0) -> Any:
+    """Never standardised; torch wrote it for opsets before 9."""
+    if not input_as_shape:
+        raise Refused("a shape that is not the input itself")
+    fill = np.asarray(value, element_type(dtype).numpy)
+    return o.broadcast(tensor(fill, shape), shape=dims(shape, "the shape"))
 
 
 @onnx_op("PRelu", since=1)
