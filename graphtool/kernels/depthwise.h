@@ -9,6 +9,8 @@
    GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size (KW a constant), strides, dilations
    GT_X           const float *, the input, its zero halo included
    GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
+   GT_XT          floats from one tap of a row to the next, DW pixels if left out: neighbours of few
+                  channels that are taken for one pixel lie closer than pixels; SW is 1 then
    GT_W           const float *, the weights [KH][KW][C]
    GT_HALF        if defined, both hold numbers of 16 bits in uint16_t, and this is their type, as
                   half.h calls it
@@ -46,7 +48,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
                                         int64_t ow, int64_t c, int64_t done GT_PARAMS)
 {
     const int narrow = (GT_C) < GT_LANES;
-    const int columns = (width - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1;
     const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
     gt_vf acc[GT_BH * GT_BW];
     gt_tile_zero(acc, height * width, 1);
@@ -59,7 +60,16 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
         }
         GT_UNROLL for (int h = 0; h < height; h++)
         {
+#ifdef GT_XT
+            GT_UNROLL for (int i = 0; i < width * (GT_KW); i++)
+            {
+                const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
+                                     + i / (GT_KW) * (int64_t)(GT_XW) + i % (GT_KW) * (GT_XT);
+                acc[h * width + i / (GT_KW)] += GT_READ(p) * w[i % (GT_KW)];
+            }
+#else
             /* an input pixel is loaded once, and serves every output of the row it touches */
+            const int columns = (width - 1) * (GT_SW) + ((GT_KW)-1) * (GT_DW) + 1;
             GT_UNROLL for (int j = 0; j < columns; j++)
             {
                 const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
@@ -72,6 +82,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
                         acc[h * width + i] += v * w[s];
                 }
             }
+#endif
         }
     }
     float tile[GT_BH * GT_BW * GT_LANES] GT_ALIGNED;
@@ -197,6 +208,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XN
 #undef GT_XH
 #undef GT_XW
+#undef GT_XT
 #undef GT_W
 #undef GT_PARAMS
 #undef GT_ARGS

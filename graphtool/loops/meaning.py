@@ -60,12 +60,13 @@ def gemm(site: Site) -> None:
 
 
 def _window(site: Site, channels: int, size: tuple[int, int], steps: tuple[int, int],
-            dilation: tuple[int, int], group: int = 0) -> Array:
+            dilation: tuple[int, int], group: int = 0, step: int = 0) -> Array:
     """The input as [n, oh, ow, kh, kw, c]: what each output pixel sees."""
     n, oh, ow, xn, xh, xw = (site.number(f"GT_{x}") for x in ("BATCH", "OH", "OW", "XN", "XH",
                                                               "XW"))
     return _strided(site.pointer("GT_X")[group * channels:], (n, oh, ow, *size, channels),
-                    (xn, steps[0] * xh, steps[1] * xw, dilation[0] * xh, dilation[1] * xw, 1))
+                    (xn, steps[0] * xh, steps[1] * xw, dilation[0] * xh,
+                     step or dilation[1] * xw, 1))
 
 
 def _pair(site: Site, name: str) -> tuple[int, int]:
@@ -95,7 +96,7 @@ def conv(site: Site) -> None:
 
 def depthwise(site: Site) -> None:
     c, size = site.number("GT_C"), _pair(site, "K")
-    seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"))
+    seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"), step=site.number("GT_XT", 0))
     weights = site.pointer("GT_W")[:size[0] * size[1] * c].reshape(*size, c).astype(F)
     _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
 

@@ -76,6 +76,9 @@ def depthwise(site: Site) -> Lowered:
         *image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
         ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    if c != x.shape[3]:  # neighbours as one pixel
+        macros = [(k, c if k == "GT_XW" else v) for k, v in macros]
+        macros.append(("GT_XT", x.shape[3] * a["dilation"][1]))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2

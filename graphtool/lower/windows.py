@@ -41,7 +41,16 @@ def suits(reader: Node, x: Value, view: View) -> bool:
     if reader.op.name == "conv_int" and reader.attrs["joined"] and (
             view.strides[2] != view.shape[3]):
         return False
+    if reader.op.name == "depthwise" and _neighbours(reader) and (
+            view.strides[2] != view.shape[3]):
+        return False
     return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+def _neighbours(reader: Node) -> bool:
+    """Whether several pixels are one, and must have no gap between them."""
+    x, w = (v.type.shape for v in reader.inputs if isinstance(v, Value))
+    return x[3] != w[2]
 
 
 def _odd_rows(reader: Node) -> bool:

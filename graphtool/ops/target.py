@@ -183,20 +183,28 @@ register(Op("conv_packed", _conv_infer, _conv_eval, traits=TEMPLATE | {"contract
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
                      dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
-    need(x.rank == 4 and w.rank == 3 and x.shape[3] == w.shape[2], f"depthwise of {x} with {w}")
-    return TensorType(sums(x.dtype), (x.shape[0], *space(x, w.shape[:2], strides, dilation),
-                                      w.shape[2]))
+    need(x.rank == 4 and w.rank == 3, f"depthwise of {x} with {w}")
+    height, width = space(x, w.shape[:2], strides, dilation)
+    if w.shape[2] == x.shape[3]:
+        return TensorType(sums(x.dtype), (x.shape[0], height, width, w.shape[2]))
+    count = w.shape[2] // x.shape[3]  # neighbours as one pixel
+    need(w.shape[2] == count * x.shape[3] and width == width // count * count
+         and strides[1] == 1, f"depthwise of {x} with {w}")
+    return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
 
 
 def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: str) -> Any:
     x, w = summed(x, w)
-    plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:, None])
-    return OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=w.shape[2],
-                       channels_last=True)
+    channels = x.shape[3]
+    plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:channels, None])
+    y = OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=channels,
+                    channels_last=True)
+    return np.asarray(y).reshape(*y.shape[:2], -1, w.shape[2])
 
 
 register(Op("depthwise", _depthwise_infer, _depthwise_eval, traits=TEMPLATE | {"contraction"},
-            doc="one filter a channel, channels last, of an input whose padding is in it"))
+            doc="one filter a channel, channels last, of an input whose padding is in it; weights "
+                "of more channels than it has repeat, for neighbours that are one pixel"))
 
 # ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
 

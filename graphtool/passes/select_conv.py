@@ -25,7 +25,7 @@ from graphtool.passes.select_product import (
 )
 from graphtool.passes.volume import volume
 from graphtool.passes.weight_gradient import weight_gradient
-from graphtool.passes.widen import diagonal, filters, pixels, together
+from graphtool.passes.widen import diagonal, filters, neighbours, pixels, repeated, together
 from graphtool.passes.winograd import transformed
 from graphtool.symbolic import Dim, product
 
@@ -126,8 +126,7 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
     o, _, kh, kw = w.shape
     candidate = choice.candidate
     if candidate.kind == "depthwise":
-        flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
-        return OPS["depthwise"](x, flat, strides=strides, dilation=dilation, choice=str(choice))
+        return _depthwise(goal, choice, x, w, strides, dilation)
     if candidate.kind == "winograd":
         tile = candidate.get("tile", 2)
         nr = goal.target.lanes if o <= goal.target.lanes else goal.target.nr
@@ -144,6 +143,19 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
         return OPS["conv_bf16"](narrowed(x), flat, **call)
     return OPS["conv_packed"](x, OPS["pack_conv"](w, nr=nr, groups=groups), **call)
+
+
+def _depthwise(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any) -> Any:
+    """One filter a channel; where channels are few, neighbours are one pixel."""
+    o, _, kh, kw = w.shape
+    flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
+    width = x.shape[2] - (kw - 1) * dilation[1]
+    count = neighbours(width, o, goal.target.lanes) if (
+        strides[1] == 1 and isinstance(width, int) and is_constant(w)) else 1
+    y = OPS["depthwise"](x, flat if count == 1 else repeated(flat, count), strides=strides,
+                         dilation=dilation, choice=str(choice))
+    return y if count == 1 else OPS["reshape"](
+        y, shape=(*y.shape[:2], y.shape[2] * count, o))
 
 
 def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:

@@ -30,6 +30,22 @@ def filters(w: Tracer, count: int, stride: int) -> Any:
                            for q in range(count)), axis=0)
 
 
+def neighbours(width: Any, channels: Any, lanes: int) -> int:
+    """How many pixels of a row of known width a depthwise convolution of stride 1 takes for one,
+    where a pixel's channels do not fill a vector: as fill theirs best.
+    """
+    fit = [p for p in range(1, width + 1) if width % p == 0 and p * channels >= lanes]
+    full = {p: -(-p * channels // lanes) * lanes / (p * channels) for p in fit}
+    return min(fit, key=lambda p: (full[p], p), default=1) if channels < lanes else 1
+
+
+def repeated(w: Any, count: int) -> Any:
+    """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
+    kh, kw, c = w.shape
+    each = OPS["broadcast"](OPS["reshape"](w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
+    return OPS["reshape"](each, shape=(kh, kw, count * c))
+
+
 def together(groups: int, channels: Any, lanes: int) -> int:
     """How many groups fill a vector best, with so many output channels in all of them."""
     return max(n for n in range(1, groups + 1)

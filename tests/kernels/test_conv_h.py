@@ -248,3 +248,31 @@ def test_depthwise(tmp_path: Path, flags: list[str], cc: str) -> None:
     for threads in (1, 2, 5):
         for i, (_, case) in enumerate(DEPTHWISE_CASES):
             check_depthwise(library, f"case{i}", case, threads)
+
+
+NEIGHBOURS = [  # how many pixels are one, and the convolution
+    ((2, 7, 1), 2, Case(1, 1, (5, 14), groups=8)),
+    ((2, 3, 1), 4, Case(1, 1, (4, 8), (3, 3), dilation=(1, 2), groups=12, batch=2)),
+    ((1, 7, 4), 9, Case(1, 1, (3, 9), (1, 5), (2, 1), groups=3)),
+    ((1, 2, 2), 16, Case(1, 1, (3, 32), (2, 3), groups=1)),
+]
+
+
+@width
+def test_neighbours_of_few_channels_as_one_pixel(tmp_path: Path, flags: list[str]) -> None:
+    text = DEPTHWISE
+    for i, ((bh, bw, cb), count, case) in enumerate(NEIGHBOURS):
+        facts = dict(zip(SIZES, sizes(case), strict=True))
+        wide = count * case.groups
+        facts |= {"c": wide, "ow": case.size[1] // count, "xw": wide}
+        text += f"#define GT_XT {case.groups * case.dilation[1]}\n"
+        text += DEPTHWISE_INSTANCE.format(name=f"case{i}", bh=bh, bw=bw, cb=cb, **facts)
+    library = compile_c(text, tmp_path, flags)
+    for threads in (1, 3):
+        for i, (_, count, case) in enumerate(NEIGHBOURS):
+            x, w = operands(case)
+            y = guarded(np.zeros((case.batch, *case.size, case.groups), np.float32))
+            filters = np.moveaxis(w[..., 0, 0], 0, -1)
+            repeated = np.ascontiguousarray(np.tile(filters, (1, 1, count)))
+            call(getattr(library, f"case{i}"), guarded(x), guarded(repeated), y, threads=threads)
+            np.testing.assert_array_equal(y, convolve(x, w, case), err_msg=str(case))

@@ -158,6 +158,29 @@ def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
     assert_same(m, new, rtol=1e-4)
 
 
+NEIGHBOURS = [  # size, channels, window, attributes, channels of the pixels that are one
+    ((9, 14), 8, (3, 3), {"padding": ((1, 1), (1, 1))}, 16),
+    ((5, 12), 12, (3, 3), {"padding": ((1, 1), (1, 1)), "strides": (2, 1)}, 48),
+    ((5, 9), 5, (1, 3), {"rhs_dilation": (1, 2)}, 25),
+    ((9, 14), 8, (3, 3), {"strides": (2, 2)}, 8),
+    ((9, 14), 16, (3, 3), {}, 16),
+]
+
+
+@pytest.mark.parametrize(("size", "c", "window", "attrs", "wide"), NEIGHBOURS)
+def test_neighbours_of_few_channels_are_one_pixel(size: Any, c: int, window: Any, attrs: Any,
+                                                  wide: int) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, c, 1, *window), channels_last=True, groups=c, **attrs)
+        return OPS["max"](y + values(x, c), 0.0)
+    m = module(fn, f"f32[2,{size[0]},{size[1]},{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    (made,) = (n for n in new.graph.nodes if n.op.name == "depthwise")
+    assert made.outputs[0].type.shape[3] == wide
+    assert len(new.graph.groups) == 1
+    assert_same(m, new, rtol=1e-4)
+
+
 def test_what_has_the_narrow_shape_stays_outside() -> None:
     def fn(x: Any, y: Any) -> Any:
         return OPS["conv"](x, values(x, 2, 5, 3, 3), channels_last=True) + y
