@@ -14,6 +14,7 @@ from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.ops.pairs import whole_rows
+from graphtool.passes.met import trimmed
 from graphtool.passes.polyphase import polyphase
 from graphtool.passes.select_product import (
     Goal,
@@ -81,7 +82,7 @@ def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> A
 
 def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
-    padding = a["padding"] or ((0, 0), (0, 0))
+    x, w, padding = trimmed(x, w, a["padding"] or ((0, 0), (0, 0)), strides, dilation)
     o, c, kh, kw = w.shape
     groups: int = a["groups"]
     if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
@@ -90,7 +91,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
         site = Product(1, cost_size(rows), cost_size(o), cost_size(c), is_constant(w),
                        fixed=isinstance(rows, int), half=half(x.dtype))
         return best_product(goal, site, x, OPS["reshape"](w, shape=(o, c)), True)
-    if _of_one_pixel(x, w, a):
+    if _of_one_pixel(x, w, {**a, "padding": padding}):
         return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
     if x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:

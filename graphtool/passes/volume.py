@@ -12,6 +12,7 @@ from typing import Any
 
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
+from graphtool.passes.met import met
 from graphtool.symbolic import Dim
 
 Convolve = Callable[[Any, Tracer, Tracer, tuple[Dim, ...]], Any]
@@ -26,7 +27,7 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     plain = {**a, **{k: a[k][1:] for k in ("strides", "padding", "lhs_dilation", "rhs_dilation")
                      if a[k]}}
     stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
-    first, count = _seen(a, x.shape[1], w.shape[2], depth, stride, dilation)
+    first, count = _met(a, x.shape[1], depth, w.shape[2], stride, dilation)
     if count < w.shape[2]:
         w = OPS["slice"](w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
                          limit=(*w.shape[:2], first + count, *w.shape[3:]))
@@ -47,6 +48,14 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     return OPS["reshape"](y, shape=out)
 
 
+def _met(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
+         dilation: int) -> tuple[int, int]:
+    """The taps in depth that meet more than padding; all where zeros stand between the slices."""
+    if (a["lhs_dilation"] or (1,))[0] != 1:
+        return 0, taps
+    return met(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
+
+
 def _deep(x: Tracer, a: Any) -> Tracer:
     """x with the padding in depth, and the zeros between its slices."""
     lo, hi = (a["padding"] or ((0, 0),))[0]
@@ -56,18 +65,6 @@ def _deep(x: Tracer, a: Any) -> Tracer:
     rest = (0,) * 3
     padded: Tracer = OPS["pad"](x, lo=(0, lo, *rest), hi=(0, hi, *rest), interior=(0, gap, *rest))
     return padded
-
-
-def _seen(a: Any, size: Dim, taps: Any, depth: Dim, stride: int,
-          dilation: int) -> tuple[int, int]:
-    """The first of the taps that meet more than padding, and how many do."""
-    lo, _ = (a["padding"] or ((0, 0),))[0]
-    spread = any(d != 1 for d in (a["lhs_dilation"] or (1,))[:1])
-    if spread or not isinstance(size, int) or not isinstance(depth, int):
-        return 0, taps
-    met = [k for k in range(taps)
-           if any(0 <= d * stride + k * dilation - lo < size for d in range(depth))]
-    return (met[0], met[-1] + 1 - met[0]) if met else (0, taps)
 
 
 def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:

@@ -158,6 +158,25 @@ def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
     assert_same(m, new, rtol=1e-4)
 
 
+UNMET = [  # size, window, attributes, the window that is left
+    ((8, 8), (3, 3), {"padding": ((12, 12), (9, 9)), "rhs_dilation": (12, 9)}, (1, 1)),
+    ((8, 6), (3, 3), {"padding": ((7, 7), (6, 6)), "rhs_dilation": (7, 6)}, (3, 1)),
+    ((2, 5), (5, 3), {"padding": ((4, 0), (0, 0)), "strides": (2, 1)}, (1, 3)),
+    ((3, 4), (7, 7), {"padding": ((3, 3), (3, 3)), "strides": (2, 2)}, (5, 6)),
+    ((3, 4), (2, 2), {"padding": ((2, 0), (0, 3)), "rhs_dilation": (4, 4)}, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("size", "window", "attrs", "left"), UNMET)
+def test_taps_that_meet_only_padding_are_left_out(size: Any, window: Any, attrs: Any,
+                                                  left: Any) -> None:
+    m = convolution((1, *size, 3), 20, window, **attrs)
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_packed", "matmul_packed"))
+    assert made.attrs.get("window", (1, 1)) == left
+    assert_same(m, new, rtol=1e-4)
+
+
 NEIGHBOURS = [  # size, channels, window, attributes, channels of the pixels that are one
     ((9, 14), 8, (3, 3), {"padding": ((1, 1), (1, 1))}, 16),
     ((5, 12), 12, (3, 3), {"padding": ((1, 1), (1, 1)), "strides": (2, 1)}, 48),

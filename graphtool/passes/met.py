@@ -1,0 +1,50 @@
+"""Taps of a convolution that meet more than padding: the others add nothing, and are left out.
+
+With dilation, or on maps smaller than the window, those are most of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+Pads = tuple[tuple[Any, Any], ...]
+
+
+def met(size: Dim, lo: Dim, out: Dim, taps: int, stride: int, dilation: int) -> tuple[int, int]:
+    """The first of an axis' taps that meet some of `size` elements behind `lo` zeros, and how many.
+    """
+    if not (isinstance(size, int) and isinstance(lo, int) and isinstance(out, int)):
+        return 0, taps
+    seen = [k for k in range(taps)
+            if any(0 <= i * stride + k * dilation - lo < size for i in range(out))]
+    return (seen[0], seen[-1] + 1 - seen[0]) if seen else (0, taps)
+
+
+def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
+            dilation: Any) -> tuple[Tracer, Tracer, Pads]:
+    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that meet nothing."""
+    start, limit = [0] * 4, list(w.shape)
+    crop, end, left = [0] * 4, list(x.shape), list(padding)
+    for axis, ((lo, hi), s, d) in enumerate(zip(padding, strides, dilation, strict=True)):
+        size, taps = x.shape[1 + axis], w.shape[2 + axis]
+        if not isinstance(taps, int) or not all(isinstance(n, int) for n in (size, lo, hi)):
+            continue
+        out = (size + lo + hi - (taps - 1) * d - 1) // s + 1
+        first, count = met(size, lo, out, taps, s, d)
+        if count == taps:
+            continue
+        start[2 + axis], limit[2 + axis] = first, first + count
+        lo = lo - first * d
+        hi = (out - 1) * s + (count - 1) * d + 1 - size - lo
+        crop[1 + axis], end[1 + axis] = max(0, -lo), size + min(0, hi)
+        left[axis] = (max(0, lo), max(0, hi))
+    if limit == list(w.shape) and not any(start):
+        return x, w, padding
+    w = OPS["slice"](w, start=tuple(start), limit=tuple(limit), strides=(1,) * 4)
+    if any(crop) or end != list(x.shape):
+        x = OPS["slice"](x, start=tuple(crop), limit=tuple(end), strides=(1,) * 4)
+    return x, w, tuple(left)
