@@ -36,6 +36,7 @@ class Fuser:
                     self.readers.setdefault(x, []).append(node)
         self.results = set(graph.outputs)
         self.taken: set[Node] = set()
+        self.kernel: dict[Node, tuple[Node, ...]] = {}  # the members of a node's template
         self.groups: list[Group] = []
 
     def run(self) -> Graph:
@@ -68,6 +69,7 @@ class Fuser:
         self.bring(inside, root)
         self.taken |= inside
         order = tuple(sorted(inside, key=self.position.__getitem__))
+        self.kernel |= dict.fromkeys(order, order)
         self.groups.append(Group(last, order, "template"))
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
@@ -115,15 +117,16 @@ class Fuser:
                 frontier.append(maker)
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
-        """Whether the node is computed from a member."""
+        """Whether the node is computed from a member, or waits for a kernel that is."""
         stack, seen = [node], {node}
         while stack:
             here = stack.pop()
             if here in inside:
                 return True
-            for x in here.inputs:
+            for x in (x for n in self.kernel.get(here, (here,)) for x in n.inputs):
                 maker = self.made.get(x) if isinstance(x, Value) else None
-                if maker is not None and maker not in seen and self.position[maker] >= oldest:
+                if maker is not None and maker not in seen and (
+                        self.position[self.kernel.get(maker, (maker,))[-1]] >= oldest):
                     seen.add(maker)
                     stack.append(maker)
         return False

@@ -54,3 +54,12 @@ def test_a_template_leaves_what_others_read() -> None:
         return o.matmul_packed(x, o.pack(w, nr=16), n=16) + half, half
     m = module(fn, "f32[8,4]", "f32[4,16]", "f32[8,16]")
     assert groups(m) == [["matmul_packed", "add"]]
+
+
+def test_two_templates_do_not_wait_for_each_other() -> None:
+    def fn(x: Any, w: Any) -> Any:
+        p = o.pack(w, nr=16)
+        a, b = (o.matmul_packed(x, p, n=16) + x for _ in range(2))
+        return o.matmul_packed(b, p, n=16) + a, o.matmul_packed(a, p, n=16) + b
+    new = run(module(fn, "f32[8,16]", "f32[16,16]"), "fuse")  # which verifies it
+    assert sum(g.kind == "template" for g in new.graph.groups) == 4
