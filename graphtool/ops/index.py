@@ -91,6 +91,11 @@ def _gather_lower(k: Names, x: Pull, indices: Pull, *, axes: Any, batch: int) ->
 
 
 def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int) -> tuple[Any, ...]:
+    if axes == (x.ndim - 1,) and batch == x.ndim - 1:  # one of each row: a choice, not a store
+        places = x.builder.emit(OPS["iota"], (), {"shape": (x.shape[-1],), "axis": 0,
+                                                  "dtype": indices.dtype})
+        return OPS["select"](OPS["eq"](places, indices),
+                             OPS["reshape"](g, shape=indices.shape), 0.0), None
     zeros = filled(x, 0.0, x.shape)
     return OPS["scatter"](zeros, indices, g, axes=axes, batch=batch, kind="add"), None
 

@@ -15,7 +15,7 @@ from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.symbolic import Dim, symbol_of, text
+from graphtool.symbolic import Dim, product, symbol_of, text
 
 
 def _matmul_infer(a: TensorType, b: TensorType, *, transpose_a: bool = False,
@@ -76,6 +76,10 @@ def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b:
 def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool,
                 dtype: Any) -> tuple[Any, ...]:
     mm = OPS["matmul"]
+    if b.ndim == 2 and a.ndim > 2 and not transpose_a:  # all rows of a batch are one depth
+        ga = mm(g, b, transpose_b=not transpose_b)
+        a, g = (OPS["reshape"](x, shape=(product(x.shape[:-1]), x.shape[-1])) for x in (a, g))
+        return ga, mm(g, a, transpose_a=True) if transpose_b else mm(a, g, transpose_a=True)
     ga = mm(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else mm(
         g, b, transpose_b=not transpose_b)
     gb = mm(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b else mm(

@@ -16,7 +16,12 @@ from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.op import OPS
+from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.passes.cse import cse
+from graphtool.passes.decompose import decompose
+from graphtool.passes.distribute import gradients
+from graphtool.passes.residuals import kept_low
 from graphtool.passes.scaling import Scaling, scaled
 
 LOW = frozenset({"matmul", "linear", "conv", "attention"})
@@ -24,9 +29,10 @@ LOW = frozenset({"matmul", "linear", "conv", "attention"})
 FOLLOW = frozenset({
     "reshape", "transpose", "slice", "broadcast", "concat", "pad", "reverse", "gather", "stack",
     "dynamic_slice", "dynamic_update_slice", "reduce_max", "reduce_min", "reduce_window",
-    "max_pool", "sort", "top_k", "relu", "gelu", "silu", "mish", "elu", "selu", "celu",
-    "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "thresholded_relu", "dropout", "repeat",
-    "embedding", "rotary_embedding", "all_gather"})
+    "max_pool", "extreme_tap", "unpool", "sort", "top_k", "relu", "gelu", "silu", "mish", "elu",
+    "selu", "celu", "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "thresholded_relu",
+    "dropout", "embedding", "rotary_embedding", "all_gather"})
+MOVES = frozenset({"reshape", "transpose", "broadcast"})
 HIGH = frozenset({  # elementwise ops that want float32: they lose digits, or leave float16's range
     "exp", "expm1", "log", "log1p", "pow", "rsqrt", "lgamma", "digamma", "erf_inv", "asin", "acos",
     "tan", "sinh", "cosh"})
@@ -51,12 +57,27 @@ def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2
             module = scaled(module, Scaling(scale, growth, backoff, interval))
         module = replace(module, meta={**module.meta, "training": {
             **module.meta["training"], "amp": low.name}})
-    return replace(module, graph=_casts(module.graph, low))
+    casted = replace(module, graph=_casts(module.graph, low))
+    return casted if not isinstance(roles, dict) else _with_low_residuals(casted, low)
+
+
+def _with_low_residuals(module: Module, low: DType) -> Module:
+    """Norms and the like as the ops they consist of, so that gradients share what they compute; and
+    of that and all else the gradients read what has 16 bits."""
+    graph = module.graph
+    count, marks = len(graph.outputs), gradients(module)
+    seen = Graph(graph.inputs, graph.nodes, (*graph.outputs, *marks))
+    opened = cse(decompose(seen, keep=tuple(sorted(LOW | FOLLOW)), placed=False))
+    marks = list(opened.outputs[count:])
+    made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low, LOW)
+    names = value_names(made)
+    return replace(module, graph=made, meta={**module.meta, "training": {
+        **module.meta["training"], "gradients": [names[v] for v in marks]}})
 
 
 def _casts(graph: Graph, low: DType) -> Graph:
     """The graph with every op in the type of its row; its inputs and outputs keep theirs."""
-    fixed = _neutral(graph)
+    fixed, parameters = _neutral(graph), _parameters(graph)
     at: dict[tuple[Value, DType], Value] = {}  # casts made so far
     origin: dict[Value, Value] = {}  # what a cast was made of
 
@@ -65,16 +86,26 @@ def _casts(graph: Graph, low: DType) -> Graph:
             return x
         if x in origin and to is low:  # what was low stays exactly that
             return origin[x]
-        if (x, to) not in at:
-            at[x, to] = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
-                               hint=f"{x.hint.lstrip('@')}.{to.short}").value
-            if to is dtypes.float32:
-                origin[at[x, to]] = x
-        return at[x, to]
+        if (x, to) in at:
+            return at[x, to]
+        maker = b.made.get(x)
+        if to is low and maker is not None and maker.op.name in MOVES:  # rounded before it is moved
+            (source,) = maker.inputs
+            assert isinstance(source, Value)
+            moved: Value = maker.op(Tracer(as_type(source, to, b), b), **maker.attrs).value
+            at[x, to] = moved
+            return moved
+        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+                      hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        if to is low:
+            at[x, to] = made
+        else:  # every reader widens for itself: that costs less than memory
+            origin[made] = x
+        return made
 
     def rewrite(node: Node, xs: tuple[Any, ...], b: Builder) -> Sequence[Any] | None:
         floats = [x for x in xs if isinstance(x, Value) and x.type.dtype in (low, dtypes.float32)]
-        to = _type(node, xs, low, fixed)
+        to = _type(node, xs, low, fixed | _biases(node, parameters))
         if not floats or (all(x.type.dtype is to for x in floats) and xs == node.inputs):
             return None
         operands = [as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
@@ -102,6 +133,23 @@ def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType
     varying = [x for x, old in zip(xs, node.inputs, strict=True) if isinstance(x, Value)
                and x.type.dtype in (low, dtypes.float32) and old not in fixed]
     return low if varying and all(x.type.dtype is low for x in varying) else dtypes.float32
+
+
+def _parameters(graph: Graph) -> set[Value]:
+    """Parameters, and what is only moved from them: a training graph has them among its inputs."""
+    out = {v for v in graph.inputs if v.type.rank}
+    for node in graph.nodes:
+        if (node.op.name == "constant" and node.attrs["param"]) or (
+                node.op.name in MOVES and node.inputs[0] in out):
+            out |= set(node.outputs)
+    return out
+
+
+def _biases(node: Node, parameters: set[Value]) -> set[Value]:
+    """Parameters that the node spreads over a larger operand: they follow its type."""
+    shape = node.outputs[0].type.shape if node.outputs else ()
+    return {x for x in node.inputs if isinstance(x, Value) and x in parameters
+            and x.type.shape != shape}
 
 
 def _neutral(graph: Graph) -> set[Value]:

@@ -4,33 +4,82 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.dce import dce
 from graphtool.weights import Weight
 
+LIGHT = frozenset({"add", "sub", "mul", "neg", "select", "le", "lt", "ge", "gt", "eq", "ne"})
+
 
 def cse(graph: Graph) -> Graph:
-    """The graph with equal nodes merged. Trainable parameters stay apart though equal today."""
-    first: dict[Any, Node] = {}
-    number: dict[Value, int] = {}
-    merged = False
+    """The graph with equal nodes merged. Trainable parameters stay apart though equal today, and
+    so do numbers of 16 bits made wide again: readers do that each, for less than a store."""
+    merging = _Merging()
+    new = rebuild(graph, merging.visit)
+    return dce(new) if merging.changed else graph
 
-    def visit(node: Node, inputs: tuple[Operand, ...], _: Builder) -> Any:
-        nonlocal merged
+
+class _Merging:
+    """The nodes so far by what they compute. `widened` have their one reader; `light` are values
+    that cost less to compute from such than to keep."""
+
+    def __init__(self) -> None:
+        self.first: dict[Any, Node] = {}
+        self.number: dict[Value, int] = {}
+        self.widened: set[Value] = set()
+        self.light: set[Value] = set()
+        self.changed = False
+
+    def visit(self, node: Node, given: tuple[Operand, ...], builder: Builder) -> Any:
+        inputs = tuple(self.own(x, builder) for x in given)
         for x in inputs:
             if isinstance(x, Value):
-                number.setdefault(x, len(number))
-        if node.op.name == "constant" and node.attrs["param"]:
+                self.number[x] = self.class_of(builder.made[x].inputs[0] if x in self.widened
+                                               else x)
+        if not ((node.op.name == "constant" and node.attrs["param"]) or widens(node)):
+            earlier = self.first.setdefault(_key(node, inputs, self.number), node)
+            if self.is_light(node, inputs):
+                self.light.update(node.outputs)
+            if earlier is not node:
+                for v, same in zip(node.outputs, earlier.outputs, strict=True):
+                    self.number[v] = self.class_of(same)
+                if node.outputs[0] not in self.light:
+                    self.changed = True
+                    return earlier.outputs
+        if inputs == given:
             return None
-        earlier = first.setdefault(_key(node, inputs, number), node)
-        if earlier is node:
-            return None
-        merged = True
-        return earlier.outputs
+        self.changed = True
+        builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where))
+        return node.outputs
 
-    new = rebuild(graph, visit)
-    return dce(new) if merged else graph
+    def class_of(self, x: Operand) -> int:
+        assert isinstance(x, Value)
+        return self.number.setdefault(x, len(self.number))
+
+    def own(self, x: Operand, builder: Builder) -> Operand:
+        """x, or where it is widened for another reader already, widened once more."""
+        maker = builder.made.get(x) if isinstance(x, Value) else None
+        if maker is None or not isinstance(x, Value) or not widens(maker):
+            return x
+        if x in self.widened:
+            again: Value = builder.emit(maker.op, maker.inputs, dict(maker.attrs),
+                                        hint=x.hint).value
+            x = again
+        self.widened.add(x)
+        return x
+
+    def is_light(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
+        return node.op.name in LIGHT and any(
+            (x in self.widened or x in self.light) and x.type.shape == node.outputs[0].type.shape
+            for x in inputs if isinstance(x, Value))
+
+
+def widens(node: Node) -> bool:
+    """Whether it only makes floats of numbers of 16 bits."""
+    return node.op.name == "cast" and node.attrs["dtype"] is dtypes.float32 and any(
+        x.type.dtype in dtypes.HALVES for x in node.inputs if isinstance(x, Value))
 
 
 def _key(node: Node, inputs: tuple[Operand, ...], number: dict[Value, int]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ops.indexing import reshape_blocks
+from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
@@ -65,12 +66,22 @@ class Fuser:
             members.append(node)
             inside.add(node)
             frontier += self.readers.get(node.outputs[0], ())
+        self.leave(inside, members)
         last = members[-1].outputs[0]
         self.bring(inside, root)
         self.taken |= inside
         order = tuple(sorted(inside, key=self.position.__getitem__))
         self.kernel |= dict.fromkeys(order, order)
         self.groups.append(Group(last, order, "template"))
+
+    def leave(self, inside: set[Node], members: list[Node]) -> None:
+        """Numbers that are only widened for a reader elsewhere: it can do that by itself."""
+        for node in members[:0:-1]:
+            v = node.outputs[0]
+            if widens(node) and v not in self.results and inside.isdisjoint(
+                    self.readers.get(v, ())):
+                inside.discard(node)
+                members.remove(node)
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
         """Why the node cannot run on the template's finished rows; nothing if it can."""

@@ -75,16 +75,24 @@ class _Scaler:
         return {self.seed: start.value}
 
     def divided(self) -> tuple[dict[Value, Value], Any]:
-        """The gradients without the scale, and whether all of them are finite."""
-        out: dict[Value, Value] = {}
+        """The gradients without the scale, and whether all of them are finite.
+
+        Where they are not the optimizer gets zeros: so what it makes of them waits for that, and is
+        written over the old state instead of beside it.
+        """
         finite: Any = None
         for v in self.marks:
             g = Tracer(v, self.builder)
-            with self.builder.scope(f"{v.hint}.unscaled"):
-                out[v] = (g / o.cast(self.scale, dtype=g.dtype)).value
-                whole = o.reshape(o.reduce_and(o.is_finite(g), axes=tuple(range(g.ndim))),
-                                  shape=())
+            with self.builder.scope(f"{v.hint}.finite"):  # as their sum is
+                total = o.reduce_sum(g, axes=tuple(range(g.ndim)))
+                whole = o.reshape(o.is_finite(total), shape=())
                 finite = whole if finite is None else o.and_(finite, whole)
+        out: dict[Value, Value] = {}
+        for v in self.marks:
+            g = Tracer(v, self.builder)
+            with self.builder.scope(f"{v.hint}.unscaled"):
+                kept = o.select(finite, g, 0.0)
+                out[v] = (kept / o.cast(self.scale, dtype=g.dtype)).value
         return out, finite
 
     def finished(self, finite: Any) -> Module:

@@ -15,6 +15,8 @@ from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.lower import lower
+from graphtool.target import named
 from graphtool.train.build import build_training
 from graphtool.train.model import TrainModel
 from graphtool.training import Recipe, programs, training
@@ -175,3 +177,88 @@ def test_amp_then_distribute() -> None:
         np.testing.assert_allclose(one[1][n], two[1][n], rtol=1e-6)
     twice = passes.run(module, "amp{dtype=float16}")
     assert twice.graph is module.graph
+
+
+# ---- what is kept, and what is read ------------------------------------------------------------
+
+class Images(nn.Module):
+    """Norms, a shortcut, pooling: what convolutional networks keep for their gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
+        self.n, self.m, self.l = nn.BatchNorm2d(16), nn.BatchNorm2d(16), nn.Linear(16 * 64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.n(self.a(x)))
+        x = torch.max_pool2d(torch.relu(x + self.m(self.b(x))), 2)
+        out: torch.Tensor = self.l(x.flatten(1))
+        return out
+
+
+class Tokens(nn.Module):
+    """A transformer's layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.e = nn.Embedding(50, 32)
+        self.t = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, activation="gelu",
+                                            batch_first=True, norm_first=True)
+        self.l = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.l(self.t(self.e(x)).mean(1))
+        return out
+
+
+def joint_of(name: str) -> Module:
+    torch.manual_seed(0)
+    model, x = {"images": (Images(), torch.randn(8, 3, 16, 16)),
+                "tokens": (Tokens(), torch.randint(0, 50, (8, 24)))}[name]
+    return training(api.import_model(model.eval(), (x,)), Recipe("cross_entropy", optimizer="adam"))
+
+
+@pytest.mark.parametrize("name", ["images", "tokens"])
+def test_the_arena_of_a_step(name: str) -> None:
+    """Little but the loss and statistics is kept in 32 bits; old state is written over."""
+    joint, sizes = joint_of(name), {}
+    for dtype in ("float32", "bfloat16", "float16"):
+        low = joint if dtype == "float32" else passes.run(joint, f"amp{{dtype={dtype}}}")
+        ready = passes.run(programs(low)["step"], supply={"target": named("native")})
+        sizes[dtype] = lower(ready, named("native"), name="m").arena
+    assert max(sizes["bfloat16"], sizes["float16"]) < 0.8 * sizes["float32"], sizes
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["images", "tokens"])
+def test_compiled_steps_as_float32(name: str, dtype: str, tmp_path: Path) -> None:
+    joint = joint_of(name)
+    rng = np.random.default_rng(0)
+    x = joint.graph.inputs[0]
+    batch = {x.hint: rng.standard_normal(x.type.shape).astype(np.float32) if name == "images"
+             else rng.integers(0, 50, x.type.shape), "y": rng.integers(0, 10, 8)}
+    losses = []
+    for low in (joint, passes.run(joint, f"amp{{dtype={dtype},scale=256}}")):
+        folder = tmp_path / str(len(losses))
+        build_training(low, folder)
+        model = TrainModel(folder, 2)
+        losses.append([model.step(batch, 1e-3) for _ in range(12)])
+    np.testing.assert_allclose(losses[1], losses[0], atol=0.03)
+    assert losses[1][-1] < losses[1][0] - 0.2
+
+
+def test_a_bias_follows_and_an_operand_as_large_does_not() -> None:
+    graph = trace(lambda x, w, c: (o.matmul(x, w) + c, o.matmul(x, w) + x),
+                  [F32, F32, TensorType(dtypes.float32, (4,))], ["x", "w", "c"])
+    made = passes.run(Module(graph, ("y", "z")), "amp{dtype=bfloat16}").graph
+    adds = [n.outputs[0].type.dtype.short for n in made.nodes if n.op.name == "add"]
+    assert adds == ["bf16", "f32"]
+
+
+def test_each_reader_widens_for_itself() -> None:
+    low = TensorType(dtypes.bfloat16, (4, 4))
+    graph = trace(lambda x: [o.exp(w := o.cast(x, dtype=dtypes.float32)), o.rsqrt(w)], [low], ["x"])
+    made = passes.run(Module(graph, ("y", "z")), "cse").graph
+    assert [n.op.name for n in made.nodes] == ["cast", "exp", "cast", "rsqrt"]
+    again = passes.run(Module(made, ("y", "z")), "cse").graph
+    assert again is made

@@ -1,0 +1,74 @@
+"""What the backward pass reads of the forward one, kept in 16 bits: a part of `amp`, no pass.
+
+A float32 value that the model rounds anyway, before its next product, is rounded for the gradients
+as well. What only the loss is made of keeps its digits, and so do statistics of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.passes.remat import ancestors
+
+
+def kept_low(graph: Graph, gradients: Collection[Value], low: DType,
+             products: Collection[str]) -> Graph:
+    """The graph whose gradients read residuals in `low`; its first output is the loss."""
+    forward = ancestors(graph, graph.outputs[:1])
+    behind = ancestors(graph, gradients) - forward
+    rounded = _rounded(graph, forward, products)
+    b = Builder()
+    short: dict[Value, Value] = {}
+
+    def cast(x: Value, to: DType) -> Value:
+        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+                             hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        return made
+    sums = _cast(behind, low)
+    wanted = {x for n in graph.nodes if n in behind for x in _residuals(n, rounded, sums)}
+    for node in graph.nodes:
+        ours = set(_residuals(node, rounded, sums)) if node in behind else set()
+        b.add(node if not ours else Node(node.op, tuple(
+            cast(short[x], dtypes.float32) if x in ours else x
+            for x in node.inputs), node.attrs, node.outputs, node.where))
+        for v in node.outputs:  # where it is made, so that it need not be stored wide
+            if v in wanted:
+                short[v] = cast(v, low)
+    return Graph(graph.inputs, tuple(b.nodes), graph.outputs)
+
+
+def _rounded(graph: Graph, forward: Collection[Node], products: Collection[str]) -> set[Value]:
+    """Wide values of the forward pass that a later product is computed from."""
+    reach: set[Value] = set()
+    out: set[Value] = set()
+    for node in reversed(graph.nodes):
+        if node not in forward:
+            continue
+        if node.op.name in products or any(v in reach for v in node.outputs):
+            reach.update(x for x in node.inputs if isinstance(x, Value))
+            out.update(v for v in node.outputs if v in reach and node.op.name not in (
+                "constant", "cast") and v.type.dtype is dtypes.float32)
+    return out
+
+
+def _cast(behind: Collection[Node], low: DType) -> set[Value]:
+    """Gradients that are rounded for a product."""
+    return {x for n in behind if n.op.name == "cast" and n.attrs["dtype"] is low
+            for x in n.inputs if isinstance(x, Value)}
+
+
+def _residuals(node: Node, rounded: set[Value], sums: set[Value]) -> list[Value]:
+    """The operands of a gradient's node that it may read rounded: residuals that it does not
+    broadcast, and what a bias's gradient sums."""
+    if node.op.name == "reduce_sum":
+        return [x for x in node.inputs if isinstance(x, Value) and x in sums]
+    if "elementwise" not in node.op.traits or node.op.name == "cast":
+        return []
+    shape = node.outputs[0].type.shape
+    return [x for x in node.inputs if isinstance(x, Value) and x in rounded
+            and x.type.shape == shape]
