@@ -91,7 +91,8 @@ def _gather_lower(k: Names, x: Pull, indices: Pull, *, axes: Any, batch: int) ->
 
 
 def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int) -> tuple[Any, ...]:
-    if axes == (x.ndim - 1,) and batch == x.ndim - 1:  # one of each row: a choice, not a store
+    alone = axes == (x.ndim - 1,) and batch == x.ndim - 1 and indices.ndim == x.ndim
+    if alone and indices.dtype.bits >= 32:  # one of each row: a choice, not a store
         places = x.builder.emit(OPS["iota"], (), {"shape": (x.shape[-1],), "axis": 0,
                                                   "dtype": indices.dtype})
         return OPS["select"](OPS["eq"](places, indices),
