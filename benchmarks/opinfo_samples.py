@@ -25,6 +25,7 @@ class Sample:
 
     leaves: tuple[Any, ...]
     tree: Any
+    dtype: str = ""
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -79,4 +80,4 @@ def samples(info: Any, dtype: torch.dtype, limit: int) -> list[Sample]:
 def _all(info: Any, dtype: torch.dtype) -> Iterator[Sample]:
     for s in info.sample_inputs("cpu", dtype, requires_grad=False):
         leaves, tree = pytree.tree_flatten(((s.input, *s.args), s.kwargs))
-        yield Sample(tuple(leaves), tree)
+        yield Sample(tuple(leaves), tree, str(dtype).removeprefix("torch."))

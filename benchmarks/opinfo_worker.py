@@ -10,7 +10,7 @@ import logging
 import shutil
 import sys
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,37 +37,50 @@ ALIKE = 3  # samples refused for one reason, after which the others are not trie
 
 
 class Verdict:
-    """What became of the samples of one op in one type."""
+    """What became of the samples of one op, in each element type."""
 
-    def __init__(self, name: str, dtype: str) -> None:
-        self.name, self.dtype = name, dtype
-        self.counts: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.wrong: list[str] = []
+    def __init__(self, name: str) -> None:
+        self.name, self.imported = name, False
+        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
+        self.wrong: dict[str, list[str]] = defaultdict(list)
 
-    def refused(self, reason: str, count: int) -> None:
-        self.counts["refused"] += count
-        self.reasons[reason] += count
+    def count(self, what: str, samples: Sequence[Sample]) -> None:
+        for s in samples:
+            self.counts[s.dtype][what] += 1
 
-    def row(self) -> Row:
-        return {"op": self.name, "dtype": self.dtype, **self.counts,
-                "reasons": dict(self.reasons), "wrong": self.wrong[:4]}
+    def refused(self, reason: str, samples: Sequence[Sample]) -> None:
+        self.count("refused", samples)
+        for s in samples:
+            self.reasons[s.dtype][reason] += 1
+
+    def failed(self, mode: str, what: str, samples: Sequence[Sample]) -> None:
+        self.count(f"{mode}_wrong", samples)
+        for dtype in dict.fromkeys(s.dtype for s in samples):
+            self.wrong[dtype].append(f"{mode}: {what}")
+
+    def hopeless(self, reason: str) -> bool:
+        """Whether nothing of the op was imported, and enough was refused for this reason."""
+        return not self.imported and sum(r[reason] for r in self.reasons.values()) >= ALIKE
+
+    def rows(self) -> list[Row]:
+        return [{"op": self.name, "dtype": dtype, **counts, "reasons": dict(self.reasons[dtype]),
+                 "wrong": self.wrong[dtype][:4]} for dtype, counts in self.counts.items()]
 
 
-def check(name: str, dtype: torch.dtype, limit: int, folder: Path | None) -> Row:
-    """One op in one element type."""
-    verdict = Verdict(name, str(dtype).removeprefix("torch."))
-    info = infos()[name]
-    found = samples(info, dtype, limit)
-    verdict.counts["samples"] = len(found)
+def check(name: str, dtypes: Sequence[torch.dtype], limit: int, folder: Path | None) -> list[Row]:
+    """One op: a row for each of the element types that it takes."""
+    verdict, info = Verdict(name), infos()[name]
+    found = [s for dtype in dtypes for s in samples(info, dtype, limit)]
+    verdict.count("samples", found)
     kept = [s for s in found if _runs(info.op, s)]
-    if len(kept) < len(found):
-        verdict.refused("torch itself fails, or gives no tensor", len(found) - len(kept))
+    verdict.refused("torch itself fails, or gives no tensor",
+                    [s for s in found if not any(s is k for k in kept)])
     for batch, module in imported(info.op, kept, verdict):
         _evaluated(batch, module, verdict)
         if folder is not None:
             _compiled(batch, module, verdict, folder)
-    return verdict.row()
+    return verdict.rows()
 
 
 def _runs(op: Any, sample: Sample) -> bool:
@@ -83,19 +96,16 @@ def imported(op: Any, kept: Sequence[Sample], verdict: Verdict) -> list[tuple[Ba
         return []
     batch = Batch(op, kept)
     try:
-        return [(batch, import_torch(batch, batch.inputs))]
+        found = [(batch, import_torch(batch, batch.inputs))]
+        verdict.imported = True
+        return found
     except GraphtoolError as error:
         reason = reason_of(error)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0][:150]}"
-    if len(kept) == 1:
-        verdict.refused(reason, 1)
+    if len(kept) == 1 or "no handler" in reason or verdict.hopeless(reason):
+        verdict.refused(reason, kept)
         return []
-    if verdict.reasons[reason] >= ALIKE or "no handler" in reason:
-        singles = [reason] if "no handler" in reason else []
-        if singles or len(verdict.reasons) == 1:
-            verdict.refused(reason, len(kept))
-            return []
     middle = len(kept) // 2
     return [*imported(op, kept[:middle], verdict), *imported(op, kept[middle:], verdict)]
 
@@ -120,8 +130,7 @@ def _compiled(batch: Batch, module: Module, verdict: Verdict, folder: Path) -> N
         model = runtime.load(build(optimised, out, target=target), 1)
         _judged("c", batch, module, lambda xs: list(model.run(xs).values()), verdict)
     except Exception as error:
-        verdict.counts["c_wrong"] += len(batch.samples)
-        verdict.wrong.append(f"c: {type(error).__name__} {str(error)[:300]}")
+        verdict.failed("c", f"{type(error).__name__} {str(error)[:300]}", batch.samples)
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
@@ -137,17 +146,17 @@ def _judged(mode: str, batch: Batch, module: Module,
     try:
         outputs = iter(run(inputs))
     except GraphtoolError as error:
-        verdict.counts[f"{mode}_wrong"] += len(batch.samples)
-        verdict.wrong.append(f"{mode}: {error.code} {error.message[:300]}")
+        verdict.failed(mode, f"{error.code} {error.message[:300]}", batch.samples)
         return
     for sample in batch.samples:
         wanted = sample.call(batch.op, [t.clone() for t in sample.tensors])
         pairs = [(next(outputs), array(w)) for w in wanted]
         faults = [f for got, want in pairs[:1 if verdict.name in TIES else None]
                   if (f := fault(got, want, drawn or verdict.name in UNSET))]
-        verdict.counts[f"{mode}_wrong" if faults else f"{mode}_ok"] += 1
         if faults:
-            verdict.wrong.append(f"{mode}: {faults[0]}; {_shown(sample)}")
+            verdict.failed(mode, f"{faults[0]}; {_shown(sample)}", [sample])
+        else:
+            verdict.count(f"{mode}_ok", [sample])
 
 
 def _shown(sample: Sample) -> str:
@@ -173,10 +182,8 @@ def main(arguments: Sequence[str]) -> None:
     compiler.BASE = tuple("-O1" if f == "-O3" else f for f in compiler.BASE)
     torch.set_num_threads(1)
     for name in names:
-        for dtype in DTYPES:
-            row = check(name, dtype, limit, None if folder == "-" else Path(folder))
-            if row["samples"]:
-                print(json.dumps(row), flush=True)
+        for row in check(name, DTYPES, limit, None if folder == "-" else Path(folder)):
+            print(json.dumps(row), flush=True)
         print(json.dumps({"done": name}), flush=True)
 
 

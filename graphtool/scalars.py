@@ -14,6 +14,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphtool.special import (
+    digamma,
+    elementwise,
+    erf_inv,
+    i0e,
+    i1e,
+    igamma,
+    igammac,
+    lgamma,
+    polygamma,
+)
+
 Array = np.ndarray[Any, Any]
 # derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
 Derivative = Callable[..., tuple[Any, ...]]
@@ -79,95 +91,10 @@ def _shift(a: Array, b: Array, left: bool) -> Array:
     return np.where((b >= bits) | (b < 0), beyond, moved).astype(a.dtype)
 
 
-def _elementwise(f: Callable[..., float]) -> Callable[..., Array]:
-    """A numpy function from a scalar one, for those that numpy lacks."""
-    vector = np.vectorize(f, otypes=[np.float64])
-
-    def apply(*xs: Any) -> Array:
-        shape = np.broadcast_shapes(*map(np.shape, xs))
-        dtype = np.result_type(*xs)
-        return vector(*xs).astype(dtype) if math.prod(shape) else np.zeros(shape, dtype)
-    return apply
-
-
 def _sigmoid(x: Array) -> Array:
     with np.errstate(over="ignore"):
         e = np.exp(-np.abs(x))
         return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(np.result_type(x))
-
-
-def _lgamma(x: float) -> float:
-    if math.isinf(x):
-        return math.inf
-    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
-
-
-def _digamma(x: float) -> float:
-    """Asymptotic series above 10, reached by recurrence; reflection below 0 (DLMF 5.11.2, 5.5)."""
-    if math.isnan(x) or x == -math.inf:
-        return math.nan
-    if x == math.inf:
-        return math.inf
-    if x <= 0:
-        if x == math.floor(x):
-            return math.copysign(math.inf, -math.copysign(1.0, x)) if x == 0 else math.nan
-        return _digamma(1 - x) - math.pi / math.tan(math.pi * x)
-    shift = 0.0
-    while x < 10:
-        shift -= 1 / x
-        x += 1
-    r = 1 / (x * x)
-    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
-    return shift + math.log(x) - 0.5 / x - series
-
-
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-
-
-def _polygamma(n: float, x: float) -> float:
-    """The n-th derivative of digamma, (−1)ⁿ⁺¹ n! ζ(n+1, x): Σ x⁻ˢ until x is large, then the series
-    of Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole,
-    and below −10000 for n > 1."""
-    if n == 0:
-        return _digamma(x)
-    if math.isnan(x) or not n > 0 or n != math.floor(n) or x == -math.inf \
-            or (x < -1e4 and n > 1):
-        return math.nan
-    sign = 1.0 if n % 2 else -1.0
-    if x == math.inf:
-        return 0.0 * sign
-    if x <= 0 and x == math.floor(x):
-        return sign * math.inf
-    if x < 0 and n == 1:
-        return (math.pi / math.sin(math.pi * (x - math.floor(x)))) ** 2 - _polygamma(1, 1 - x)
-    s, total = float(n + 1), 0.0
-    while x < 10 + n:
-        total += float(np.power(x, -s))
-        x += 1
-    total += float(np.power(x, 1 - s)) / n + 0.5 * float(np.power(x, -s))
-    term = s * float(np.power(x, -s - 1)) / 2
-    for k, b in enumerate(_BERNOULLI, 1):
-        total += b * term
-        term *= (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2) * x * x)
-    return sign * (math.gamma(s) if s < 171 else math.inf) * total
-
-
-def _erf_inv(x: float) -> float:
-    """Inverse error function: Winitzki's approximation, then Newton steps to full precision."""
-    if math.isnan(x) or abs(x) > 1:
-        return math.nan
-    if abs(x) == 1:
-        return math.copysign(math.inf, x)
-    if x == 0:
-        return x
-    a, log = 0.147, math.log1p(-x * x)
-    b = 2 / (math.pi * a) + log / 2
-    y = math.copysign(math.sqrt(math.sqrt(b * b - log / a) - b), x)
-    for _ in range(4):
-        error = math.erf(y) - x if abs(x) < 0.9 else math.copysign(1.0, x) * (
-            (1 - abs(x)) - math.erfc(abs(y)))
-        y -= error / (2 / math.sqrt(math.pi) * math.exp(-y * y))
-    return y
 
 
 def _fn(name: str, f: Callable[..., Array], d: Derivative | None, *, flops: int = 10,
@@ -210,6 +137,12 @@ def _atan2_derivative(o: Any, g: Any, _y: Any, a: Any, b: Any) -> tuple[Any, Any
     square = a * a + b * b
     safe = o.select(o.eq(square, 0), 1.0, square)
     return g * b / safe, o.neg(g * a / safe)
+
+
+def _gamma_density(o: Any, a: Any, x: Any) -> Any:
+    # xᵃ⁻¹·e⁻ˣ / Γ(a); torch has no gradient by a either
+    log = lgamma(a) if isinstance(a, (int, float)) else o.lgamma(a)
+    return o.exp((a - 1.0) * o.log(x) - x - log)
 
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -264,14 +197,23 @@ TABLE: tuple[Scalar, ...] = (
     _fn("acosh", np.arccosh, lambda o, g, y, x: (g * o.rsqrt(x * x - 1.0),), flops=15),
     _fn("atanh", np.arctanh, lambda o, g, y, x: (g / (1.0 - x * x),), flops=15),
     # ---- special functions ------------------------------------------------------------------
-    _fn("erf", _elementwise(math.erf),
+    _fn("erf", elementwise(math.erf),
         lambda o, g, y, x: (g * _TWO_OVER_ROOT_PI * o.exp(o.neg(x * x)),), flops=15),
-    _fn("erf_inv", _elementwise(_erf_inv),
+    _fn("erf_inv", elementwise(erf_inv),
         lambda o, g, y, x: (g * (1 / _TWO_OVER_ROOT_PI) * o.exp(y * y),), flops=40),
-    _fn("lgamma", _elementwise(_lgamma), lambda o, g, y, x: (g * o.digamma(x),), flops=40),
-    _fn("digamma", _elementwise(_digamma), lambda o, g, y, x: (g * o.polygamma(1, x),), flops=60),
-    _fn("polygamma", _elementwise(_polygamma), lambda o, g, y, n, x: (
+    _fn("lgamma", elementwise(lgamma), lambda o, g, y, x: (g * o.digamma(x),), flops=40),
+    _fn("digamma", elementwise(digamma), lambda o, g, y, x: (g * o.polygamma(1, x),), flops=60),
+    _fn("polygamma", elementwise(polygamma), lambda o, g, y, n, x: (
         None, g * o.polygamma(n + 1, x)), arity=2, flops=200),
+    _fn("igamma", elementwise(igamma), lambda o, g, y, a, x: (
+        None, g * _gamma_density(o, a, x)), arity=2, flops=200),
+    _fn("igammac", elementwise(igammac), lambda o, g, y, a, x: (
+        None, o.neg(g * _gamma_density(o, a, x))), arity=2, flops=200),
+    _fn("i0e", elementwise(i0e), lambda o, g, y, x: (g * (o.i1e(x) - o.sign(x) * y),), flops=80),
+    _fn("i1e", elementwise(i1e), lambda o, g, y, x: (g * o.select(
+        o.eq(x, 0), 0.5, o.i0e(x) - y * (o.sign(x) + 1.0 / o.select(o.eq(x, 0), 1.0, x))),),
+        flops=80),
+    _fn("next_after", np.nextafter, None, arity=2, flops=4),
     # ---- comparison -------------------------------------------------------------------------
     *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))

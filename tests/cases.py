@@ -173,6 +173,16 @@ edge("polygamma", [f(1, 2, 3), t((2, 3), kind="positive")])
 case("polygamma", [2.0, t((0, 3))])
 edge("polygamma", [1, ODD])
 edge("polygamma", [2, ODD])
+for _op in ("igamma", "igammac"):
+    edge(_op, [t((3, 4), kind="positive"), t((3, 4), kind="positive")])
+    case(_op, [2.5, t((4,), kind="positive")])
+    edge(_op, [f(0.3, 3, 30, 300, 2), f(9, 0.1, 35, 250, 40)])
+    edge(_op, [f(0, 0, 1, -1, 1, INF, INF, NAN), f(0, 1, 0, 1, INF, 1, INF, 1)])
+for _op in ("i0e", "i1e"):
+    case(_op, [t((3, 4), kind="positive")])
+    case(_op, [(3, 4)])
+    edge(_op, [f(0, -0.0, 19.9, 20.1, -300, INF, -INF, NAN)])
+edge("next_after", [f(0, 1, 1, -1, NAN, 2), f(1, 2, 0, -1, 0, 2)])
 case("atan2", [(3, 4), (4,)])
 edge("atan2", [f(0, 1, -1, 0), f(0, 0, 0, -1)])
 for _op in ("eq", "ne", "lt", "le", "gt", "ge"):

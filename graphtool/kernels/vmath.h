@@ -236,75 +236,7 @@ GT_INLINE double gt_sigmoid_f64(double x)
     return (x >= 0.0 ? 1.0 : e) / (1.0 + e);
 }
 
-/* Logarithmic derivative of Γ: the asymptotic series from 10 on, reached by ψ(x) = ψ(x+1) - 1/x,
-   and reflection below 0 (DLMF 5.11.2, 5.5.2, 5.5.4). NaN at the poles, but ∓Inf at ±0. */
-GT_INLINE double gt_digamma_f64(double x)
-{
-    const double pi = 3.14159265358979323846;
-    double y = 0.0;
-    if (x == 0.0) return copysign(INFINITY, -x);
-    if (x < 0.0) {
-        const double part = x - floor(x);
-        if (part == 0.0 || x == -INFINITY) return (double)GT_NAN;
-        y = -pi / tan(pi * part);
-        x = 1.0 - x;
-    }
-    for (; x < 10.0; x += 1.0) y -= 1.0 / x;
-    const double r = 1.0 / (x * x);
-    const double tail = 1.0 / 240 - r * (1.0 / 132 - r * (691.0 / 32760 - r / 12));
-    return y + log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * tail)));
-}
-
-GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
-
-/* Its n-th derivative, (-1)^(n+1) n! zeta(n+1, x): the sum until x is large, then the series of
-   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole, and
-   below -10000 for n > 1. */
-GT_INLINE double gt_polygamma_f64(double n, double x)
-{
-    static const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
-                                       5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
-    const double pi = 3.14159265358979323846;
-    const double s = n + 1.0, sign = fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
-    double y = 0.0, base = 0.0;
-    if (n == 0.0) return gt_digamma_f64(x);
-    if (x != x || x == -INFINITY || !(n > 0.0) || n != floor(n)) return (double)GT_NAN;
-    if (x < -1e4 && n > 1.0) return (double)GT_NAN;
-    if (x == INFINITY) return 0.0 * sign;
-    if (x <= 0.0 && x == floor(x)) return sign * INFINITY;
-    if (x < 0.0 && n == 1.0) {
-        base = pi / sin(pi * (x - floor(x)));
-        base *= base;
-        x = 1.0 - x;
-    }
-    for (; x < 10.0 + n; x += 1.0) y += pow(x, -s);
-    y += pow(x, -n) / n + 0.5 * pow(x, -s);
-    double term = 0.5 * s * pow(x, -s - 1.0);
-    for (int k = 1; k <= 8; k++) {
-        y += bernoulli[k - 1] * term;
-        term *= (s + 2 * k - 1) * (s + 2 * k) / ((2.0 * k + 1) * (2.0 * k + 2) * x * x);
-    }
-    return base > 0.0 ? base - y : sign * tgamma(s) * y;
-}
-
-GT_INLINE float gt_polygamma_f32(float n, float x) { return (float)gt_polygamma_f64(n, x); }
-
-/* Winitzki's approximation, then Newton's steps on erf, or on erfc where erf is flat. */
-GT_INLINE double gt_erf_inv_f64(double x)
-{
-    const double a = 0.147, pi = 3.14159265358979323846, magnitude = fabs(x);
-    if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(INFINITY, x) : (double)GT_NAN;
-    if (x == 0.0) return x;
-    const double tail = log1p(-x * x), b = 2.0 / (pi * a) + 0.5 * tail;
-    double y = sqrt(sqrt(b * b - tail / a) - b);
-    for (int step = 0; step < 4; step++) {
-        const double error = magnitude < 0.9 ? erf(y) - magnitude : (1.0 - magnitude) - erfc(y);
-        y -= error * 0.88622692545275801365 * exp(y * y);
-    }
-    return copysign(y, x);
-}
-
-GT_INLINE float gt_erf_inv_f32(float x) { return (float)gt_erf_inv_f64(x); }
+#include "special.h"
 
 /* ---- the same text for float and double ---- */
 
@@ -318,6 +250,7 @@ GT_INLINE float gt_erf_inv_f32(float x) { return (float)gt_erf_inv_f64(x); }
     GT_INLINE T gt_min_##t(T a, T b) { return !(a >= b) ? (b != b ? b : a) : b; }                 \
     GT_INLINE T gt_pow_##t(T a, T b) { return pow##f(a, b); }                                     \
     GT_INLINE T gt_atan2_##t(T a, T b) { return atan2##f(a, b); }                                 \
+    GT_INLINE T gt_next_after_##t(T a, T b) { return nextafter##f(a, b); }                        \
     GT_INLINE T gt_rem_##t(T a, T b) { return fmod##f(a, b); } /* the dividend's sign */          \
     GT_INLINE T gt_mod_##t(T a, T b) /* the divisor's sign */                                     \
     {                                                                                             \

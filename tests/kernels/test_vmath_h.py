@@ -12,9 +12,10 @@ from harness import KERNELS, WIDTHS, Array, compile_c, width
 FLAGS = ["-fno-math-errno"]
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
          "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
-         "digamma", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
+         "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
 OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid"]
-BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma"]
+BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma", "igamma", "igammac",
+          "next_after"]
 TESTS = ["is_nan", "is_inf", "is_finite"]
 INTEGER = ["add", "sub", "mul", "div", "rem", "mod", "pow", "max", "min", "shift_left",
            "shift_right"]
@@ -140,7 +141,10 @@ SPECIAL = np.array([np.inf, -np.inf, np.nan, -np.nan, 0.0, -0.0, 1, -1, 1e-45, -
                     88.73, -104, -200, 3e38, -3e38, 1e30], np.float32)
 
 
-@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("digamma", "erf_inv", "lgamma")])
+APART = ("digamma", "erf_inv", "lgamma", "i0e", "i1e")  # numpy has no oracle of them
+
+
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in APART])
 def test_special_values(library: Library, name: str) -> None:
     x = SPECIAL if name not in ("sin", "cos", "tan") else SPECIAL[np.abs(SPECIAL) != 1e30]
     if name in ("sin", "cos", "tan"):
@@ -179,6 +183,28 @@ def test_polygamma(library: Library) -> None:
     edges = library("polygamma_f64", np.float64, np.array([1.5, -1, 1, 2, 1, 2, 2]),
                     np.array([1, 1, 0, -3, np.inf, -2e4, np.nan]))
     np.testing.assert_array_equal(edges, [np.nan, np.nan, np.inf, -np.inf, 0, np.nan, np.nan])
+
+
+def test_gamma_in_parts(library: Library) -> None:
+    # P(1, x) = 1 - exp(-x), P(1/2, x) = erf(sqrt(x)), on both sides of where the formula changes
+    x = np.array([1e-3, 0.7, 1.4, 2.1, 9.0, 30.0])
+    root = [math.erf(math.sqrt(v)) for v in x]
+    half, one = np.full(6, 0.5), np.ones(6)
+    np.testing.assert_allclose(library("igamma_f64", np.float64, half, x), root, rtol=1e-13)
+    np.testing.assert_allclose(library("igammac_f64", np.float64, one, x), np.exp(-x), rtol=1e-12)
+    single = library("igammac_f32", np.float32, one.astype(np.float32), x.astype(np.float32))
+    np.testing.assert_allclose(single, np.exp(-x), rtol=3e-6)
+
+
+def test_bessel(library: Library) -> None:
+    # I0 and I1 of 1; exp(-x)·I(x) agrees on both sides of 20, where the formula changes
+    e = math.exp(1)
+    for name, want in (("i0e", 1.2660658777520084), ("i1e", 0.5651591039924851)):
+        np.testing.assert_allclose(library(f"{name}_f64", np.float64, np.array([1.0])) * e, want,
+                                   rtol=1e-14)
+        near = library(f"{name}_f64", np.float64, np.array([20 - 1e-12, 20, -20.0]))
+        np.testing.assert_allclose(np.abs(near), near[1], rtol=1e-12)
+        assert np.sign(near[2]) == (1 if name == "i0e" else -1)
 
 
 def test_digamma_and_erf_inv(library: Library) -> None:

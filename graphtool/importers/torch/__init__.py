@@ -23,11 +23,13 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     create,
     elementwise,
     factor,
+    grid,
     index,
     linalg,
     norm,
     order,
     padding,
+    parts,
     pool,
     quantized,
     recurrent,
@@ -36,6 +38,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     sampling,
     shape,
     sized,
+    special,
 )
 from graphtool.importers.torch.convert import to_module
 from graphtool.importers.torch.pt2 import read_pt2

@@ -68,6 +68,24 @@ def randperm(c: Context, n: Any, **_: Any) -> Any:
     return c.cast(o.sort(keys, axis=0)[1], c.out.dtype)
 
 
+@aten("multinomial")
+def multinomial(c: Context, self: Tracer, num_samples: int, replacement: bool = False,
+                **_: Any) -> Any:
+    """Places by weight: each by where a draw falls on the running sums; without replacement the
+    first to come of exponential waiting times."""
+    axis = self.ndim - 1
+    if not replacement:
+        draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype)
+        wait = o.neg(o.log(o.sub(1.0, draw)))
+        return o.top_k(o.div(self, wait), k=num_samples, axis=axis)[1]
+    ends = o.cumulative(self, kind="sum", axis=axis)
+    total = c.window(ends, axis, self.shape[axis] - 1, self.shape[axis])
+    draw = o.mul(c.drawn(o.uniform, shape=c.out.shape, dtype=self.dtype), total)
+    passed = o.le(c.reshape(ends, (*self.shape[:-1], 1, self.shape[axis])),
+                  c.reshape(draw, (*draw.shape, 1)))
+    return c.reshape(o.reduce_sum(c.cast(passed, dtypes.int64), axes=(axis + 1,)), c.out.shape)
+
+
 @aten("bernoulli.default")
 def bernoulli(c: Context, self: Tracer, **_: Any) -> Any:
     return c.cast(c.drawn(o.bernoulli, self), c.out.dtype)

@@ -53,11 +53,6 @@ def round_decimals(c: Context, self: Tracer, *, decimals: int = 0) -> Any:
     return o.mul(o.round(o.div(self, scale)), scale)
 
 
-@aten("polygamma")
-def polygamma(c: Context, n: int, self: Tracer) -> Any:
-    return o.polygamma(n, c.cast(self, c.out.dtype))
-
-
 @aten("log2")
 def log2(c: Context, self: Tracer) -> Any:
     return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(2))

@@ -7,7 +7,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, axis_of
-from graphtool.importers.torch.shape import bound, strided
+from graphtool.importers.torch.shape import strided
 from graphtool.importers.torch.sized import columns
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
@@ -46,7 +46,7 @@ def _last(x: Tracer, axis: int) -> list[int]:
     return [*(i for i in range(x.ndim) if i != axis), axis]
 
 
-def _back(perm: list[int]) -> list[int]:
+def back(perm: list[int]) -> list[int]:
     return [perm.index(i) for i in range(len(perm))]
 
 
@@ -72,7 +72,7 @@ def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
     at = c.transpose(c.cast(index, dtypes.int64), perm)
     n = self.ndim - 1
     picked = o.gather(x, c.reshape(at, (*at.shape, 1)), axes=(n,), batch=n)
-    return c.transpose(picked, _back(perm))
+    return c.transpose(picked, back(perm))
 
 
 @aten("take_along_dim")
@@ -105,7 +105,7 @@ def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: 
         at, src = c.transpose(at, perm), c.transpose(src, perm)
         y = o.scatter(c.transpose(x, perm), c.reshape(at, (*at.shape, 1)), src, axes=(n,),
                       batch=n, kind=kind)
-        return c.transpose(y, _back(perm))
+        return c.transpose(y, back(perm))
     full = [c.reshape(at if i == axis else c.iota(at.shape, i), (*at.shape, 1))
             for i in range(x.ndim)]
     where = full[0] if len(full) == 1 else o.concat(*full, axis=x.ndim)
@@ -160,6 +160,9 @@ def _mean(total: Any, count: Any) -> Any:
 
 def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind: str) -> Any:
     """x[:, index[k]] ∘= source[:, k]"""
+    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
+        whole = _along(c, c.cast(x, dtypes.int32), dim, index, c.cast(source, dtypes.int32), kind)
+        return c.cast(whole, dtypes.bool_)
     if not x.ndim:
         return _combined(c, x, c.reshape(source, ()), kind)
     axis = axis_of(dim, x.ndim)
@@ -173,6 +176,9 @@ def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind:
 @aten("index_add")
 def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, *,
               alpha: Any = 1) -> Any:
+    if self.dtype is dtypes.bool_:
+        source = source if alpha else c.full(source.shape, False, dtypes.bool_)
+        alpha = 1
     scaled = source if alpha == 1 else o.mul(source, c.cast(alpha, source.dtype))
     return _along(c, self, dim, index, scaled, "add")
 
@@ -271,11 +277,14 @@ def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer
               accumulate: bool = False) -> Any:
     if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
         return _masked_put(c, self, indices, values, accumulate)
+    if self.dtype is dtypes.bool_ and accumulate:
+        whole = index_put(c, c.cast(self, dtypes.int32), indices, values, True)
+        return c.cast(whole, dtypes.bool_)
     axes, joint, order = _advanced(c, self, indices)
     rest = [self.shape[a] for a in range(self.ndim) if a not in axes]
     ours = (*joint.shape[:-1], *rest)
     updates = c.broadcast(c.cast(values, self.dtype), tuple(ours[i] for i in order))
-    return o.scatter(self, joint, c.transpose(updates, _back(order)), axes=axes,
+    return o.scatter(self, joint, c.transpose(updates, back(order)), axes=axes,
                      kind="add" if accumulate else "set")
 
 
@@ -296,7 +305,9 @@ def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
         rank = _rank(c, mask, values.shape[0])
         new = o.gather(values, c.reshape(rank, (*rank.shape, 1)), axes=(0,))
     wide = c.reshape(mask, (*mask.shape, *(1,) * len(rest)))
-    return o.select(wide, o.add(x, new) if accumulate else new, x)
+    if accumulate:
+        new = o.or_(x, new) if x.dtype is dtypes.bool_ else o.add(x, new)
+    return o.select(wide, new, x)
 
 
 def _rank(c: Context, mask: Tracer, count: Dim) -> Any:
@@ -319,56 +330,3 @@ def masked_scatter(c: Context, self: Tracer, mask: Tracer, source: Tracer) -> An
     picked = o.gather(c.reshape(source, (product(source.shape),)),
                       c.reshape(at, (*at.shape, 1)), axes=(0,))
     return o.select(c.reshape(flags, shape), c.reshape(picked, shape), c.broadcast(self, shape))
-
-
-# ---- writing into a slice ----------------------------------------------------------------------
-
-def _into(c: Context, x: Tracer, src: Tracer, axis: int, start: Dim, step: int) -> Any:
-    """x with src at start, start + step, … along one axis: a padded copy, selected by a mask."""
-    count, size = src.shape[axis], x.shape[axis]
-    if count == size:
-        return src
-    covered = (count - 1) * step + 1
-    lo = tuple(start if i == axis else 0 for i in range(x.ndim))
-    hi = tuple(size - start - covered if i == axis else 0 for i in range(x.ndim))
-    gap = tuple(step - 1 if i == axis else 0 for i in range(x.ndim))
-    line = c.full([count if i == axis else 1 for i in range(x.ndim)], True, dtypes.bool_)
-    mask = o.pad(line, lo=lo, hi=hi, interior=gap)
-    return o.select(mask, o.pad(src, lo=lo, hi=hi, interior=gap), x)
-
-
-@aten("slice_scatter")
-def slice_scatter(c: Context, self: Tracer, src: Tracer, dim: int = 0, start: Any = None,
-                  end: Any = None, step: int = 1) -> Any:
-    axis = axis_of(dim, self.ndim)
-    if src.shape[axis] == 0:
-        return self
-    first = bound(start, self.shape[axis], 0)
-    shape = (*self.shape[:axis], src.shape[axis], *self.shape[axis + 1:])
-    return _into(c, self, c.broadcast(c.cast(src, self.dtype), shape), axis, first, step)
-
-
-@aten("select_scatter")
-def select_scatter(c: Context, self: Tracer, src: Tracer, dim: int, index: Any) -> Any:
-    axis = axis_of(dim, self.ndim)
-    at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
-    shape = (*self.shape[:axis], 1, *self.shape[axis + 1:])
-    return _into(c, self, c.reshape(c.cast(src, self.dtype), shape), axis, at, 1)
-
-
-@aten("diagonal_scatter")
-def diagonal_scatter(c: Context, self: Tracer, src: Tracer, offset: int = 0, dim1: int = 0,
-                     dim2: int = 1) -> Any:
-    a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
-    perm = [a, b, *(i for i in range(self.ndim) if i not in (a, b))]
-    n = src.shape[-1]
-    line = c.iota((n, 1), 0)
-    at = o.concat(o.add(line, max(-offset, 0)), o.add(line, max(offset, 0)), axis=1)
-    front = c.transpose(src, [src.ndim - 1, *range(src.ndim - 1)])
-    y = o.scatter(c.transpose(self, perm), at, front, axes=(0, 1))
-    return c.transpose(y, _back(perm))
-
-
-@aten("unique_dim", "nonzero_static")
-def sized_by_data(c: Context, *_: Any, **__: Any) -> Any:
-    raise Missing("its size depends on the data in a way that has no form here")

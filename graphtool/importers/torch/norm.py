@@ -135,3 +135,27 @@ def batch_norm_no_stats(c: Context, input: Tracer, weight: Tracer | None, bias: 
                         training: bool, momentum: float, eps: float) -> Any:
     y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
     return y, mean, o.rsqrt(o.add(var, eps)) if c.used(2) else None
+
+
+@aten("_native_batch_norm_legit.default")
+def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                     running_mean: Tracer, running_var: Tracer, training: bool, momentum: float,
+                     eps: float) -> Any:
+    """(y, mean, 1/√(var + ε)); what it does to the running statistics export has made a result
+    of another call."""
+    return batch_norm_functional(c, input, weight, bias, running_mean, running_var, training,
+                                 momentum, eps)[:3]
+
+
+@aten("_batch_norm_with_update_functional")
+def batch_norm_with_update(c: Context, input: Tracer, weight: Tracer | None,
+                           bias: Tracer | None, running_mean: Tracer, running_var: Tracer,
+                           momentum: float, eps: float) -> Any:
+    """(y, mean, 1/√(var + ε), nothing, new mean, new variance)"""
+    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
+    blank = c.outs[3] if c.used(3) else None
+    count = c.number(_count(input), var.dtype)
+    return (y, mean, o.rsqrt(o.add(var, eps)),
+            None if blank is None else c.full(blank.shape, 0, blank.dtype),
+            _moved(running_mean, mean, momentum),
+            _moved(running_var, o.mul(var, _ratio(count)), momentum))

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.context import Context, Missing, axes_of, axis_of
+from graphtool.importers.torch.context import Context, axes_of, axis_of
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product
@@ -215,18 +215,28 @@ def cumprod(c: Context, self: Tracer, dim: int, *, dtype: Any = None) -> Any:
     return _running(c, self, dim, "prod")
 
 
+def _running_extreme(c: Context, x: Tracer, dim: int, kind: str) -> Any:
+    """The extreme so far and the last place that has it, or has the last NaN."""
+    if not x.ndim:
+        return x, c.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.ndim)
+    plain = c.cast(x, dtypes.uint8) if x.dtype is dtypes.bool_ else x
+    top = o.cumulative(plain, kind=kind, axis=axis)
+    hit = o.eq(plain, top)
+    if x.dtype.is_float:
+        hit = o.or_(hit, o.is_nan(x))
+    places = o.select(hit, c.iota(x.shape, axis), 0)
+    return c.cast(top, x.dtype), o.cumulative(places, kind="max", axis=axis) if c.used(1) else None
+
+
 @aten("cummax")
 def cummax(c: Context, self: Tracer, dim: int) -> Any:
-    if c.used(1):
-        raise Missing("the indices of a running extreme")
-    return _running(c, self, dim, "max"), None
+    return _running_extreme(c, self, dim, "max")
 
 
 @aten("cummin")
 def cummin(c: Context, self: Tracer, dim: int) -> Any:
-    if c.used(1):
-        raise Missing("the indices of a running extreme")
-    return _running(c, self, dim, "min"), None
+    return _running_extreme(c, self, dim, "min")
 
 
 @aten("logcumsumexp")

@@ -10,7 +10,7 @@ _WHY = (
     (r"aten\.(_linalg|linalg|_?lstsq)", "this part of linear algebra is not built"),
     (r"aten\.(_?to_sparse|_?sparse|_coo|_nested)", "sparse and nested tensors are not supported"),
     (r"aten\.special_", "this special function is not built"),
-    (r"aten\.(i0|igammac?|nextafter|frexp)\b", "this special function is not built"),
+    (r"aten\.frexp\b", "this special function is not built"),
     (r"(quantized|mkldnn|onednn|_quantized|fbgemm)", "it belongs to one kernel library of torch"),
     (r"aten\.fractional_max_pool", "its windows are random"),
 )

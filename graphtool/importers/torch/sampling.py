@@ -1,4 +1,4 @@
-"""Reading and writing by position: max pooling's indices, col2im, grid sampling, embedding bags."""
+"""Reading and writing by position: max pooling's indices, col2im, embedding bags."""
 
 from __future__ import annotations
 
@@ -72,77 +72,6 @@ def col2im(c: Context, self: Tracer, output_size: Any, kernel_size: Any, dilatio
     return c.reshape(reduce(o.add, parts), c.out.shape)
 
 
-# ---- grid sampling -----------------------------------------------------------------------------
-
-@aten("grid_sampler_2d", "grid_sampler")
-def grid_sampler_2d(c: Context, input: Tracer, grid: Tracer, interpolation_mode: int,
-                    padding_mode: int, align_corners: bool) -> Any:
-    """x [N, C, H, W] read at grid [N, h, w, 2] (x, then y, in −1..1)."""
-    if interpolation_mode == 2 or input.ndim != 4:
-        raise Missing("grid sampling that is cubic, or not of images")
-    spots = []
-    for axis in (1, 0):  # y, x
-        g = c.reshape(c.window(grid, 3, axis, axis + 1), grid.shape[:3])
-        size = c.number(input.shape[3 - axis], grid.dtype)
-        spots.append(_bounded(_pixel(g, size, align_corners), size, padding_mode, align_corners))
-    if interpolation_mode == 1:
-        return _read(c, input, *(o.round(s) for s in spots))
-    return _bilinear(c, input, *spots)
-
-
-def _pixel(g: Any, size: Any, align_corners: bool) -> Any:
-    """From −1..1 to pixels: over the centres of the outer ones, or over their edges."""
-    if align_corners:
-        return o.mul(o.mul(o.add(g, 1.0), 0.5), _minus(size, 1.0))
-    return o.mul(_minus(o.mul(o.add(g, 1.0), size), 1.0), 0.5)
-
-
-def _minus(a: Any, b: float) -> Any:
-    return a - b if isinstance(a, float) else o.sub(a, b)
-
-
-def _bounded(spot: Any, size: Any, mode: int, align_corners: bool) -> Any:
-    """0 zeros: as it is; 1 border: clamped; 2 reflection: folded back, then clamped."""
-    last = _minus(size, 1.0)
-    if mode == 2:
-        low = 0.0 if align_corners else -0.5
-        span = last if align_corners else size
-        far = o.abs(o.sub(spot, low))
-        safe = (span or 1.0) if isinstance(span, float) else o.max(span, 1.0)
-        rest, turns = o.mod(far, safe), o.floor(o.div(far, safe))
-        even = o.eq(o.mod(turns, 2.0), 0.0)
-        spot = o.select(even, o.add(rest, low), o.sub(_minus(span, -low), rest))
-    return o.clamp(spot, 0.0, last) if mode else spot
-
-
-def _read(c: Context, x: Tracer, y: Any, xx: Any) -> Any:
-    """x [N, C, H, W] at whole positions [N, h, w]; 0 outside."""
-    inside: Any = None
-    index = []
-    for spot, size in ((y, x.shape[2]), (xx, x.shape[3])):
-        last = c.number(size - 1, spot.dtype)
-        hit = o.and_(o.ge(spot, 0.0), o.le(spot, last))
-        inside = hit if inside is None else o.and_(inside, hit)
-        whole = c.cast(o.clamp(spot, 0.0, last), dtypes.int64)
-        index.append(c.reshape(whole, (*whole.shape, 1)))
-    picked = o.gather(c.transpose(x, [0, 2, 3, 1]), o.concat(*index, axis=3), axes=(1, 2), batch=1)
-    picked = o.select(c.reshape(inside, (*inside.shape, 1)), picked, c.literal(0, x.dtype))
-    return c.transpose(picked, [0, 3, 1, 2])
-
-
-def _bilinear(c: Context, x: Tracer, y: Any, xx: Any) -> Any:
-    top, left = o.floor(y), o.floor(xx)
-    low, right = o.sub(y, top), o.sub(xx, left)
-    total = None
-    for dy, wy in ((0.0, o.sub(1.0, low)), (1.0, low)):
-        for dx, wx in ((0.0, o.sub(1.0, right)), (1.0, right)):
-            weight = o.mul(wy, wx)
-            weight = c.reshape(weight, (weight.shape[0], 1, *weight.shape[1:]))
-            part = o.mul(_read(c, x, o.add(top, dy), o.add(left, dx)), weight)
-            total = part if total is None else o.add(total, part)
-    return total
-
-
 # ---- embedding bags ----------------------------------------------------------------------------
 
 @aten("_embedding_bag", "_embedding_bag_forward_only")
@@ -151,8 +80,8 @@ def embedding_bag(c: Context, weight: Tracer, indices: Tracer, offsets: Tracer,
                   per_sample_weights: Tracer | None = None, include_last_offset: bool = False,
                   padding_idx: int = -1) -> Any:
     """Sum (0), mean (1) or max (2) of the rows of each bag; an index's bag is found by counting."""
-    if any(c.used(i) for i in range(1, len(c.outs))) or padding_idx >= 0:
-        raise Missing("an embedding bag with padding, or with what it keeps for its gradient")
+    if any(c.used(i) for i in range(1, len(c.outs))):
+        raise Missing("what an embedding bag keeps for its gradient")
     bags, count = c.out.shape[0], indices.shape[0]
     starts = c.reshape(c.window(c.cast(offsets, dtypes.int64), 0, 0, bags), (1, bags))
     begun = c.cast(o.ge(c.iota((count, 1), 0), starts), dtypes.int64)
@@ -161,12 +90,16 @@ def embedding_bag(c: Context, weight: Tracer, indices: Tracer, offsets: Tracer,
     if per_sample_weights is not None:
         rows = o.mul(rows, c.reshape(per_sample_weights, (count, 1)))
     start = float("-inf") if mode == 2 else 0.0
+    counted = c.full((count, 1), 1.0, c.out.dtype)
+    if padding_idx >= 0:  # rows that are skipped
+        kept = c.reshape(o.ne(indices, padding_idx), (count, 1))
+        rows, counted = o.select(kept, rows, start), c.cast(kept, c.out.dtype)
     total = o.scatter(c.full(c.out.shape, start, c.out.dtype), bag, rows, axes=(0,),
                       kind="max" if mode == 2 else "add")
     if mode == 0:
         return total, None, None, None
     number = o.scatter(c.full((bags, 1), 0.0, c.out.dtype), bag,
-                       c.full((count, 1), 1.0, c.out.dtype), axes=(0,), kind="add")
+                       counted, axes=(0,), kind="add")
     if mode == 1:
         return o.div(total, o.max(number, 1.0)), None, None, None
     return o.select(o.eq(number, 0.0), 0.0, total), None, None, None

@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing, axes_of, axis_of
 from graphtool.importers.torch.table import aten
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, floordiv, known, minimum
+from graphtool.symbolic import Dim, floordiv, known, minimum, product
 from graphtool.symbolic import maximum as dim_max
 
 _END = (1 << 62)  # beyond: torch's way to say "to the end"
@@ -182,6 +182,9 @@ def strided(c: Context, size: tuple[Dim, ...], stride: tuple[Dim, ...], offset: 
 @aten("unfold", "unfold_copy")
 def unfold(c: Context, self: Tracer, dimension: int, size: int, step: int) -> Any:
     """Windows along one axis: gather at start + offset, the window's axis last."""
+    if not self.ndim:
+        return c.full(c.out.shape, 0, self.dtype) if 0 in c.out.shape else (
+            c.reshape(self, c.out.shape))
     axis = axis_of(dimension, self.ndim)
     count = c.out.shape[axis]
     index = o.add(o.mul(c.iota((count, size), 0), step), c.iota((count, size), 1))
@@ -189,6 +192,15 @@ def unfold(c: Context, self: Tracer, dimension: int, size: int, step: int) -> An
     rest = range(2, picked.ndim)
     perm = [*list(rest)[:axis], 0, *list(rest)[axis:], 1]
     return c.transpose(picked, perm)
+
+
+@aten("resize")
+def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
+    """The first elements under another shape."""
+    have, wanted = product(self.shape), product(c.out.shape)
+    if known(wanted, "<=", have) is not True:
+        raise Missing("a size with elements that are not set")
+    return c.reshape(c.window(c.reshape(self, (have,)), 0, 0, wanted), c.out.shape)
 
 
 # ---- joined, repeated, turned ------------------------------------------------------------------

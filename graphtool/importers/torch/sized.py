@@ -98,3 +98,32 @@ def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
     values, number, counts = _runs(c, c.reshape(self, (product(self.shape),)))
     return values, c.reshape(number, self.shape) if c.used(1) else None, (
         counts if c.used(2) else None)
+
+
+@aten("unique_dim")
+def unique_dim(c: Context, *_: Any, **__: Any) -> Any:
+    raise Missing("the different slices of a tensor; different elements can be found")
+
+
+@aten("nonzero_static")
+def nonzero_static(c: Context, self: Tracer, *, size: Any, fill_value: int = -1) -> Any:
+    """The first `size` places where self is not zero, filled up behind the last: each is written
+    to the row that its rank among them says, and what is too much to a row behind all."""
+    count = product(self.shape)
+    if not self.ndim or 0 in c.out.shape or count == 0:
+        return c.full(c.out.shape, fill_value, dtypes.int64)
+    hit = c.reshape(c.cast(self, dtypes.bool_), (count,))
+    rank = o.cumulative(c.cast(hit, dtypes.int64), kind="sum", axis=0, exclusive=True)
+    beyond = c.number(size, dtypes.int64)
+    row = o.select(o.and_(hit, o.lt(rank, beyond)), rank, beyond)
+    flat = o.scatter(c.full((size + 1,), -1, dtypes.int64), c.reshape(row, (count, 1)),
+                     c.iota((count,), 0), axes=(0,))
+    flat = c.reshape(c.window(flat, 0, 0, size), (size, 1))
+    columns: list[Any] = []
+    step: Any = 1
+    for d in reversed(self.shape):
+        at = o.div(flat, c.number(step, dtypes.int64))
+        columns.append(o.mod(at, c.number(d, dtypes.int64)))
+        step = step * d
+    found = columns[0] if len(columns) == 1 else o.concat(*reversed(columns), axis=1)
+    return o.select(o.lt(flat, 0), fill_value, found)

@@ -24,6 +24,10 @@ DRAWS = {  # the draw, and its mean and standard deviation
     "uniform": (lambda x: x.new_empty(N).uniform_(2, 4), 3.0, 3 ** -0.5),
     "normal": (lambda x: x.new_empty(N).normal_(5, 0.1), 5.0, 0.1),
     "dropout": (lambda x: F.dropout(x.expand(N), 0.25), 1.0, 3 ** -0.5),
+    "multinomial": (lambda x: torch.multinomial(torch.tensor([0.2, 0.5, 0.3]), N, True) + 0 * x,
+                    1.1, 0.7),
+    "multinomial without": (lambda x: torch.multinomial(
+        torch.tensor([1.0, 3.0]).expand(N, 2), 1)[:, 0] + 0 * x, 0.75, 0.1875 ** 0.5),
     "permutation": (lambda x: torch.randperm(N) + 0 * x, (N - 1) / 2, N * 12 ** -0.5),
 }
 

@@ -60,6 +60,36 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
                              (normal(4, 4), X.T.contiguous())),
     "lu_solve_adjoint": (lambda a, b: torch.linalg.lu_solve(
         *torch.linalg.lu_factor(a), b, left=False, adjoint=True), (normal(4, 4), X.T.contiguous())),
+    "running_extremes": (lambda x: (x.cummax(1), x.cummin(0), (x > 0).cummax(1)), (NAN,)),
+    "unfold_of_one": (lambda x: x.sum().unfold(0, 1, 1), (X,)),
+    "index_add_bool": (lambda x: (x > 0).index_add(0, torch.tensor([0, 2]), x[:2] > 0), (X,)),
+    "index_put_bool": (lambda x: (x > 0).index_put((torch.tensor([0, 2]),), x[:2] > 0, True),
+                       (X,)),
+    "nonzero_static": (lambda x: (torch.nonzero_static(x > 1, size=9),
+                                  torch.nonzero_static(x > 1, size=2, fill_value=7)), (X,)),
+    "resize": (lambda x: x.clone().resize_(2, 3), (X,)),
+    "embedding_bag_padding": (lambda w: (
+        F.embedding_bag(torch.tensor([[1, 0, 2]]), w, mode="mean", padding_idx=0),
+        F.embedding_bag(torch.tensor([[1, 0, 2]]), w, mode="max", padding_idx=1)), (X,)),
+    "grid_cubic": (lambda x, g: (
+        F.grid_sample(x, g, "bicubic", "zeros", False),
+        F.grid_sample(x, g, "bicubic", "reflection", True)), (normal(1, 2, 4, 5),
+                                                              normal(1, 3, 3, 2) / 3)),
+    "grid_volume": (lambda x, g: (
+        F.grid_sample(x, g, "bilinear", "border", False),
+        F.grid_sample(x, g, "nearest", "zeros", True)), (normal(1, 2, 3, 4, 5),
+                                                         normal(1, 2, 3, 3, 3) / 3)),
+    "gamma_in_parts": (lambda a, b: (torch.igamma(a, b), torch.igammac(a, b)),
+                       (X.abs(), normal(4, 5, seed=1).abs() * 3)),
+    "bessel": (lambda x: (torch.i0(x), torch.special.i1(x), torch.special.i0e(x * 9),
+                          torch.special.spherical_bessel_j0(x)), (X,)),
+    "next_after": (lambda x: torch.nextafter(x, -x), (X,)),
+    "polynomials": (lambda x: (torch.special.legendre_polynomial_p(x, 4),
+                               torch.special.laguerre_polynomial_l(x, 3),
+                               torch.special.hermite_polynomial_he(x, 5),
+                               torch.special.chebyshev_polynomial_t(x / 9, 4)), (X,)),
+    "batch_norm_with_update": (lambda x: torch.ops.aten._batch_norm_with_update_functional(
+        x, x[0], x[1], x.mean(0) * 0, x.var(0), 0.1, 1e-5)[0], (X,)),
 }
 
 
