@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,8 +11,13 @@ from graphtool.compiler import Compiler, supports
 from graphtool.errors import CompilerError
 
 
-def with_blas(compiler: Compiler) -> Compiler:
-    """The compiler, linking a CBLAS library. Raises CompilerError GT2130 where there is none."""
+def linking(compiler: Compiler, sources: Container[str]) -> Compiler:
+    """The compiler, linking a CBLAS library if one of the files needs it.
+
+    Raises CompilerError GT2130 where there is none.
+    """
+    if "blas.h" not in sources:
+        return compiler
     if supports(compiler.command, libraries=("-lopenblas",)):
         return replace(compiler, libraries=("-lopenblas",))
     found = find_spec("scipy_openblas32")

@@ -19,7 +19,7 @@ import msgspec
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import cache, files
 from graphtool import weights as side_files
-from graphtool.blas import with_blas
+from graphtool.blas import linking
 from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit, used_headers
@@ -72,9 +72,8 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         held = {w.digest: w for w in collect_all(module.graph)}
     needed = weights_of(program, held)
     parts = parts_of(name, needed, weights)
-    sources, compiler = emit(program, parts), find(cc, target, openmp=openmp)
-    if "blas.h" in sources:
-        compiler = with_blas(compiler)
+    sources = emit(program, parts)
+    compiler = linking(find(cc, target, openmp=openmp), sources)
     compiler = compiler.of_class(program.meta.get("precision", "default"))
     return make(Job(program, sources, needed, parts, compiler, Options(exe, static, weights)),
                 out_dir, jobs)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
+from graphtool.blas import linking
 from graphtool.build import Job, Options, check_name, make, parts_of, weights_of
 from graphtool.compiler import find
 from graphtool.emit.c import emit, used_headers
@@ -50,10 +51,10 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
     for p in levels.values():
         sources |= emit(p, parts)
     sources |= used_headers(sources.values())
-    own = {p.name: find(cc, named(LEVELS[level]), openmp=openmp).of_class(
+    own = {p.name: linking(find(cc, named(LEVELS[level]), openmp=openmp), sources).of_class(
         p.meta.get("precision", "default")) for level, p in levels.items()}
-    job = Job(whole, sources, needed, parts, find(cc, named("x86-64"), openmp=openmp),
-              Options(exe, static, weights), own)
+    all_of_it = linking(find(cc, named("x86-64"), openmp=openmp), sources)
+    job = Job(whole, sources, needed, parts, all_of_it, Options(exe, static, weights), own)
     return make(job, out_dir, jobs, levels=list(levels))
 
 

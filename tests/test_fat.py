@@ -14,8 +14,14 @@ import numpy as np
 import pytest
 
 import graphtool
-from graphtool import interp, npz, runtime
-from graphtool.fat import LEVELS
+from graphtool import interp, npz, passes, runtime
+from graphtool.choice import Product
+from graphtool.choice.alternatives import rules_of
+from graphtool.fat import LEVELS, build_fat, targets
+from graphtool.ir.serial import collect_all
+from graphtool.lower import lower
+from graphtool.target import named
+from graphtool.tune.measure import PASSES, model
 from graphtool.weights import load as load_weights
 from tests.passes.pass_samples import SAMPLES
 
@@ -87,3 +93,16 @@ def test_on_older_processors(built: Path, cpu: str, tmp_path: Path) -> None:
                     "-o", str(tmp_path / "out.npz")], check=True, capture_output=True)
     for key, want in interp.run(SAMPLES[NAME], xs).items():
         np.testing.assert_allclose(npz.load(tmp_path / "out.npz")[key], want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_library_for_large_products_serves_every_level(tmp_path: Path) -> None:
+    pytest.importorskip("scipy_openblas32")
+    module = model(Product(1, 40, 70, 65))
+    lowered = {n: lower(passes.run(module, PASSES, supply={
+        "target": t, "rules": rules_of(kernels="blas")}), t) for n, t in targets().items()}
+    store = {w.digest: w for w in collect_all(passes.run(module, PASSES, supply={
+        "target": named("native"), "rules": rules_of(kernels="blas")}).graph)}
+    built = build_fat(lowered, tmp_path / "b", name="model", store=store)
+    xs = interp.random_inputs(module, 0)
+    np.testing.assert_allclose(runtime.load(built).run(xs)["y"], interp.run(module, xs)["y"],
+                               rtol=1e-4, atol=1e-4)

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphtool.blas import with_blas
+from graphtool.blas import linking
 from graphtool.compiler import Compiler, find
 from graphtool.dim_parser import parse
 from graphtool.errors import InputError
@@ -116,10 +116,8 @@ def _over(a: float, b: float) -> float:
 def _compile(work: Path) -> Compiler:
     """The library of a copied build once more, its driver with clocks; by what compiler."""
     m = read_manifest(work)
-    compiler = find(None, named(m.target), openmp="-fopenmp" in m.flags).of_class(
-        m.precision)
-    if "blas.h" in m.files:
-        compiler = with_blas(compiler)
+    compiler = linking(find(None, named(m.target), openmp="-fopenmp" in m.flags), m.files)
+    compiler = compiler.of_class(m.precision)
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool import passes
+from graphtool.blas import linking
 from graphtool.build import (
     Options,
     build_key,
@@ -67,8 +68,6 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         program = lower(ready, target, name=f"{name}_{part}")
         lowered[part] = program, weights_of(program, {w.digest: w
                                                       for w in collect_all(ready.graph)})
-    compiler = find(cc, target, openmp=openmp, mpi=mpi).of_class(
-        rules.precision if rules else "default")
     options = Options(exe, static, "embed")
     only = {part: p for part, (p, _) in lowered.items()}
     sources = training_sources(name, only, mpi)
@@ -77,6 +76,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     if exe:
         sources[f"{name}_main.c"] = trainer_program(name, only, _judge(module))
         sources |= used_headers(sources.values())
+    compiler = linking(find(cc, target, openmp=openmp, mpi=mpi), sources).of_class(
+        rules.precision if rules else "default")
     key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,
                     options)
     if unchanged(out_dir, key):
