@@ -23,10 +23,11 @@ COMMANDS = {
     "training": "time training steps beside torch and JAX",
     "gradients": "gradients of torch's operators on torch's samples, beside autograd",
     "parity": "loss curves of compiled training beside torch's",
+    "rounding": "errors of the first training steps, averaged over batches",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
-OF_TASKS = ("training", "parity")  # the others are about the zoo
+OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo
 
 
 def main(arguments: list[str] | None = None) -> int:

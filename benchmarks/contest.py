@@ -23,6 +23,7 @@ from benchmarks import jobs, stats, work
 from benchmarks.work import Row
 
 MOST_CALLS, START_TIMEOUT, ROUND_TIMEOUT = 2000, 600.0, 120.0
+BUILD_TIMEOUT = 3600.0  # torch.compile takes minutes for a training step of resnet18
 REAL_TIME = 80
 
 
@@ -82,7 +83,7 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
 def _build(league: str, model: str, name: str, threads: int) -> Row:
     if not _module(league).PEERS[name].build:
         return {}
-    return jobs.run(league, "build", model, name, threads,
+    return jobs.run(league, "build", model, name, threads, timeout=BUILD_TIMEOUT,
                     env=_environment(league, model, name, threads))
 
 

@@ -73,13 +73,14 @@ def prepare(task: str) -> Row:
 # ---- graphtool ----------------------------------------------------------------------------------
 
 
-def train_build(task: str, model: Any, x: Any, folder: Any) -> None:
+def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None) -> None:
     """The compiled step of a torch model, batch size and all compiled in."""
     from graphtool import api
     from graphtool.train.build import build_training
     from graphtool.training import Recipe, training
     module = api.import_model(model.eval(), (x,))
-    build_training(training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe)), folder)
+    build_training(training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe)), folder,
+                   rules=rules)
 
 
 def _graphtool_build(case: Case) -> None:

@@ -43,7 +43,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         if node.op.name == "reduce_sum" and isinstance(inputs[0], Value):
             parts = long_sum(Tracer(inputs[0], b), node.attrs)
             return None if parts is None else (parts,)
-        if node.op.name == "reduce_window":
+        if node.op.name in ("reduce_window", "extreme_tap"):
             return _padded_window(node, inputs[0], b)
         if "elementwise" in node.op.traits:
             wide = follow(node, inputs, b)
@@ -87,7 +87,7 @@ def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
     padding = node.attrs["padding"]
     if not padding or not any(p != 0 for pair in padding for p in pair) or not isinstance(x, Value):
         return None
-    if node.attrs["base_dilation"] and any(d != 1 for d in node.attrs["base_dilation"]):
+    if node.attrs.get("base_dilation") and any(d != 1 for d in node.attrs["base_dilation"]):
         return None
     fill = identity(node.attrs["kind"], x.type.dtype)
     wide = OPS["pad"](Tracer(x, b), lo=tuple(p[0] for p in padding),

@@ -133,7 +133,7 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         nr = goal.target.lanes if o <= goal.target.lanes else goal.target.nr
         w = OPS["cast"](w, dtype=dtypes.float32) if w.dtype in dtypes.HALVES else w
         packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
-                  else OPS["pack"](transformed(w, tile), nr=nr))
+                  else transformed(w, tile, nr))
         return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
     nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
     call = {"channels": o, "window": (kh, kw), "strides": strides, "dilation": dilation,

@@ -43,8 +43,10 @@ def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
                            hi=(0, *(p[1] for p in padding), 0))
     taps = _Taps(goal, image, OPS["transpose"](w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
                  tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
-    stacked = OPS["concat"](*taps.products(), axis=0) if kh * kw > 1 else taps.products()[0]
-    return OPS["transpose"](OPS["reshape"](stacked, shape=(kh, kw, c, o)), perm=(2, 0, 1, 3))
+    # taps side by side for each c: with those of all c they turn into weights as one matrix
+    parts = [OPS["reshape"](y, shape=(c, 1, o)) for y in taps.products()]
+    stacked = OPS["concat"](*parts, axis=1) if len(parts) > 1 else parts[0]
+    return OPS["reshape"](stacked, shape=(c, kh, kw, o))
 
 
 class _Taps:

@@ -13,12 +13,18 @@ from graphtool.ir.trace import Tracer
 from graphtool.ops.target import G
 
 
-def transformed(w: Tracer, tile: int) -> Any:
-    """w [O, C, 3, 3] to G·g·Gᵀ, [(tile + 2)², C, O]."""
-    out: Any = OPS["transpose"](w, perm=(2, 3, 1, 0))
+def transformed(w: Tracer, tile: int, nr: int) -> Any:
+    """w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr].
+
+    Packed first: all that follows then walks along memory.
+    """
+    o, c = w.shape[:2]
+    panels = OPS["pack"](OPS["reshape"](w, shape=(o, c * 9)), nr=nr, transpose=True)
+    out: Any = OPS["transpose"](OPS["reshape"](panels, shape=(panels.shape[0], c, 3, 3, nr)),
+                                perm=(2, 3, 0, 1, 4))
     for axis in (0, 1):
         out = OPS["concat"](*(_combined(out, axis, row) for row in G[tile]), axis=axis)
-    return OPS["reshape"](out, shape=((tile + 2) ** 2, w.shape[1], w.shape[0]))
+    return OPS["reshape"](out, shape=((tile + 2) ** 2, *out.shape[2:]))
 
 
 def _combined(x: Any, axis: int, row: Any) -> Any:
