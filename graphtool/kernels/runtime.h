@@ -39,8 +39,10 @@ static inline void gt_barrier(int threads) { (void)threads; }
 #endif
 
 #ifdef GT_PROFILE
-/* The build of `graphtool profile` notes in ns when a thread enters and leaves each step: for each
-   thread `steps` pairs, in an array that the caller hands over. Other builds hold nothing of it. */
+/* The build of `graphtool profile` notes in ns what each thread does, in an array that the caller
+   hands over and clears before a run: for each thread and step when it first entered, when it last
+   entered and left, how long it was inside in all and then outside, and how often it ran. Other
+   builds hold nothing of it. */
 #include <time.h>
 
 static int64_t *gt_marks;
@@ -56,12 +58,36 @@ static inline int64_t gt_now(void)
     __attribute__((visibility("default"))) void name##_profile(int64_t *marks);      \
     void name##_profile(int64_t *marks) { gt_marks = marks; }
 
+enum { GT_FIRST, GT_ENTER, GT_LEAVE, GT_INSIDE, GT_OUTSIDE, GT_TURNS, GT_MARKS };
+
+static __thread int64_t *gt_last; /* the step before, of this thread */
+
+static inline void gt_enter(int64_t *marks)
+{
+    marks[GT_ENTER] = gt_now();
+    if (!marks[GT_TURNS])
+        marks[GT_FIRST] = marks[GT_ENTER];
+    if (gt_last && gt_last[GT_TURNS])
+        gt_last[GT_OUTSIDE] += marks[GT_ENTER] - gt_last[GT_LEAVE];
+}
+
+static inline void gt_leave(int64_t *marks)
+{
+    marks[GT_LEAVE] = gt_now();
+    marks[GT_INSIDE] += marks[GT_LEAVE] - marks[GT_ENTER];
+    marks[GT_TURNS]++;
+    gt_last = marks;
+}
+
 #define GT_STEP(i, steps, call)                                                      \
     do {                                                                             \
-        int64_t *marks_ = gt_marks ? gt_marks + ((int64_t)t * (steps) + (i)) * 2 : 0; \
-        if (marks_) marks_[0] = gt_now();                                            \
+        int64_t *marks_ =                                                            \
+            gt_marks ? gt_marks + ((int64_t)t * (steps) + (i)) * GT_MARKS : 0;       \
+        if (marks_)                                                                  \
+            gt_enter(marks_);                                                        \
         call;                                                                        \
-        if (marks_) marks_[1] = gt_now();                                            \
+        if (marks_)                                                                  \
+            gt_leave(marks_);                                                        \
     } while (0)
 #else
 #define GT_PROFILED(name)

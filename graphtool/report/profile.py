@@ -31,12 +31,15 @@ from graphtool.target import named
 
 HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 
+FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, TURNS, MARKS = range(7)  # as runtime.h counts
+
 
 class ProfileStep(msgspec.Struct):
-    """One kernel call, medians over the runs, of the thread that took longest.
+    """One kernel call, medians over the runs, of the thread that took longest; all its turns, where
+    it stands in a loop.
 
-    `wait_us` is what the other threads stood idle for until the next step, summed; `roof` the
-    least time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
+    `wait_us` is what the threads stood idle for until their next step, summed; `roof` the least
+    time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
     kernel may need fewer; where nothing is known of the bytes, `gbps` and `roof` are 0. `phase`
     is forward, backward or optimizer in a training step, or several joined by +.
     """
@@ -52,6 +55,7 @@ class ProfileStep(msgspec.Struct):
     gbps: float
     roof: float
     phase: str = ""
+    turns: int = 1
 
 
 class Profile(msgspec.Struct):
@@ -67,7 +71,8 @@ class Profile(msgspec.Struct):
 
 def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
             runs: int = 30) -> tuple[Profile, Array]:
-    """The profile, and the marks of the median run: [threads, steps, (enter, leave)] in ns.
+    """The profile, and the marks of the median run: [threads, steps, marks] in ns, as runtime.h
+    has them.
 
     Of a training build it is the step that is profiled; its state is among the arrays.
     Raises InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a
@@ -92,20 +97,19 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         samples = _measure(model, arrays, runs)
         top = peaks(compiler, samples.shape[1], work)
         sources = kernel_lines(work, manifest.name)
-    starts, ends = samples[:, :, :, 0], samples[:, :, :, 1]
-    spans = ends.max(axis=(1, 2)) - starts.min(axis=(1, 2))
+    spans = np.array([_span(run) for run in samples])
     middle = samples[int(np.argsort(spans)[len(spans) // 2])]
     total = float(np.median(spans)) / 1000
     rows = []
     for i, step in enumerate(model.manifest.steps):
-        took = (ends - starts)[:, :, i]
-        us = float(np.median(took.max(axis=1))) / 1000
-        flops, moved = _amount(model, step.flops), _amount(model, step.bytes)
-        least = top.least_us(flops, moved) if moved else 0.0
+        us = float(np.median(samples[:, :, i, INSIDE].max(axis=1))) / 1000
+        turns = int(middle[:, i, TURNS].max())
+        flops, moved = (turns * _amount(model, n) for n in (step.flops, step.bytes))
+        least = turns * top.least_us(flops // turns, moved // turns) if moved and turns else 0.0
         rows.append(ProfileStep(
             step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
             _over(us, total), _waits(samples, i), _over(flops, us * 1000),
-            _over(moved, us * 1000), _over(least, us), step.phase))
+            _over(moved, us * 1000), _over(least, us), step.phase, turns))
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
@@ -133,30 +137,34 @@ def _compile(work: Path) -> Compiler:
 
 
 def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
-    """[runs, threads, steps, 2] in ns, of the threads that took part."""
+    """[runs, threads, steps, marks] in ns, of the threads that took part."""
     name, steps = model.manifest.name, len(model.manifest.steps)
-    marks = np.zeros((model.threads, steps, 2), np.int64)
+    marks = np.zeros((model.threads, steps, MARKS), np.int64)
     model.run(arrays)
     model.call()
     getattr(model.library, f"{name}_profile")(ctypes.c_void_p(marks.ctypes.data))
     samples = []
     for _ in range(runs):
+        marks[:] = 0
         model.call()
         samples.append(marks.copy())
-    took_part = int((marks[:, :, 0] != 0).any(axis=1).sum())
-    out = np.stack(samples)[:, :max(1, took_part)]
-    for i in range(steps):  # a thread that skips a step is done with it when the last one was
-        before = out[:, :, i - 1, 1] if i else out[:, :1, 0, 0]
-        out[:, :, i] = np.where(out[:, :, i] == 0, before[..., None], out[:, :, i])
-    return out
+    took_part = int((marks[:, :, TURNS] != 0).any(axis=1).sum())
+    return np.stack(samples)[:, :max(1, took_part)]
+
+
+def _span(marks: Array) -> int:
+    """From the first step's beginning to the end of the last."""
+    first = marks[:, :, FIRST][marks[:, :, TURNS] > 0]
+    return int(marks[:, :, LEAVE].max() - first.min()) if first.size else 0
 
 
 def _waits(samples: Array, i: int) -> float:
-    """Microseconds that threads lose at the end of step i, all threads together."""
-    if i + 1 == samples.shape[2]:
-        idle = samples[:, :, i, 1].max(axis=1, keepdims=True) - samples[:, :, i, 1]
-    else:
-        idle = samples[:, :, i + 1, 0] - samples[:, :, i, 1]
+    """Microseconds that threads lose at the end of step i, all threads together; those that are
+    done wait for the last one.
+    """
+    done = samples[:, :, :, LEAVE].max(axis=2)
+    late = np.where(samples[:, :, i, LEAVE] == done, done.max(axis=1, keepdims=True) - done, 0)
+    idle = samples[:, :, i, OUTSIDE] + np.where(samples[:, :, i, TURNS] > 0, late, 0)
     return float(np.median(idle.sum(axis=1))) / 1000
 
 
@@ -181,8 +189,11 @@ def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
 
 
 def trace(p: Profile, marks: Array) -> str:
-    """The run as Chrome's trace events, which Perfetto opens: a row a thread, in order of time."""
-    start = int(marks[marks > 0].min()) if (marks > 0).any() else 0
+    """The run as Chrome's trace events, which Perfetto opens: a row a thread, in order of time;
+    of a loop its last turn.
+    """
+    ran = marks[:, :, ENTER][marks[:, :, TURNS] > 0]
+    start = int(ran.min()) if ran.size else 0
     events: list[dict[str, Any]] = [_named("process_name", 0, p.name)]
     events += [_named("thread_name", t, f"thread {t}") for t in range(p.threads)]
     spans = [{"ph": "X", "pid": 1, "tid": t, "cat": s.phase or s.kernel,
@@ -191,7 +202,7 @@ def trace(p: Profile, marks: Array) -> str:
               "args": {"kernel": s.kernel, "source": s.source, "where": s.where,
                        "GFLOP/s": s.gflops, "GB/s": s.gbps, "of roof": s.roof}}
              for t in range(p.threads)
-             for s, (enter, leave) in zip(p.steps, marks[t], strict=True) if enter > 0]
+             for s, (_, enter, leave, *_) in zip(p.steps, marks[t], strict=True) if enter > 0]
     events += sorted(spans, key=lambda e: (e["ts"], e["tid"]))
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
 
@@ -205,7 +216,8 @@ def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
     rows: list[tuple[str, ...]] = [
         (f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
-         f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "", s.kernel, s.source, s.label,
+         f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "",
+         s.kernel + (f" ×{s.turns}" if s.turns > 1 else ""), s.source, s.label,
          s.where) for s in slowest]
     if not any(s.phase for s in p.steps):
         return HEAD, rows

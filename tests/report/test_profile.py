@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from graphtool.build import build
-from graphtool.passes import run
+from graphtool.passes import calls, run
+from graphtool.passes.arguments import PassCall
 from graphtool.report.peaks import Bandwidth, Peaks
 from graphtool.report.profile import Profile, profile, profile_lines, profile_rows, trace
 from graphtool.runtime import load
@@ -47,6 +48,17 @@ def test_steps_have_rates_under_a_roof(found: tuple[Profile, Any]) -> None:
     assert timed and all(s.gbps > 0 and s.roof > 0 for s in timed)
     assert any(s.gflops > 0 for s in timed)
     assert "GB/s from memory" in profile_lines(p)[-1]
+
+
+def test_a_loop_counts_all_its_turns(tmp_path: Path) -> None:
+    m = run(SAMPLES["convnet"], ["specialize{B=8}", *(
+        PassCall("chunk", {"size": 2}) if c.name == "chunk" else c for c in calls())])
+    p, marks = profiled(build(m, tmp_path / "b", name="net"))
+    inside = [s for s in p.steps if s.turns > 1]
+    assert inside and {s.turns for s in inside} == {4}
+    assert sum(s.us for s in p.steps) <= 1.5 * p.total_us
+    assert any(row[6].endswith(" ×4") for row in profile_rows(p, 99)[1])
+    assert json.loads(trace(p, marks))["traceEvents"]
 
 
 def test_the_roof_is_the_nearer_of_the_two() -> None:
