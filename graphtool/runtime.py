@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import mmap
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import pages
 from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed
@@ -73,7 +73,7 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        self._weights, self._mapping = _map(
+        self._weights, self._mapping = pages.mapped(
             build_dir / m.weights, m.weights_offset,
             m.weights_bytes if m.weights_mode == "file" else 0)
         self._dims = (ctypes.c_int64 * max(len(m.dims) + len(m.sizes), 1))()
@@ -236,7 +236,7 @@ class Model:
     def _grow(self) -> None:
         need = int(self._arena_bytes(self._dims)) + ALIGN
         if need > self._arena.size:
-            self._arena = np.empty(need, np.uint8)
+            self._arena = pages.room(need)
             self._arena_at = -(-address(self._arena) // ALIGN) * ALIGN
 
     def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
@@ -327,18 +327,3 @@ def open_library(path: Path, shared: bool = False) -> ctypes.CDLL:
         link = Path(folder) / path.name
         link.symlink_to(path.resolve())
         return ctypes.CDLL(str(link), mode=ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)
-
-
-def _map(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
-    """The address of the weights, and what keeps them mapped."""
-    if size == 0:
-        return 0, None
-    try:
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        raise InputError("GT2204", f"cannot map the weights: {error}", where=str(path)) from error
-    if len(mapped) < offset + size:
-        raise InputError("GT2204", "the weights file is cut short", where=str(path))
-    view = np.frombuffer(mapped, np.uint8)
-    return int(view.ctypes.data) + offset, view

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
     ("errors",), ("dtypes", "symbolic", "dim_parser", "special", "scalars", "weights", "files",
-                  "folder", "npz", "explain", "manifest", "world"),
+                  "folder", "npz", "explain", "manifest", "pages", "world"),
     ("ir", "loops"), ("ops",),
     ("passes", "autodiff", "costs", "memory", "optimizers", "interp", "importers", "exporters",
      "target", "training", "choice", "batching"),

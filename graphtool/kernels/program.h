@@ -56,10 +56,23 @@ static int main_fail(int code, const char *number, const char *format, ...)
     return code;
 }
 
+/* Asks for huge pages where that many bytes fill some; nothing else depends on the answer. */
+static void main_ask_huge(void *p, size_t bytes)
+{
+#if MAIN_MAPS && defined MADV_HUGEPAGE
+    const uintptr_t page = 4096, start = ((uintptr_t)p + page - 1) / page * page;
+    if (p && bytes >= (size_t)4 << 20)
+        (void)!madvise((void *)start, (bytes - page) / page * page, MADV_HUGEPAGE);
+#else
+    (void)p, (void)bytes;
+#endif
+}
+
 /* `bytes` bytes that start at a multiple of 64; never freed: the program ends soon */
 static void *main_aligned(size_t bytes)
 {
     char *p = calloc(1, bytes + 128);
+    main_ask_huge(p, bytes);
     return p ? p + (64 - (uintptr_t)p % 64) : NULL;
 }
 
@@ -72,6 +85,7 @@ static const unsigned char *main_file(const char *path, int64_t *size)
     *size = about.st_size;
     void *p = mmap(NULL, (size_t)*size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
+    if (p != MAP_FAILED) main_ask_huge(p, (size_t)*size);
     return p == MAP_FAILED ? NULL : p;
 #else
     FILE *in = fopen(path, "rb");

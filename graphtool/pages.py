@@ -1,0 +1,54 @@
+"""Memory as the system hands it out: a file of weights mapped, room for an arena, in huge pages
+where there are such.
+"""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+
+Array = np.ndarray[Any, Any]
+HUGE = 2 << 20
+
+
+def room(size: int) -> Array:
+    """So many bytes; those of a large arena in huge pages, where the system has them."""
+    if size < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(size, np.uint8)
+    held = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    ask_huge(held)
+    whole = np.frombuffer(held, np.uint8)
+    start = -int(whole.ctypes.data) % HUGE
+    return whole[start:start + size]
+
+
+def ask_huge(held: mmap.mmap) -> None:
+    """Ask for huge pages: fewer are looked up as a kernel walks through them. What the system says
+    to it changes nothing else.
+    """
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            held.madvise(mmap.MADV_HUGEPAGE)
+
+
+def mapped(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
+    """The address of the weights, and what keeps them mapped."""
+    if size == 0:
+        return 0, None
+    try:
+        with path.open("rb") as file:
+            held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise InputError("GT2204", f"cannot map the weights: {error}", where=str(path)) from error
+    if size >= HUGE:
+        ask_huge(held)
+    if len(held) < offset + size:
+        raise InputError("GT2204", "the weights file is cut short", where=str(path))
+    view = np.frombuffer(held, np.uint8)
+    return int(view.ctypes.data) + offset, view
