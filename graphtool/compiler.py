@@ -22,6 +22,8 @@ from graphtool.target import Target, cpu_flags
 TIMEOUT = 600  # seconds for one file
 BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibility=hidden",
         "-Wall", "-Wextra", "-Wno-psabi")
+# gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
+APART = "-fno-thread-jumps"
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
@@ -128,7 +130,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         with_openmp = openmp and supports(command, "-fopenmp")
         extra = "-fopenmp" if with_openmp else (
             "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
-        flags = (*BASE, *march_flags(target, command), *((extra,) if extra else ()),
+        plain = (APART,) if supports(command, "-Werror", APART) else ()
+        flags = (*BASE, *plain, *march_flags(target, command), *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
                  *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""

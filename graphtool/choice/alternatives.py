@@ -86,7 +86,8 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
     nv = 1 if s.o // s.groups <= target.lanes else target.nv
     if s.half == BFLOAT16 and target.bf16:  # of numbers that are bfloat16 dot products lose nothing
         return [Candidate("bf16", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
-    out = [Candidate("direct", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
+    out = [Candidate("direct", (("nv", width), ("rows", rows)))
+           for width in _widths(s.o // s.groups, target) for rows in (1, 0)]
     if (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
         # weights that training moves: what a tile of 4 loses would add up over the steps
@@ -94,6 +95,15 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
         out += [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
                 for w in _groups(s, m, target.threads)]
     return out
+
+
+def _widths(columns: int, target: Target) -> list[int]:
+    """Vectors of a panel: the usual number, and those that leave less of the last panel empty."""
+    usual = 1 if columns <= target.lanes else target.nv
+
+    def filled(nv: int) -> int:
+        return -(-columns // (nv * target.lanes)) * nv
+    return [usual, *(nv for nv in (3, 1) if target.lanes > 1 and filled(nv) < filled(usual))]
 
 
 def _groups(s: Conv, m: int, threads: int) -> list[Candidate]:
@@ -127,6 +137,8 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
         return [Candidate("bf16", (("nv", widths[0]),))]
     if s.m <= 3 and s.n >= 4 * target.lanes:
         widths += [8, 7, 6, 5, 4]  # the one that is filled best
+    else:
+        widths = _widths(s.n, target)
     kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
     splits = [0]
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:

@@ -35,6 +35,9 @@ EXPECTED = [
     (Product(1, 128, 768, 768), 1, "gemm{nv=2"),
     (Product(1, 1, 4096, 4096), 1, "gemm{nv=8"),
     (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
+    (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
+    (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
+    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "direct{nv=3"),
 ]
 
 

@@ -54,7 +54,7 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
 def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> None:
     first, *rest = candidates(SITES[0], T, Rules())
     known = merged([row(SITES[0], T, {first: 1.0, rest[0]: 2.0})])
-    now = {first: 3.0, **dict.fromkeys(rest, 2.0)}
+    now = {**dict.fromkeys(rest, 2.0), first: 3.0, rest[0]: 1.5}
     monkeypatch.setattr(search, "measure", lambda *_, **__: now)
     how = search.Search(T, Rules(tuning=known))
     (found,) = search.check(known, how)

@@ -96,8 +96,8 @@ GT_INLINE void model_k0_0_epilogue(const float *restrict acc, int64_t b, int64_t
 #define GT_NAME model_k0_0
 #define GT_PARAMS , const float *x0, const float *x1, const float *x2, float *y0, int64_t d0
 #define GT_ARGS , x0, x1, x2, y0, d0
-#define GT_MR 6
-#define GT_NV 2
+#define GT_MR 4
+#define GT_NV 3
 #define GT_M d0
 #define GT_N 24
 #define GT_K 16
