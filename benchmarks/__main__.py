@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ALL, SETS, ZOO, named
+from benchmarks.models import ALL, INT8, SETS, ZOO, named
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -17,6 +17,7 @@ COMMANDS = {
     "suite": "ONNX's own backend suite, evaluated and compiled",
     "conformance": "import, evaluate and compile each model, from ONNX and from torch",
     "zoo": "time the zoo beside other runtimes",
+    "int8": "time quantised models beside other runtimes and float32",
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
     "compiler": "time the compiler itself",
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def models(command: str) -> list[str]:
-    return list(TASKS if command in OF_TASKS else ZOO)
+    return list(TASKS if command in OF_TASKS else INT8 if command == "int8" else ZOO)
 
 
 def parser() -> argparse.ArgumentParser:

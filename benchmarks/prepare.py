@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from benchmarks import jobs, work
+from benchmarks.models import ALL
 
 OPSET = 18
 
@@ -27,10 +28,14 @@ def ensure(name: str, redo: bool = False) -> bool:
     """Whether the model is prepared, after preparing it where it is not; says what it does."""
     if work.prepared(name).done and not redo:
         return True
-    row = jobs.run("prepare", "export", name)
+    quantised = ALL[name].module == "quantised"
+    if quantised and not ensure(name.partition(".")[0]):
+        return False
+    row = jobs.run("quantised" if quantised else "prepare", "export", name)
     done = "error" not in row
-    print(f"{name}: " + (f"{row['parameters'] / 1e6:.2f} M parameters, exported in "
-                         f"{row['seconds']:.1f} s" if done else row["error"]), flush=True)
+    what = "quantised in" if quantised else (
+        f"{row.get('parameters', 0) / 1e6:.2f} M parameters, exported in")
+    print(f"{name}: " + (f"{what} {row['seconds']:.1f} s" if done else row["error"]), flush=True)
     return done
 
 
@@ -39,7 +44,6 @@ def export(name: str) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from benchmarks.models import ALL
     from benchmarks.models.seeded import build, flat
     missing = [n for n in ALL[name].needs if importlib.util.find_spec(n) is None]
     if missing:

@@ -740,6 +740,8 @@ case("collective_end", [(6,), (6,), np.zeros(1, np.int64)])
 
 case("pack_pairs", [t((5, 3), "bf16")], nr=16)
 case("pack_pairs", [t((2, 6, 8), "bf16")], nr=8, transpose=True)
+case("pack_int", [t((5, 3), "i8")], nr=16)
+case("pack_int", [t((2, 6, 8), "i16")], nr=8, transpose=True)
 case("pack_conv_pairs", [t((5, 3, 2, 3), "bf16")], nr=16)
 case("pack_conv_pairs", [t((6, 3, 3, 3), "bf16")], nr=8, groups=2, whole=False)
 case("pack_conv_pairs", [t((20, 4, 1, 2), "bf16")], nr=16, groups=2, whole=False)

@@ -140,15 +140,17 @@ class _Writer:
     # ---- loops -----------------------------------------------------------------------------
 
     def open_loops(self, loops: list[tuple[Symbol, Dim]]) -> Scope:
-        """The output loops, one parallel, the innermost simd unless its reductions are."""
+        """The output loops, one parallel, the innermost simd unless its reductions are; the one
+        around it where it has few turns: compilers write those out."""
         if loops:
             self.inner = loops[-1][0].name
         self.simd_reduce = self._reductions_run_along_memory()
         split = _parallel_loop(loops)
+        lanes = len(loops) - 1 - (_is_short(loops) and not reduces_in(self.roots, self.names))
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
             mode: Mode = "parallel" if n == split else "serial"
-            if n == len(loops) - 1 and not self.simd_reduce:
+            if n == lanes and not self.simd_reduce:
                 mode = "parallel simd" if n == split else "simd"
             scope = Scope(it, extent, mode, scope)
         return scope
@@ -328,6 +330,14 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
         if size >= 8:
             return n
     return max(range(len(sizes)), key=lambda n: sizes[n], default=-1)
+
+
+def _is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
+    """Whether the innermost loop fills no vector, and the one around it does: colours of pixels."""
+    if len(loops) < 2:
+        return False
+    around, own = (bounds(d)[0] or 0 for _, d in loops[-2:])
+    return own <= 4 and isinstance(loops[-1][1], int) and around >= 16
 
 
 def _small(r: Reduce) -> bool:

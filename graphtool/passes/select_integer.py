@@ -148,7 +148,8 @@ def _by_moving(goal: Goal, x: Tracer, left: Narrow, w: Tracer, right: Narrow, nr
     if left.zero is not None:
         down = o.reduce_sum(o.cast(right.q, dtype=dtypes.int32), axes=(w.ndim - 2,))
         if right.zero is not None:
-            down = o.sub(down, o.mul(right.zero, depth))
+            down = o.sub(down, o.mul(right.zero, depth) if isinstance(right.zero, Tracer)
+                         else right.zero * depth)
         total = o.sub(total, o.mul(left.zero, down))
     if right.zero is not None:
         along = o.reduce_sum(o.cast(left.q, dtype=dtypes.int32), axes=(x.ndim - 1,))

@@ -67,6 +67,11 @@ CONVS: dict[str, Any] = {  # x, w, type of x, its zero point, attributes
                           {"groups": 16, "rhs_dilation": (2, 3)})}
 
 
+PAIRS: dict[str, Any] = {  # two operands that come at run time, as PRODUCTS
+    "moving": ((6, 18), (18, 40), U8, 7, U8, 131), "moving heads": (
+        (3, 7, 9), (3, 9, 20), I8, -3, I8, 5), "moving plain": ((5, 33), (33, 7), U8, 0, U8, 0)}
+
+
 def centred(x: Any, zero: int) -> Any:
     wide = o.cast(x, dtype=dtypes.int32)
     return wide - zero if zero else wide
@@ -117,6 +122,27 @@ def summed(x: Array, w: Array, padding: Any = None, strides: Any = None, rhs_dil
             seen = x[(slice(None), *at, slice(g * c, (g + 1) * c))]
             y[..., own] += seen @ w[(own, slice(None), *tap)].T
     return y
+
+
+@pytest.mark.parametrize("name", ["native", "x86-64-v3"])
+def test_operands_at_run_time(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    xs = [random(rng, shape, kind) for xn, wn, a, _, b, _ in PAIRS.values()
+          for shape, kind in ((xn, a), (wn, b))]
+    zeros = [z for *_, a, _, b in PAIRS.values() for z in (a, b)]
+
+    def function(*ts: Any) -> Any:
+        real = [centred(t, z) for t, z in zip(ts, zeros, strict=True)]
+        return tuple(o.matmul(a, b) for a, b in zip(real[::2], real[1::2], strict=True))
+    names = [f"x{i}" for i in range(len(xs))]
+    graph = trace(function, [TensorType(dtypes.of_numpy(x.dtype), x.shape) for x in xs], names)
+    chosen = passes.run(Module(graph, tuple(PAIRS)), supply={"target": target(name)})
+    assert not [n for n in chosen.graph.nodes if n.op.name == "matmul"]
+    built = api.load(build(chosen, tmp_path / "b", target=target(name)))
+    wide = [x.astype(np.int64) - z for x, z in zip(xs, zeros, strict=True)]
+    for got, a, b in zip(built(**dict(zip(names, xs, strict=True))).values(), wide[::2],
+                         wide[1::2], strict=True):
+        np.testing.assert_array_equal(got, a @ b)
 
 
 @pytest.mark.parametrize("name", TARGETS)
