@@ -8,9 +8,9 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.importers.onnx import quant
-from graphtool.importers.onnx.contrib import DOMAIN, microsoft
+from graphtool.importers.onnx.contrib import DOMAIN, fused_conv, microsoft
 from graphtool.importers.onnx.contrib_attention import projected
-from graphtool.importers.onnx.pool import average_pool
+from graphtool.importers.onnx.pool import average_pool, max_pool
 from graphtool.importers.onnx.quant import dequantize_linear, quantized
 from graphtool.importers.onnx.registry import Refused, add
 from graphtool.importers.onnx.values import (
@@ -175,6 +175,27 @@ def qlinear_conv(x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero
                            w_zero, y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations,
                            group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
     return _channels_last(y) if channels_last else y
+
+
+@microsoft("NhwcFusedConv")
+def nhwc_fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str = "",
+                    activation_params: Any = (), auto_pad: str = "NOTSET", dilations: Any = None,
+                    group: int = 1, kernel_shape: Any = None, pads: Any = None,
+                    strides: Any = None) -> Any:
+    """Images with channels last, filters with channels second."""
+    y = fused_conv(_channels_second(x), w, b, None if z is None else _channels_second(z),
+                   activation=activation, activation_params=activation_params, auto_pad=auto_pad,
+                   dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                   strides=strides)
+    return _channels_last(y)
+
+
+@microsoft("NhwcMaxPool")
+def nhwc_max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
+                  kernel_shape: Any, pads: Any = None, strides: Any = None, ctx: Any) -> Any:
+    y = max_pool(_channels_second(x), auto_pad=auto_pad, ceil_mode=ceil_mode, pads=pads,
+                 dilations=dilations, kernel_shape=kernel_shape, strides=strides, ctx=ctx)
+    return _channels_last(y)
 
 
 @microsoft("QLinearWhere")

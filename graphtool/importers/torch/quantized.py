@@ -77,3 +77,9 @@ def choose_qparams(c: Context, input: Tracer, quant_min: int, quant_max: int, ep
                    float(quant_max))
     return tuple(c.reshape(c.cast(x, t), (1,)) for x, t in (
         (scale, dtypes.float64), (zero, dtypes.int64)))
+
+
+@aten("_int_mm")
+def int_mm(c: Context, self: Tracer, mat2: Tracer) -> Any:
+    """A product of int8 in int32, which torchao's dynamic quantisation leaves."""
+    return o.matmul(*(o.cast(x, dtype=dtypes.int32) for x in (self, mat2)))

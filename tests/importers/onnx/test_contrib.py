@@ -214,6 +214,7 @@ QUANTISED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("y = QLinearConv(x, s, z, k, t, m, t, u)",
      {"k": RNG.integers(-128, 128, (5, 6, 3, 3)).astype(np.int8), "m": np.int8(0)},
      {"channels_last": 1, "strides": [2, 2]}),
+    ("y = NhwcMaxPool(x)", {}, {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}),
     ("y = QLinearWhere(c, x, s, z, w, t, u, t, u)",
      {"w": Q8[::-1].copy(), "c": RNG.random((2, 4, 6, 6)) < 0.5}, {}),
 ]

@@ -37,8 +37,20 @@ def _linear(x: Any, w: Any) -> Any:
         _static(x)[1], Q.dequantize_per_channel(q, SCALES, ZEROS, 0, -127, 127, torch.int8))
 
 
-@pytest.mark.parametrize(("fn", "xs"), [(_static, (X,)), (_dynamic, (X,)), (_linear, (X, W))],
-                         ids=["static", "dynamic", "per channel"])
+def _rows(x: Any, w: Any) -> Any:
+    """What torchao makes of a linear layer whose activations are quantised by rows."""
+    scale = x.abs().amax(1, keepdim=True) / 127
+    q = torch.round(x / scale).clamp(-127, 127).to(torch.int8)
+    p = torch.round(w * 20).clamp(-127, 127).to(torch.int8)
+    return torch._int_mm(q, p.t()).to(torch.float32) * scale * 0.05
+
+
+WIDE, BACK = normal(24, 32, dtype=torch.float32), normal(40, 32, dtype=torch.float32)
+
+
+@pytest.mark.parametrize(("fn", "xs"), [
+    (_static, (X,)), (_dynamic, (X,)), (_linear, (X, W)), (_rows, (WIDE, BACK))],
+    ids=["static", "dynamic", "per channel", "rows"])
 def test_it_is_as_in_eager(fn: Callable[..., Any], xs: tuple[Any, ...], tmp_path: Path) -> None:
     module = agree(fn, *xs, tol=1e-5)
     model = runtime.load(build(module, tmp_path / "b"), 1)
