@@ -1,0 +1,123 @@
+"""integer: what it turns into products of integers, what it leaves, and that results agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import api, dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.build import build
+from graphtool.ir.graph import Graph, Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.passes.integer import integer
+
+RNG = np.random.default_rng(1)
+W = RNG.integers(-127, 128, (8, 6), dtype=np.int8)
+FILTERS = RNG.integers(-127, 128, (5, 6, 3, 3), dtype=np.int8)
+SCALES = RNG.uniform(0.01, 0.02, (8, 1)).astype(np.float32)
+ROWS, IMAGE = TensorType(dtypes.float32, (4, 6)), TensorType(dtypes.float32, (2, 6, 7, 7))
+
+
+def quantised(x: Any, scale: float, zero: int) -> Any:
+    return o.cast(o.clamp(o.round(x / scale) + float(zero), 0.0, 255.0), dtype=dtypes.uint8)
+
+
+def real(q: Any, scale: Any, zero: int = 0) -> Any:
+    wide = o.cast(q, dtype=dtypes.int32)
+    return o.cast(wide - zero if zero else wide, dtype=dtypes.float32) * scale
+
+
+def again(x: Any, scale: float = 0.03, zero: int = 120) -> Any:
+    return real(quantised(x, scale, zero), scale, zero)
+
+
+def weights(x: Any, w: Any, scale: Any) -> Any:
+    return real(x.builder.constant(w), scale if isinstance(scale, float) else (
+        x.builder.constant(scale)))
+
+
+def linear(x: Any) -> Any:
+    return again(o.linear(again(x), weights(x, W, SCALES)), 0.05, 100)
+
+
+def biased(x: Any) -> Any:
+    bias = (np.arange(8) * 0.03 * 0.02).astype(np.float32)
+    return again(o.linear(again(x), weights(x, W, 0.02), x.builder.constant(bias)), 0.05, 100)
+
+
+def transposed(x: Any) -> Any:
+    return o.matmul(again(x), o.transpose(weights(x, W, SCALES), perm=(1, 0)))
+
+
+def conv(x: Any) -> Any:
+    scale = SCALES[:5].reshape(5, 1, 1, 1)
+    return again(o.conv(again(x), weights(x, FILTERS, scale), padding=((1, 1), (1, 1))), 0.1, 9)
+
+
+def pooled(x: Any) -> Any:
+    best = o.max_pool(again(x), window=(2, 2), strides=(2, 2), padding=((0, 0), (0, 0)))
+    return o.conv(again(best), weights(x, FILTERS, 0.01))
+
+
+TAKEN = {"linear": (linear, ROWS), "biased": (biased, ROWS), "transposed": (transposed, ROWS),
+         "conv": (conv, IMAGE), "pooled": (pooled, IMAGE)}
+LEFT = {
+    "weights alone": (lambda x: o.linear(x, weights(x, W, SCALES)), ROWS),
+    "scales along the sum": (lambda x: o.matmul(again(x), weights(
+        x, W.T, SCALES[:6].reshape(6, 1))), ROWS),
+    "one side": (lambda x: o.matmul(again(x), x.builder.constant(
+        np.ones((6, 3), np.float32))), ROWS)}
+
+
+def module(case: Any) -> Module:
+    function, kind = case
+    return Module(trace(function, [kind], ["x"]), ("y",))
+
+
+def is_integer(graph: Graph) -> bool:
+    return any(n.op.name in ("matmul", "conv") and n.outputs[0].type.dtype is dtypes.int32
+               for n in graph.nodes)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_takes(name: str) -> None:
+    assert is_integer(integer(module(TAKEN[name]).graph))
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_leaves(name: str) -> None:
+    graph = module(LEFT[name]).graph
+    assert integer(graph) is graph
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_agrees(name: str, tmp_path: Path) -> None:
+    """Within one step of what floats give, and C as the evaluator, bit by bit."""
+    before = module(TAKEN[name])
+    after = passes.run(before, supply={"march": "native"})
+    assert any(n.op.name.endswith("_int") for n in after.graph.nodes)
+    xs = {"x": RNG.normal(size=TAKEN[name][1].shape).astype(np.float32)}
+    (want,), (same,) = interp.run(before, xs).values(), interp.run(after, xs).values()
+    (got,) = api.load(build(after, tmp_path / "b"))(**xs).values()
+    step = 0.1 if name == "conv" else 0.05
+    np.testing.assert_allclose(same, want, atol=step * 1.01)
+    np.testing.assert_array_equal(got, same)
+
+
+def test_quantising_again_is_nothing() -> None:
+    graph = module((lambda x: quantised(o.reshape(again(x), shape=(24,)), 0.03, 120), ROWS)).graph
+    simple = passes.run(Module(graph, ("y",)), ["simplify", "integer"]).graph
+    assert sum(n.op.name == "round" for n in simple.nodes) == 1
+
+
+def test_a_bias_of_whole_steps_joins_the_sums() -> None:
+    after = passes.run(module(TAKEN["biased"]), supply={"march": "native"})
+    made = {v: n for n in after.graph.nodes for v in n.outputs}
+    (cast,) = [n for n in after.graph.nodes if n.op.name == "cast"
+               and n.inputs[0].type.dtype is dtypes.int32 and n.outputs[0].type.rank == 2
+               and made[n.inputs[0]].op.name != "cast" and n.outputs[0].type.shape[1] == 8][:1]
+    assert made[cast.inputs[0]].op.name == "add"
