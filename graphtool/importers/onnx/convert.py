@@ -21,10 +21,8 @@ from graphtool.errors import (
     InputError,
     InternalError,
     Unsupported,
-    UsageError,
-    listed,
 )
-from graphtool.importers.onnx import dimensions, functions, reader
+from graphtool.importers.onnx import boundary, dimensions, functions, reader
 from graphtool.importers.onnx.bounds import bounded
 from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.context import REFUSED, Context, Frame
@@ -35,7 +33,6 @@ from graphtool.importers.onnx.registry import Handler, Refused, find
 from graphtool.importers.onnx.values import Known, settle_dims
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.weights import Array
 
 FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
 _DEPTH = 64
@@ -77,26 +74,15 @@ class Importer:
             self.refuse(name, reason, place)
         given = self._initializers(graph, frame)
         inputs = [v for v in graph.input if v.name not in given]
-        self._check_parts(inputs)
-        for v in inputs:
-            self.inputs.settle(v.type, self.made_of.get(v.name))
-        self.inputs.use_settled()
-        tracers = [t for v in inputs for t in self._input(v, frame)]
+        boundary.check_parts(self, inputs)
+        tracers = [t for v in inputs for t in boundary.entered(self, v, frame)]
         self.nodes(graph.node, frame)
         results = [self._output(v.name, frame) for v in graph.output]
         if self.refusals:
             return None
-        flat = [row for x, v in zip(results, graph.output, strict=True) for row in _flat(v.name, x)]
+        flat = [row for x, v in zip(results, graph.output, strict=True)
+                for row in boundary.flat(v.name, x)]
         return self._module(tracers, flat)
-
-    def _check_parts(self, inputs: Sequence[Any]) -> None:
-        kinds = {v.name: v.type.WhichOneof("value") for v in inputs}
-        for name in self.made_of:
-            if kinds.get(name, "tensor_type") == "tensor_type":
-                what = "no sequence or optional" if name in kinds else "no input"
-                raise UsageError("GT1032", f"{name!r} is {what}",
-                                 hint=f"the inputs are {listed(kinds)}; open dims of tensors are "
-                                      "bounded by --dynamic")
 
     def _module(self, inputs: list[Tracer], outputs: list[tuple[str, Any]]) -> Module:
         donations: tuple[tuple[int, int], ...] = ()
@@ -121,35 +107,6 @@ class Importer:
         m = self.model
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
                 "name": m.graph.name}
-
-    def _input(self, info: Any, frame: Frame) -> list[Tracer]:
-        if info.name in frame.env:
-            raise InputError("GT1012", f"the input {info.name!r} is defined twice")
-        frame.env[info.name] = REFUSED
-        if isinstance(self.fixed.get(info.name), (list, tuple)):
-            frame.env[info.name] = tuple(Known(_pinned(x), self.builder, f"{info.name}.{i}")
-                                         for i, x in enumerate(self.fixed[info.name]))
-            return []
-        if info.name in self.made_of:
-            frame.env[info.name] = self._parts(self.made_of[info.name], info.name)
-            return [x for _, x in _flat(info.name, frame.env[info.name])]
-        try:
-            type = self.inputs.type(info)
-        except Refused as refused:
-            self.refuse("input", str(refused), info.name)
-            return []
-        tracer = self.builder.input(type, info.name)
-        pinned = self.fixed.get(info.name)
-        frame.env[info.name] = tracer if pinned is None else Known(
-            _pinned(pinned), self.builder, info.name)
-        return [tracer]
-
-    def _parts(self, parts: Parts, name: str) -> Any:
-        """Inputs for what a sequence or an optional is made of."""
-        if isinstance(parts, TensorType):
-            return self.builder.input(parts, name)
-        return None if parts is None else tuple(
-            self._parts(p, f"{name}.{i}") for i, p in enumerate(parts))
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
         """Define the graph's initializers; those that nothing reads are not even decoded."""
@@ -358,16 +315,3 @@ class Importer:
             if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
                 return Tracer(self.builder.rename(x.value, hint), self.builder)
         return x
-
-
-def _pinned(x: Any) -> Array:
-    """The value given for an input; objects are strings."""
-    array = np.asarray(x)
-    return dtypes.as_strings(array) if array.dtype == object else dtypes.as_array(array)
-
-
-def _flat(name: str, x: Any) -> list[tuple[str, Any]]:
-    """An output under its name; a sequence as `name.0`, `name.1`, …, an empty optional as none."""
-    if isinstance(x, tuple):
-        return [row for i, item in enumerate(x) for row in _flat(f"{name}.{i}", item)]
-    return [] if x is None else [(name, x)]

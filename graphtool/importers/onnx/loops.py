@@ -13,6 +13,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.importers.onnx.computed import Recorder, bind
 from graphtool.importers.onnx.control import known_bool, selected, tracers
+from graphtool.importers.onnx.inputs import declared_shapes
 from graphtool.importers.onnx.regions import Region, region, union
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import (
@@ -69,13 +70,24 @@ def _attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Re
     """The body as a region; None where that is refused and it may be unrolled instead."""
     before = {k: list(v) for k, v in ctx.importer.refusals.items()}
     try:
-        return region(ctx, body, types, _label(ctx))
+        return _as_declared(region(ctx, body, types, _label(ctx)), body)
     except Refused:
         if not optional:
             raise
         ctx.importer.refusals.clear()
         ctx.importer.refusals.update(before)
         return None
+
+
+def _as_declared(inner: Region, body: Any) -> Region:
+    """Results of sizes that a turn computes, cut to the shapes that the body says they have."""
+    shapes = declared_shapes(body)
+    for i, (info, x) in enumerate(zip(body.output, inner.results, strict=True)):
+        shape = shapes.get(info.name)
+        if shape is not None and len(shape) == x.ndim and any(map(inner.own, x.shape)):
+            x = Tracer(x.value, inner.builder)
+            inner.results[i] = o.slice(x, start=(0,) * x.ndim, limit=shape, strides=(1,) * x.ndim)
+    return inner
 
 
 def _keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
