@@ -17,6 +17,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     classic,
     contrib,
     contrib_attention,
+    contrib_images,
     contrib_quant,
     control,
     einsum,
