@@ -81,14 +81,18 @@ def _row(name: str, what: str, make: Callable[[], Any], inputs: Callable[[], Any
         calls[way] = _forward(run, x) if what == "forward" else _step(run, twin, x)
         for _ in range(3):
             calls[way]()
+    return {"model": name, "what": what, **_timed(calls, rounds)}
+
+
+def _timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Microseconds of each, the median of its turns."""
     times: dict[str, list[float]] = {way: [] for way in calls}
     for _ in range(rounds):
         for way, call in calls.items():
             start = time.perf_counter()
             call()
             times[way].append(time.perf_counter() - start)
-    return {"model": name, "what": what,
-            **{way: statistics.median(t) * 1e6 for way, t in times.items()}}
+    return {way: statistics.median(t) * 1e6 for way, t in times.items()}
 
 
 def _forward(run: Any, x: Any) -> Callable[[], Any]:

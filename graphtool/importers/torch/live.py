@@ -249,12 +249,12 @@ def target_name(target: Any) -> str:
 
 
 def place(node: fx.Node) -> Place:
-    """The innermost module's path, and the innermost class that is not torch's own."""
+    """The innermost module's path, and the innermost class that is not torch's own, or ours."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     path = clean_path(str(stack[-1][0])) if stack else ""
     owner = ""
     for _, kind in stack:
         name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-        if not name.startswith("torch."):
+        if not name.startswith(("torch.", "graphtool.")):
             owner = name.rpartition(".")[2]
     return Place(path, owner, node.meta.get("stack_trace") or "")
