@@ -23,6 +23,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     create,
     elementwise,
     factor,
+    flex,
     grid,
     index,
     linalg,

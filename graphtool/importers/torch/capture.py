@@ -199,6 +199,9 @@ def _exported(model: nn.Module, args: tuple[Any, ...], shapes: Any) -> ExportedP
             exported = torch.export.export(model, args, dynamic_shapes=shapes, strict=True)
         except Exception:
             raise failure(error, "torch.export", _TORCH) from error
+    for module in exported.graph_module.modules():  # of which decomposing wants one value a call
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            node.meta.pop("custom", None)
     try:
         return exported.run_decompositions(without_kept(default_decompositions()))
     except GraphtoolError:

@@ -120,3 +120,24 @@ def test_a_traced_module_with_leaves_of_its_own(capture: str) -> None:
     graph = _Leafy().trace(model)
     assert {n.op for n in graph.nodes} >= {"call_module", "call_method", "get_attr"}
     agree(torch.fx.GraphModule(model, graph), normal(2, 3), capture=capture)
+
+
+# what flex_attention is given: a function of the score, one that masks
+FLEX: dict[str, tuple[Any, Any]] = {
+    "plain": (None, None),
+    "causal": (None, lambda b, h, q, k: q >= k),
+    "distance": (lambda s, b, h, q, k: s + (k - q) * 0.1 * (h + 1), None),
+    "softcap": (lambda s, b, h, q, k: 2 * torch.tanh(s / 2), lambda b, h, q, k: (q - k).abs() < 3),
+    "empty_rows": (lambda s, b, h, q, k: s * 2, lambda b, h, q, k: q > k),
+}
+
+
+@pytest.mark.parametrize("name", FLEX)
+def test_flex_attention(name: str) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    score, keep = FLEX[name]
+    block = None if keep is None else create_block_mask(keep, None, None, 8, 8, device="cpu")
+
+    def fn(q: Any, k: Any, v: Any) -> Any:
+        return flex_attention(q, k, v, score_mod=score, block_mask=block, enable_gqa=True)
+    agree(fn, *(normal(2, h, 8, 4, seed=h, dtype=torch.float32) for h in (4, 2, 2)), tol=2e-6)
