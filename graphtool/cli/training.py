@@ -129,7 +129,8 @@ def train(build: Annotated[Path, typer.Argument(
     model.world.leave()
     if not trainer.first:
         return
-    terminal.note(f"{done.epoch} epochs, best loss {done.best:.6g}"
+    best = f", best loss {done.best:.6g}" if done.epoch else ""
+    terminal.note(f"{done.epoch} epochs{best}"
                   + (f"; weights in {checkpoint / checkpoints.MODEL}" if checkpoint else ""))
 
 

@@ -157,10 +157,11 @@ static int train_all(train_run *t)
     if (code) return code;
     t->p.finished = 1;
     code = train_save(t);
-    if (code == MAIN_FINE && t->rank == 0)
-        fprintf(stderr, "%" PRId64 " epochs, best loss %.6g%s%s%s\n", t->p.epoch, t->p.best,
-                t->o.run ? "; weights in " : "", t->o.run ? t->o.run : "",
-                t->o.run ? "/model.safetensors" : "");
+    if (code || t->rank) return code;
+    fprintf(stderr, "%" PRId64 " epochs", t->p.epoch);
+    if (t->p.epoch) fprintf(stderr, ", best loss %.6g", t->p.best);
+    if (t->o.run) fprintf(stderr, "; weights in %s/model.safetensors", t->o.run);
+    fprintf(stderr, "\n");
     return code;
 }
 

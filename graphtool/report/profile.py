@@ -28,6 +28,7 @@ from graphtool.report.peaks import Peaks, peaks
 from graphtool.runtime import Array, Model, load
 from graphtool.symbolic import substitute, symbol
 from graphtool.target import named
+from graphtool.training.phases import PHASES
 
 HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 
@@ -230,7 +231,8 @@ def profile_lines(p: Profile) -> list[str]:
     wait = sum(s.wait_us for s in p.steps)
     spread = statistics.median([s.us for s in p.steps]) if p.steps else 0.0
     near, far = p.peaks.bandwidth[0], p.peaks.bandwidth[-1]
-    phases = dict.fromkeys(s.phase for s in p.steps if s.phase)
+    phases = sorted({s.phase for s in p.steps if s.phase},
+                    key=lambda n: [PHASES.index(part) for part in n.split("+")])
     spent = {n: sum(s.us for s in p.steps if s.phase == n) for n in phases}
     return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
             f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
