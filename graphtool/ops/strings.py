@@ -74,6 +74,47 @@ register(Op("string_split", _split_infer, _split_eval, category="data",
                 "how many pieces there are"))
 
 
+def _tokens_infer(x: TensorType, *, size: Dim, tokens: str = "",
+                  separators: tuple[str, ...] = (), least: int = 1, marks: bool = False,
+                  fill: str = "") -> TensorType:
+    _need_text(x)
+    _need_symbol(size)
+    need(bool(tokens) != bool(separators), "either tokens or separators are said")
+    for source in (tokens, *separators):
+        _pattern(source)
+    return TensorType(dtypes.string, (*x.shape, size))
+
+
+def _tokens_eval(x: Array, *, size: int | None = None, tokens: str, separators: tuple[str, ...],
+                 least: int, marks: bool, fill: str) -> Array:
+    def cut(s: str) -> list[str]:
+        found = [m.group() for m in _pattern(tokens).finditer(s)] if tokens else [s]
+        for source in separators:
+            found = [p for piece in found for p in _between(_pattern(source), piece)]
+        kept = [t for t in found if len(t) >= max(least, 1)]
+        return ["\x02", *kept, "\x03"] if marks else kept
+    rows = [cut(s) for s in x.reshape(-1).tolist()]
+    width = max(map(len, rows), default=0)
+    return _text([p for row in rows for p in (*row, *[fill] * (width - len(row)))],
+                 (*x.shape, width))
+
+
+def _between(separator: re.Pattern[str], s: str) -> list[str]:
+    """The parts of a string that no match of the separator covers."""
+    parts, start = [], 0
+    for m in separator.finditer(s):
+        parts.append(s[start:m.start()])
+        start = m.end()
+    return [*parts, s[start:]]
+
+
+register(Op("string_tokens", _tokens_infer, _tokens_eval, category="data",
+            traits=frozenset({"evaluated", "size"}),
+            doc="the matches of the pattern `tokens`, or what lies between separators, of `least` "
+                "letters or more, filled up to the `size` of the longest row; `marks` puts \\x02 "
+                "before and \\x03 behind each row"))
+
+
 # ---- cleaning and matching ---------------------------------------------------------------------
 
 def _normalize_infer(x: TensorType, *, size: Dim, case: str = "NONE",

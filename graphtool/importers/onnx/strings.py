@@ -36,6 +36,18 @@ def regex_full_match(x: Any, *, pattern: str = "") -> Any:
     return o.regex_match(x, pattern=pattern)
 
 
+@onnx_op("Tokenizer", domain="com.microsoft", fold=False)
+def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators: Any = None,
+              stopwords: Any = None, tokenexp: str = "") -> Any:
+    """Single letters where the only separator is nothing."""
+    if stopwords:
+        raise Refused("stop words in a tokenizer")
+    letters = not tokenexp and tuple(separators or ("",)) == ("",)
+    return o.string_tokens(x, tokens="(?s)." if letters else tokenexp,
+                           separators=() if letters or tokenexp else separators, least=mincharnum,
+                           marks=bool(mark), fill=pad_value, size=fresh(x, None))
+
+
 @onnx_op("ImageDecoder", since=20, fold=False)
 def image_decoder(x: Any, *, pixel_format: str = "RGB") -> Any:
     if pixel_format not in CHANNELS:

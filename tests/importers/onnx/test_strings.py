@@ -66,6 +66,16 @@ def test_a_text_of_any_length(text: str) -> None:
           {"x": np.array([text], object)})
 
 
+@pytest.mark.parametrize("attrs", [
+    {"tokenexp": r"[a-z]+"}, {"tokenexp": r"[a-z]+", "mincharnum": 3}, {"separators": [" ", "p"]},
+    {"separators": [" "], "mark": 1}, {"separators": [""], "pad_value": "#"}], ids=repr)
+def test_tokens(attrs: Any) -> None:
+    call = node("y = Tokenizer(x)", **{"domain": "com.microsoft", "mark": 0, "mincharnum": 1,
+                                       "pad_value": "-", **attrs})
+    text = np.array(["an apple pie", "pear", "", "a  b"], object)
+    agree(model([call], ["x str 4"], ["y str ? ?"]), {"x": text})
+
+
 def test_labels_of_a_tree_are_strings() -> None:
     tree = node("l, p = TreeEnsembleClassifier(x)", nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2],
                 nodes_featureids=[0] * 3, nodes_values=[0.5, 0.0, 0.0],
