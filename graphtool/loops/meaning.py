@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from graphtool.loops import meaning_integer
+from graphtool.loops import meaning_integer, meaning_recurrent
 
 if TYPE_CHECKING:
     from graphtool.loops.interp import Site
@@ -159,57 +159,6 @@ def _spread(x: Array, step: int, count: int) -> Array:
     return x[:(count - 1) * step + 1:step] if step else x[:1]
 
 
-def recurrent(site: Site) -> None:
-    steps, dirs, rows = (site.number(f"GT_{x}") for x in ("STEPS", "DIRS", "ROWS"))
-    for d, b in product(range(dirs), range(rows)):
-        h, c = (_spread(site.pointer(f"GT_{x}", d, b), site.number(f"GT_{x}S"),
-                        site.number("GT_H")).astype(F) if site.has(f"GT_{x}")
-                else np.zeros(site.number("GT_H")) for x in ("H0", "C0"))
-        backwards = site.number("GT_REVERSE") or d == 1
-        for s in reversed(range(steps)) if backwards else range(steps):
-            h, c = _cell(site, s, d, b, h, c)
-            _give(site, "Y", h, s, d, b)
-        _give(site, "HN", h, d, b)
-        _give(site, "CN", c, d, b)
-
-
-def _give(site: Site, name: str, x: Array, *place: int) -> None:
-    if site.has(f"GT_{name}"):
-        _spread(site.pointer(f"GT_{name}", *place), site.number(f"GT_{name}S"), x.size)[:] = x
-
-
-def _cell(site: Site, s: int, d: int, b: int, h: Array, c: Array) -> tuple[Array, Array]:
-    """One step: the gates from the projections p of the input and the products of the state."""
-    kind, size = site.number("GT_KIND"), site.number("GT_GATES") * h.size
-    p = _spread(site.pointer("GT_P", s, d, b), site.number("GT_PS"), size).astype(F)
-    r = _recurrent_weights(site, d, h.size, size)
-    bias = _spread(site.pointer("GT_BIAS", d), site.number("GT_BS"), size).astype(F) if site.has(
-        "GT_BIAS") else np.zeros(size)
-    sums = h @ r + bias
-    if kind == 0:
-        i, o, f, g = np.split(p + sums, 4)
-        c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
-        return _sigmoid(o) * np.tanh(c), c
-    if kind in (1, 2):
-        n = h.size
-        z, reset = _sigmoid(p[:n] + sums[:n]), _sigmoid(p[n:2 * n] + sums[n:2 * n])
-        inner = reset * sums[2 * n:] if kind == 2 else (reset * h) @ r[:, 2 * n:] + bias[2 * n:]
-        return (1 - z) * np.tanh(p[2 * n:] + inner) + z * h, c
-    return np.tanh(p + sums) if kind == 3 else np.maximum(p + sums, 0), c
-
-
-def _recurrent_weights(site: Site, d: int, rows: int, columns: int) -> Array:
-    x = site.pointer("GT_R", d)
-    if nr := site.number("GT_PANEL") * site.lanes:
-        packed = x[:-(-columns // nr) * rows * nr].reshape(-1, rows, nr).astype(F)
-        return np.moveaxis(packed, 0, 1).reshape(rows, -1)[:, :columns]
-    return _strided(x, (rows, columns), (site.number("GT_RK"), site.number("GT_RC")))
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
 def sort(site: Site) -> None:
     n, k = site.number("GT_N"), site.number("GT_K")
     falling = str(site.macros["GT_BEFORE(a, b)"]).lstrip("(").startswith("a) >")
@@ -283,7 +232,8 @@ def nbits(site: Site) -> None:
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
     "transpose.h": transpose,
-    "attention.h": attention, "recurrent.h": recurrent, "sort.h": sort,
+    "attention.h": attention, "recurrent.h": meaning_recurrent.steps,
+    "recurrent_grad.h": meaning_recurrent.back, "sort.h": sort,
     "collective.h": collective, "trees.h": trees, "nbits.h": nbits,
     "int8_gemm.h": meaning_integer.gemm, "int8_conv.h": meaning_integer.conv,
     "int8_depthwise.h": meaning_integer.depthwise}

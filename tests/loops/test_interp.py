@@ -66,6 +66,20 @@ def cells(x: Any) -> Any:
     return y, h, z
 
 
+def cells_back(x: Any) -> Any:
+    """The gradients of all kinds of recurrence, by what their steps keep."""
+    grads = []
+    for i, (kind, gates) in enumerate((("lstm", 4), ("gru", 3), ("gru_linear", 3), ("tanh", 1),
+                                       ("relu", 1))):
+        way, d = (("forward", 1), ("reverse", 1), ("bidirectional", 2))[i % 3]
+        p = o.reshape(o.concat(*(x * (0.1 * k + 0.3) for k in range(gates * d)), axis=2),
+                      shape=(3, d, 2, gates * 4))
+        r = values(x, d, 4, gates * 4)
+        y, *_, kept = o.recurrence(p, r, kind=kind, direction=way)
+        grads += o.recurrence_grad(r, y, kept, y * 0.5, kind=kind, direction=way)
+    return tuple(grads)
+
+
 def ordered(x: Any) -> Any:
     best, places = o.top_k(x, k=3, axis=0)
     rising, _ = o.sort(x, axis=1)
@@ -82,6 +96,7 @@ MODULES: dict[str, Callable[[], Module]] = {
     "attend": lambda: module(attend, "f32[1,4,6,8]", "f32[1,2,6,8]", "f32[1,2,6,5]"),
     "casts": lambda: module(casts, "f32[3,4]"),
     "cells": lambda: module(cells, "f32[3,2,4]"),
+    "cells back": lambda: module(cells_back, "f32[3,2,4]"),
     "ordered": lambda: module(ordered, "f32[5,4]"),
     "reductions": lambda: module(nothing_special, "f32[B,7]"),
 }
@@ -108,6 +123,7 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "header"), [
     ("winograd", "winograd.h"), ("depthwise", "depthwise.h"), ("grouped", "conv.h"),
     ("product", "gemm.h"), ("attend", "attention.h"), ("cells", "recurrent.h"),
+    ("cells back", "recurrent_grad.h"),
     ("ordered", "sort.h")])
 def test_the_samples_use_the_templates(name: str, header: str) -> None:
     program, _, _ = lowered(MODULES[name]())
