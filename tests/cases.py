@@ -734,6 +734,9 @@ case("all_gather", [(3, 4)], axis=1, size=1)
 case("reduce_scatter", [(3, 4)], axis=0, size=1)
 for _kind in ("sum", "max", "gather", "scatter"):
     case("collective_begin", [(6,)], kind=_kind)
+case("broadcast_first", [(3, 4)])
+case("collective_begin", [(6,)], kind="broadcast")
+case("process_rank", [])
 case("collective_end", [(6,), (6,), np.zeros(1, np.int64)])
 
 # ---- right-hand sides of bfloat16, packed at run time ------------------------------------------

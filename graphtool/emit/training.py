@@ -66,6 +66,8 @@ _WORLD = {"int {}_join(int *rank)": ("/* Joins the other processes: their number
                                      "world_ready();\n*rank = world_rank();\nreturn world_size();"),
           "void {}_sum(double *values, int count)": ("/* Sums over all processes, in each. */",
                                                      "world_sum(values, count);"),
+          "void {}_share(void *data, size_t bytes)": (
+              "/* What the first process has there, in each. */", "world_share(data, bytes);"),
           "void {}_leave(int code)": ("/* The last call of all; with another code than 0 it takes "
                                       "the others down. */", "world_close(code);")}
 

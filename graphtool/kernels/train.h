@@ -151,6 +151,9 @@ static int train_all(train_run *t)
     code = learner_run(&t->l, &model.init, 0, 0, NULL);
     if (code == MAIN_FINE && t->o.start) code = train_start(t);
     if (code == MAIN_FINE) code = train_open(t);
+    if (code) return code;
+    world_share(t->l.state, (size_t)model.state_bytes); /* whatever each one started from */
+    world_share(&t->p, sizeof t->p);
     t->first = train_steps(t);
     t->began = main_seconds();
     while (code == MAIN_FINE && t->p.epoch < t->o.epochs && !t->p.finished) code = train_epoch(t);

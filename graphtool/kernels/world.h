@@ -3,6 +3,8 @@
 #ifndef GT_WORLD_H
 #define GT_WORLD_H
 
+#include <stddef.h>
+
 #ifdef GT_MPI
 #include <mpi.h>
 
@@ -42,6 +44,17 @@ static inline void world_sum(double *values, int count)
     MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* What the first process has in this memory, in each of them. */
+static inline void world_share(void *data, size_t bytes)
+{
+    const size_t most = (size_t)1 << 30;
+    for (char *at = data; bytes; at += most) {
+        const size_t n = bytes < most ? bytes : most;
+        MPI_Bcast(at, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
+        bytes -= n;
+    }
+}
+
 /* Returns when every process is here. */
 static inline void world_meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
 #else
@@ -50,6 +63,7 @@ static inline int world_size(void) { return 1; }
 static inline void world_ready(void) {}
 static inline int world_close(int code) { return code; }
 static inline void world_sum(double *values, int count) { (void)values, (void)count; }
+static inline void world_share(void *data, size_t bytes) { (void)data, (void)bytes; }
 static inline void world_meet(void) {}
 #endif
 

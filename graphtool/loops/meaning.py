@@ -176,7 +176,10 @@ def sort(site: Site) -> None:
 def collective(site: Site) -> None:
     """A process alone: what all have together is what it has."""
     n = site.number("GT_COUNT")
-    if site.number("GT_KIND") < 5:
+    if site.number("GT_KIND") == 7:
+        site.pointer("GT_Y")[0] = 0
+        return
+    if site.number("GT_KIND") < 6:
         site.pointer("GT_TICKET")[0] = 0
     site.pointer("GT_Y")[:n] = site.pointer("GT_X")[:n].copy()
 

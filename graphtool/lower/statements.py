@@ -195,6 +195,15 @@ def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
     return (body,), 0, 1 << 30
 
 
+def _rank(node: Node, placement: Placement, target: Target) -> Lowered:
+    y = placement.views[node.outputs[0]]
+    macros: list[tuple[str, str | Dim]] = [
+        ("GT_KIND", str(len(FLAT) + 1)), ("GT_PROCESSES", "1"), ("GT_COUNT", 1),
+        ("GT_TYPE", y.dtype.c), ("GT_MPI_TYPE", _MPI[y.dtype])]
+    return (Template("collective.h", tuple(macros), (("GT_Y", y.buffer, y.offset),), (),
+                     (y.buffer,)),), 0, 1 << 30
+
+
 # ---- trees -------------------------------------------------------------------------------------
 
 _SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
@@ -261,5 +270,5 @@ def _nbits(node: Node, placement: Placement, target: Target) -> Lowered:
 STATEMENTS: dict[str, Callable[[Node, Placement, Target], Lowered]] = {
     "sort": _sort, "top_k": _sort, "cumulative": _cumulative, "scatter": _scatter,
     "recurrence": recurrence, "recurrence_grad": recurrence_grad,
-    "collective_begin": _collective, "collective_end": _collective,
+    "collective_begin": _collective, "collective_end": _collective, "process_rank": _rank,
     "trees": _trees, "linear_nbits": _nbits}

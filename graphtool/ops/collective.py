@@ -14,6 +14,7 @@ import numpy as np
 from graphtool import dtypes, world
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, ops, register
+from graphtool.ir.trace import like
 from graphtool.ops.common import Array, check_axis, composite, filled, need
 
 KINDS = ("sum", "mean", "max", "min")
@@ -33,7 +34,7 @@ def _all(x: Array, kind: str) -> Array:
 # ---- the two halves ----------------------------------------------------------------------------
 
 _TICKET = TensorType(dtypes.int64, (1,))
-FLAT = (*_NUMPY, "gather", "scatter")
+FLAT = (*_NUMPY, "gather", "scatter", "broadcast")
 
 
 def _begin_infer(x: TensorType, *, kind: str, size: int = 1) -> tuple[TensorType, TensorType]:
@@ -52,6 +53,8 @@ def _begin_eval(x: Array, *, kind: str, size: int) -> tuple[Array, Array]:
     here, ticket = world.current(), np.zeros(1, np.int64)
     if kind in _NUMPY:
         return _all(x, kind), ticket
+    if kind == "broadcast":
+        return np.array(here.exchange(x)[0]), ticket
     need(here.size == size, f"is made for {size} processes, there are {here.size}")
     if kind == "gather":
         return np.concatenate(here.exchange(x)), ticket
@@ -60,17 +63,19 @@ def _begin_eval(x: Array, *, kind: str, size: int) -> tuple[Array, Array]:
 
 def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int) -> tuple[Any]:
     """Of a sum the sum, of a gather the scatter and back; of an extreme to those that have it,
-    in equal parts."""
+    in equal parts; of what the first process gave to all, to that one."""
     if kind in ("max", "min"):
         has = ops.cast(ops.eq(x, y[0]), dtype=x.dtype)
         return (has * _flat(g[0], "sum") / _flat(has, "sum"),)
+    if kind == "broadcast":
+        return (ops.select(ops.eq(like(x, ops.process_rank), 0), _flat(g[0], "sum"), 0.0),)
     return (_flat(g[0], {"sum": "sum", "gather": "scatter", "scatter": "gather"}[kind], size),)
 
 
 register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
             traits=frozenset({"statements", "dense", "world"}), category="control",
-            doc="starts to bring flat arrays of all processes together: sum, max, min, gather "
-                "or scatter (of the sum); done at collective_end"))
+            doc="starts to bring flat arrays of all processes together: sum, max, min, gather, "
+                "scatter (of the sum) or broadcast (of the first one's); done at collective_end"))
 
 
 def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
@@ -90,6 +95,15 @@ def _flat(x: Any, kind: str, size: int = 1) -> Any:
     x = ops.reshape(x, shape=(_size(x),))
     y, ticket = ops.collective_begin(x, kind=kind, size=size)
     return ops.collective_end(x, y, ticket)
+
+
+def _rank_infer() -> TensorType:
+    return TensorType(dtypes.int64, ())
+
+
+register(Op("process_rank", _rank_infer, lambda: np.array(world.current().rank, np.int64),
+            traits=frozenset({"statements", "dense", "world"}), category="control",
+            doc="the number of this process among all, from 0 on"))
 
 
 # ---- whole -------------------------------------------------------------------------------------
@@ -115,6 +129,17 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
         wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
     whole = _flat(flattened([wide], kind), "sum" if kind == "mean" else kind)
     (out,) = parted(whole, [wide], kind)
+    return out if wide is x else ops.cast(out, dtype=x.dtype)
+
+
+@composite(types=lambda x: x, eval=lambda x: np.array(world.current().exchange(x)[0]),
+           category="control", traits=frozenset({"world"}))
+def broadcast_first(x: Any) -> Any:
+    """What the first process has, in each of them."""
+    wide = x
+    if x.dtype not in _REDUCED:
+        wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
+    out = ops.reshape(_flat(wide, "broadcast"), shape=x.shape)
     return out if wide is x else ops.cast(out, dtype=x.dtype)
 
 

@@ -3,7 +3,8 @@
 Tensors are put into buckets in the order in which they are ready; the reduction of a bucket starts
 where its last tensor is made and ends before its first use, with the backward pass in between.
 Statistics of batch norm are averaged too, so that all processes keep one state; each normalises its
-own share of the batch. Random state is the same everywhere.
+own share of the batch. All keep one random state, but each draws its own numbers: a step takes the
+state with the number of the process in its key.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.ir.graph import Graph, Module, Node, Operand, Value
+from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.collective import flattened, parted
 from graphtool.symbolic import product
+
+RANDOM = TensorType(dtypes.uint64, (2,))  # a random state: key and counter
+_SPREAD = 0x9E3779B97F4A7C15  # odd, so that every number of a process gives another key
 
 
 def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
@@ -64,6 +72,7 @@ class _Distributor:
         self.swapped: dict[Value, Value] = {}  # what readers of a gradient read instead
 
     def run(self) -> Graph:
+        self.draw_apart()
         buckets = self.buckets([*self.grads, *self.own_results()])
         begins: dict[int, list[_Bucket]] = {}
         for b in buckets:
@@ -83,6 +92,31 @@ class _Distributor:
         outputs = tuple(self.swapped.get(v, v) if i < given else v
                         for i, v in enumerate(self.graph.outputs))
         return Graph(self.graph.inputs, tuple(self.builder.nodes), outputs)
+
+    def draw_apart(self) -> None:
+        """Each process reads random states with its number folded in; what goes out is without."""
+        state = {i: out for out, i in self.module.donations
+                 if self.graph.inputs[i].type == RANDOM}
+        random = [i for i in state if self.graph.outputs[state[i]] is not self.graph.inputs[i]]
+        if not random:
+            return
+        builder, inputs = Builder(), self.graph.inputs
+        with builder.scope("rank"):
+            key = o.reshape(o.cast(builder.emit(OPS["process_rank"], (), {}),
+                                   dtype=RANDOM.dtype), shape=(1,)) * _SPREAD
+            fold = o.concat(key, builder.constant(np.zeros(1, np.uint64)), axis=0)
+            own = {inputs[i]: o.xor(Tracer(inputs[i], builder), fold).value for i in random}
+        for node in self.graph.nodes:
+            xs = tuple(own.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
+            builder.add(node if xs == node.inputs
+                        else Node(node.op, xs, node.attrs, node.outputs, node.where))
+        outputs = list(self.graph.outputs)
+        with builder.scope("rank"):
+            for i in random:
+                after = Tracer(outputs[state[i]], builder)
+                outputs[state[i]] = o.xor(after, fold).value
+        self.graph = Graph(inputs, tuple(builder.nodes), tuple(outputs))
+        self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
 
     def own_results(self) -> list[Value]:
         """The loss and the state that differ between processes: they depend on the data, other

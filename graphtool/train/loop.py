@@ -88,12 +88,22 @@ class Trainer:
     def run(self) -> Progress:
         """Train to the end of the plan, or until it stops early."""
         self.open()
+        self.begin_alike()
         p = self.progress
         while p.epoch < self.plan.epochs and not p.finished:
             self.epoch()
         p.finished = True
         self.save()
         return p
+
+    def begin_alike(self) -> None:
+        """All processes go on from where the first one is, whatever they started from."""
+        p = self.progress
+        numbers = np.array([p.epoch, p.position, p.total, p.best, p.waited, p.finished])
+        self.world.share(self.model.block)
+        self.world.share(numbers)
+        p.epoch, p.position, p.waited = (int(numbers[i]) for i in (0, 1, 4))
+        p.total, p.best, p.finished = float(numbers[2]), float(numbers[3]), bool(numbers[5])
 
     def open(self) -> None:
         run = self.plan.run

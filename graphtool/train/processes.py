@@ -6,6 +6,9 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from graphtool.errors import UsageError
 
@@ -29,6 +32,12 @@ class Processes:
         block = (ctypes.c_double * len(values))(*values)
         getattr(self.library, f"{self.name}_sum")(block, len(values))
         return list(block)
+
+    def share(self, block: np.ndarray[Any, Any]) -> None:
+        """What the first process has in this array, in each of them."""
+        if self.library is not None:
+            getattr(self.library, f"{self.name}_share")(
+                ctypes.c_void_p(block.ctypes.data), ctypes.c_size_t(block.nbytes))
 
     def meet(self) -> None:
         """Wait until every process is here."""

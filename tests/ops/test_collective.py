@@ -54,10 +54,18 @@ def test_gather_and_scatter(axis: int) -> None:
         np.testing.assert_allclose(y, want, rtol=1e-15)
 
 
+def test_broadcast() -> None:
+    xs = operands(2, 3)
+    for f in (lambda x: o.broadcast_first(x), lambda x: o.broadcast_first.decompose(x)):
+        for y in everywhere(module(f, 2, 3), xs):
+            np.testing.assert_array_equal(y, xs[0])
+
+
 CASES: dict[str, Any] = {
     **{k: lambda x, k=k: o.all_reduce(x, kind=k) for k in KINDS},
     "gather": lambda x: o.all_gather(x, axis=1, size=SIZE),
-    "scatter": lambda x: o.reduce_scatter(x, axis=0, size=SIZE)}
+    "scatter": lambda x: o.reduce_scatter(x, axis=0, size=SIZE),
+    "broadcast": lambda x: o.broadcast_first(x)}
 
 
 @pytest.mark.parametrize("name", CASES)

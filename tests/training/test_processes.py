@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from graphtool import interp, passes, world
+from graphtool import api, interp, passes, world
 from graphtool.cli.faults import run as cli
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
@@ -208,3 +209,51 @@ def test_what_cannot_be_distributed(make: Any, code: str) -> None:
     with pytest.raises(GraphtoolError) as fault:
         passes.run(make(), "distribute")
     assert fault.value.code == code
+
+
+class Noisy(torch.nn.Module):
+    """All it does is to drop; so the mean of its output tells the mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(64))
+
+    def forward(self, x: Any) -> Any:
+        return torch.nn.functional.dropout(x * self.w, 0.5, training=True)
+
+
+def test_each_process_drops_something_else() -> None:
+    """With one state in all; the first one's numbers are those of a process alone."""
+    module = api.import_model(Noisy().train(), (torch.ones(2, 64),))
+    graph = training(module, Recipe("mse", optimizer="sgd"))
+    step = {k: programs(g)["step"] for k, g in (
+        ("one", graph), ("many", passes.run(graph, "distribute")))}
+    start = interp.run(programs(graph)["init"], {})
+    batch = {"x": np.ones((2, 64), np.float32), "y": np.zeros((2, 64), np.float32),
+             "lr": np.float32(0.1)}
+    alone = interp.run(step["one"], {**start, **batch})
+    first, second = world.replicas(2, lambda _: interp.run(step["many"], {**start, **batch}))
+    for n in alone:
+        np.testing.assert_array_equal(first[n], second[n], err_msg=n)
+    np.testing.assert_array_equal(first["rng"], alone["rng"])
+    moved = 1 - first["w"]  # by the mean gradient: masks that agree would leave three values
+    assert len(np.unique(np.round(moved / moved.max(), 4))) > 3
+    alone_again = interp.run(step["many"], {**start, **batch})
+    np.testing.assert_array_equal(alone_again["w"], alone["w"])
+
+
+@needs_mpi
+@pytest.mark.parametrize("way", ["c", "py"])
+def test_all_start_from_what_the_first_one_has(builds: Any, way: str, tmp_path: Path) -> None:
+    """The second process is given other weights to start from, and a checkpoint of its own."""
+    command = [builds["many"] / "model"] if way == "c" else [*PYTHON, builds["many"]]
+    done = mpirun(*command, *options(builds, tmp_path / "a"))
+    assert done.returncode == 0, done.stderr
+    script = tmp_path / "rank.sh"
+    script.write_text('if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then\n'
+                      f'exec "$@" --start {tmp_path / "a" / "model.safetensors"}; fi\n'
+                      'exec "$@"\n')
+    done = mpirun("sh", script, *command, *options(builds, tmp_path / "b"))
+    assert done.returncode == 0, done.stderr
+    a, b = ((tmp_path / r / checkpoint.STATE).read_bytes() for r in "ab")
+    assert a == b
