@@ -5,6 +5,7 @@
    GT_KIND       the start of 0 sum, 1 max, 2 min (from X into Y, which may be X), 3 gather,
                  4 scatter of the sum, 5 broadcast of the first process's; 6 waits, and Y gets what
                  is in X; 7 is no exchange: Y gets the number of this process
+   GT_NOW        a literal: 1 if the start is to wait itself, which is quicker than to wait later
    GT_PROCESSES  how many there must be for gather and scatter
    GT_COUNT      elements, of one process, an integer expression
    GT_TYPE       the element type, and GT_MPI_TYPE what MPI calls it
@@ -44,8 +45,13 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     MPI_Ireduce_scatter_block(x, y, n, GT_MPI_TYPE, MPI_SUM, MPI_COMM_WORLD, &request);
 #else
     const MPI_Op kinds[3] = {MPI_SUM, MPI_MAX, MPI_MIN};
+#if GT_NOW
+    MPI_Allreduce(x == y ? MPI_IN_PLACE : x, y, n, GT_MPI_TYPE, kinds[GT_KIND], MPI_COMM_WORLD);
+    request = MPI_REQUEST_NULL;
+#else
     MPI_Iallreduce(x == y ? MPI_IN_PLACE : x, y, n, GT_MPI_TYPE, kinds[GT_KIND], MPI_COMM_WORLD,
                    &request);
+#endif
 #endif
     memcpy(GT_TICKET, &request, sizeof request);
     return;
@@ -64,6 +70,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #pragma GCC diagnostic pop
 #undef GT_NAME
 #undef GT_KIND
+#undef GT_NOW
 #undef GT_PROCESSES
 #undef GT_COUNT
 #undef GT_TYPE

@@ -184,6 +184,7 @@ def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
     kind = FLAT.index(node.attrs["kind"]) if begin else len(FLAT)
     macros: list[tuple[str, str | Dim]] = [
         ("GT_KIND", str(kind)), ("GT_PROCESSES", str(node.attrs["size"] if begin else 1)),
+        ("GT_NOW", str(int(begin and node.attrs["now"]))),
         ("GT_COUNT", y.shape[0] if kind == FLAT.index("scatter") else x.shape[0]),
         ("GT_TYPE", x.dtype.c), ("GT_MPI_TYPE", _MPI[x.dtype])]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_Y", y.buffer, y.offset),
@@ -198,7 +199,7 @@ def _collective(node: Node, placement: Placement, target: Target) -> Lowered:
 def _rank(node: Node, placement: Placement, target: Target) -> Lowered:
     y = placement.views[node.outputs[0]]
     macros: list[tuple[str, str | Dim]] = [
-        ("GT_KIND", str(len(FLAT) + 1)), ("GT_PROCESSES", "1"), ("GT_COUNT", 1),
+        ("GT_KIND", str(len(FLAT) + 1)), ("GT_PROCESSES", "1"), ("GT_NOW", "0"), ("GT_COUNT", 1),
         ("GT_TYPE", y.dtype.c), ("GT_MPI_TYPE", _MPI[y.dtype])]
     return (Template("collective.h", tuple(macros), (("GT_Y", y.buffer, y.offset),), (),
                      (y.buffer,)),), 0, 1 << 30

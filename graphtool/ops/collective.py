@@ -37,7 +37,8 @@ _TICKET = TensorType(dtypes.int64, (1,))
 FLAT = (*_NUMPY, "gather", "scatter", "broadcast")
 
 
-def _begin_infer(x: TensorType, *, kind: str, size: int = 1) -> tuple[TensorType, TensorType]:
+def _begin_infer(x: TensorType, *, kind: str, size: int = 1,
+                 now: bool = False) -> tuple[TensorType, TensorType]:
     need(kind in FLAT, f"kind {kind!r}, one of {', '.join(FLAT)} expected")
     need(x.rank == 1 and x.dtype in _REDUCED, f"{x} is not a flat array of what can be sent")
     n = x.shape[0]
@@ -49,7 +50,7 @@ def _begin_infer(x: TensorType, *, kind: str, size: int = 1) -> tuple[TensorType
     return x, _TICKET
 
 
-def _begin_eval(x: Array, *, kind: str, size: int) -> tuple[Array, Array]:
+def _begin_eval(x: Array, *, kind: str, size: int, now: bool) -> tuple[Array, Array]:
     here, ticket = world.current(), np.zeros(1, np.int64)
     if kind in _NUMPY:
         return _all(x, kind), ticket
@@ -61,7 +62,7 @@ def _begin_eval(x: Array, *, kind: str, size: int) -> tuple[Array, Array]:
     return np.split(_all(x, "sum"), size)[here.rank], ticket
 
 
-def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int) -> tuple[Any]:
+def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int, now: bool) -> tuple[Any]:
     """Of a sum the sum, of a gather the scatter and back; of an extreme to those that have it,
     in equal parts; of what the first process gave to all, to that one."""
     if kind in ("max", "min"):
@@ -75,7 +76,8 @@ def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int) -> tuple[Any]:
 register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
             traits=frozenset({"statements", "dense", "world"}), category="control",
             doc="starts to bring flat arrays of all processes together: sum, max, min, gather, "
-                "scatter (of the sum) or broadcast (of the first one's); done at collective_end"))
+                "scatter (of the sum) or broadcast (of the first one's); done at collective_end, "
+                "or `now` where no work stands between"))
 
 
 def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
@@ -93,7 +95,7 @@ register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
 def _flat(x: Any, kind: str, size: int = 1) -> Any:
     """The whole of it at one place: begun, and waited for."""
     x = ops.reshape(x, shape=(_size(x),))
-    y, ticket = ops.collective_begin(x, kind=kind, size=size)
+    y, ticket = ops.collective_begin(x, kind=kind, size=size, now=True)
     return ops.collective_end(x, y, ticket)
 
 

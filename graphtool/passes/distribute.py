@@ -1,7 +1,8 @@
 """distribute: the gradients of a training graph become means over all processes.
 
 Tensors are put into buckets in the order in which they are ready; the reduction of a bucket starts
-where its last tensor is made and ends before its first use, with the backward pass in between.
+where its last tensor is made and ends before its first use, with the backward pass in between; the
+last one has nothing to stand behind, and is waited for where it starts.
 Statistics of batch norm are averaged too, so that all processes keep one state; each normalises its
 own share of the batch. All keep one random state, but each draws its own numbers: a step takes the
 state with the number of the process in its key.
@@ -77,6 +78,7 @@ class _Distributor:
         begins: dict[int, list[_Bucket]] = {}
         for b in buckets:
             begins.setdefault(max(map(self.ready, b.members)), []).append(b)
+        last = max(begins, default=0)
         home = {v: b for b in buckets for v in b.members}
         for i, node in enumerate(self.graph.nodes):
             for x in node.inputs:
@@ -84,7 +86,7 @@ class _Distributor:
                     self.end(home[x])
             self.builder.add(self.reading(node))
             for b in begins.get(i, ()):
-                self.begin(b, buckets.index(b))
+                self.begin(b, buckets.index(b), i == last)
         for b in buckets:
             if b.members[0] not in self.swapped:
                 self.end(b)
@@ -155,11 +157,11 @@ class _Distributor:
                 del open_[v.type.dtype.name]
         return done
 
-    def begin(self, b: _Bucket, number: int) -> None:
+    def begin(self, b: _Bucket, number: int, now: bool) -> None:
         with self.builder.scope(f"bucket{number}"):
             xs = [Tracer(self.source(v), self.builder) for v in b.members]
             whole = flattened(xs, "mean")
-            b.begun = whole, *OPS["collective_begin"](whole, kind="sum")
+            b.begun = whole, *OPS["collective_begin"](whole, kind="sum", now=now)
 
     def end(self, b: _Bucket) -> None:
         assert b.begun is not None  # a gradient is read behind the whole backward pass
