@@ -19,21 +19,27 @@ from benchmarks.work import Journal, Row
 
 STEPS, BATCHES, BOUND, SEED, THREADS = 200, 10, 1e-4, 11, 1
 SIDES = ("torch64", "torch", "graphtool")
+AMP = ("torch", "autocast", "bfloat16", "float16")  # the last two are the pass `amp`
+AMP_PAIRS = tuple((side, "torch") for side in AMP[1:])
 PAIRS = (("graphtool", "torch"), ("torch", "torch64"), ("graphtool", "torch64"))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--redo", action="store_true", help="train again what is in the journal")
-    parser.add_argument("--only", choices=SIDES, help="with --redo: no other side again")
+    parser.add_argument("--amp", action="store_true",
+                        help="mixed precision beside torch's autocast: amp.md")
+    parser.add_argument("--only", choices=tuple(dict.fromkeys((*SIDES, *AMP))),
+                        help="with --redo: no other side again")
 
 
 def main(options: argparse.Namespace) -> int:
     journal = Journal(work.results("parity.jsonl"),
                       lambda row: (row["model"], row["side"], row["steps"]))
     models = [m for m in options.models if not TASKS[m].overhead]
+    sides = AMP if options.amp else SIDES
     for model in models:
-        for side in SIDES:
+        for side in sides:
             known = (model, side, options.steps) in journal.rows()
             if known and not (options.redo and options.only in (None, side)):
                 continue
@@ -44,12 +50,14 @@ def main(options: argparse.Namespace) -> int:
             print(f"{model} {side}: {row.get('error', 'done')}", flush=True)
     curves = {(m, s): np.array(row["losses"]) for (m, s, n), row in journal.rows().items()
               if n == options.steps and m in models}
-    whole = [m for m in models if all((m, s) in curves for s in SIDES)]
-    text = report({m: {s: curves[m, s] for s in SIDES} for m in whole}, options)
+    whole = [m for m in models if all((m, s) in curves for s in sides)]
+    text = (amp_report if options.amp else report)(
+        {m: {s: curves[m, s] for s in sides} for m in whole}, options)
     if missing := [m for m in models if m not in whole]:
         text += f"\nNot measured: {', '.join(missing)}.\n"
-    work.results("parity.md").write_text(text)
-    print(f"\n{text}\n{work.results('parity.md')} written")
+    file = work.results("amp.md" if options.amp else "parity.md")
+    file.write_text(text)
+    print(f"\n{text}\n{file} written")
     return len(models) - len(whole)
 
 
@@ -61,7 +69,8 @@ def curve(model: str, side: str, steps: int) -> Row:
     start = time.perf_counter()
     batches = _batches(model)
     order = np.random.default_rng(SEED).integers(0, BATCHES, steps)
-    run = _graphtool(model) if side == "graphtool" else _torch(model, side == "torch64")
+    run = _torch(model, side) if side in ("torch", "torch64", "autocast") else _graphtool(
+        model, "" if side == "graphtool" else side)
     losses = [run(*batches[i]) for i in order]
     return {"losses": losses, "seconds": time.perf_counter() - start}
 
@@ -71,31 +80,34 @@ def _batches(model: str) -> list[Any]:
     return batches(model, BATCHES)
 
 
-def _torch(model: str, wide: bool) -> Any:
+def _torch(model: str, side: str) -> Any:
     import torch
 
     from benchmarks.models.trained import make
     torch.set_num_threads(THREADS)
     network, *_ = make(model)
+    wide = side == "torch64"
     network = network.double() if wide else network
     optimizer = trainers.torch_optimizer(model, network)
 
     def step(x: Any, y: Any) -> float:
         optimizer.zero_grad(set_to_none=True)
         x = x.double() if wide and x.is_floating_point() else x
-        loss = torch.nn.functional.cross_entropy(network(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=side == "autocast"):
+            loss = torch.nn.functional.cross_entropy(network(x), y)
         loss.backward()
         optimizer.step()
         return float(loss.item())
     return step
 
 
-def _graphtool(model: str) -> Any:
+def _graphtool(model: str, dtype: str) -> Any:
     from benchmarks.models.trained import make
     from graphtool.train.model import TrainModel
     network, x, _ = make(model)
-    folder: Path = work.cache("parity", model) / "build"
-    trainers.train_build(model, network, x, folder)
+    folder: Path = work.cache("parity", model) / f"build{dtype}"
+    trainers.train_build(model, network, x, folder,
+                         first=f"amp{{dtype={dtype}}}" if dtype else "")
     compiled, rate = TrainModel(folder, THREADS), TASKS[model].rate
     name = compiled.inputs[0]
     return lambda x, y: compiled.step({name: x.numpy(), "y": y.numpy()}, rate)
@@ -125,6 +137,29 @@ def report(curves: dict[str, dict[str, Any]], options: argparse.Namespace) -> st
         "torch64 is torch in float64. Where torch in float32 is itself farther than the bound "
         "from it, the rounding of one step grows with every further one, and no two orders of "
         "summation stay together; then the two distances from float64 are to be compared.", ""])
+
+
+def amp_report(curves: dict[str, dict[str, Any]], options: argparse.Namespace) -> str:
+    """Markdown: how far the losses in mixed precision are from torch's in float32, on average over
+    the steps and at most, and where they end."""
+    body = []
+    for model, sides in curves.items():
+        for a, b in AMP_PAIRS:
+            apart = np.abs(sides[a] - sides[b])
+            body.append([model, a, tables.number(float(sides[b][0])),
+                         tables.number(float(np.mean(sides[b][-10:]))),
+                         tables.number(float(np.mean(sides[a][-10:]))),
+                         tables.error(float(apart.mean())), tables.error(float(apart.max()))])
+    stamp = work.stamp()
+    return "\n".join([
+        f"# {options.steps} steps of training in mixed precision", "",
+        f"{stamp['date']}, {stamp['cpu']}, {stamp['cores']} cores, one thread; the same initial "
+        f"weights, {BATCHES} random batches in one random order, the same optimizer. bfloat16 and "
+        "float16 are graphtool's pass `amp`, float16 with its loss scale; autocast is torch's on "
+        "the CPU in bfloat16. Differences are of the loss, from torch's in float32. "
+        f"Command: `{options.command_line}`.", "",
+        tables.markdown(["model", "side", "first loss", "float32's last 10", "own last 10",
+                         "mean difference", "largest"], body)])
 
 
 def distance(a: Any, b: Any) -> float:

@@ -73,14 +73,16 @@ def prepare(task: str) -> Row:
 # ---- graphtool ----------------------------------------------------------------------------------
 
 
-def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None) -> None:
-    """The compiled step of a torch model, batch size and all compiled in."""
-    from graphtool import api
+def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None,
+                first: str = "") -> None:
+    """The compiled step of a torch model, batch size and all compiled in; `first` are passes that
+    run on the training graph before all others."""
+    from graphtool import api, passes
     from graphtool.train.build import build_training
     from graphtool.training import Recipe, training
     module = api.import_model(model.eval(), (x,))
-    build_training(training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe)), folder,
-                   rules=rules)
+    joint = training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe))
+    build_training(passes.run(joint, first) if first else joint, folder, rules=rules)
 
 
 def _graphtool_build(case: Case) -> None:

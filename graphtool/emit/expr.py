@@ -70,10 +70,11 @@ class ExprPrinter:
         if e.fn == "select":
             c, a, b = e.args
             moved = self.branchless or isinstance(c, Load) or not (_plain(a) and _plain(b))
-            if moved and e.dtype in (dtypes.float32, dtypes.float64):
+            wide = compute_type(e.dtype)
+            if moved and wide in (dtypes.float32, dtypes.float64):
                 # gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some
                 # there (which it does not for a comparison); both arms are safe to run
-                return f"gt_choose_{e.dtype.short}({', '.join(map(self.expr, e.args))})", PRIMARY
+                return f"gt_choose_{wide.short}({', '.join(map(self.expr, e.args))})", PRIMARY
             return (f"{self.expr(c, 9)} ? {self.expr(a, TERNARY + 1)} : "
                     f"{self.expr(b, TERNARY)}"), TERNARY
         if e.fn == "cast":
@@ -179,7 +180,7 @@ class ExprPrinter:
 
 
 def _plain(e: Expr) -> bool:
-    return isinstance(e, (Const, Name, Load))
+    return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not is_narrow(e.dtype))
 
 
 def literal(value: float, dtype: DType) -> Text:

@@ -100,14 +100,20 @@ GT_INLINE uint32_t gt_bits_of_float(float x)
     return bits;
 }
 
-/* Half precision is kept in a uint16_t. The conversions are branch-free, so loops vectorise. */
+/* Half precision is kept in a uint16_t. The conversions are branch-free, so loops vectorise; their
+   choices are spelled out in bits, or short rows would jump at each element. */
+
+GT_INLINE uint32_t gt_choose_bits(int c, uint32_t a, uint32_t b)
+{
+    return b ^ ((a ^ b) & -(uint32_t)c);
+}
 
 GT_INLINE float gt_f16_to_f32(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = (uint32_t)(h & 0x7fff) << 13;
     /* the exponents' biases differ by 112; a product also normalises subnormal halves */
     const float scaled = gt_float_of_bits(magnitude) * 0x1p112f;
-    const uint32_t special = magnitude >= 0x0f800000 ? 0x7f800000 : 0; /* Inf and NaN */
+    const uint32_t special = -(uint32_t)(magnitude >= 0x0f800000) & 0x7f800000; /* Inf, NaN */
     return gt_float_of_bits(gt_bits_of_float(scaled) | special | sign);
 }
 
@@ -119,9 +125,9 @@ GT_INLINE uint16_t gt_f32_to_f16(float x)
     const uint32_t normal = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
     /* subnormal: adding 0.5 lets the FPU round at the half's last bit, 2^-24 */
     const uint32_t small = gt_bits_of_float(gt_float_of_bits(a) + 0.5f) - 0x3f000000;
-    uint32_t h = a < 0x38800000 ? small : normal;
-    h = a >= 0x477ff000 ? 0x7c00 : h;
-    h = a > 0x7f800000 ? 0x7e00 : h;
+    uint32_t h = gt_choose_bits(a < 0x38800000, small, normal);
+    h = gt_choose_bits(a >= 0x477ff000, 0x7c00, h);
+    h = gt_choose_bits(a > 0x7f800000, 0x7e00, h);
     return (uint16_t)(h | sign);
 }
 
@@ -132,7 +138,7 @@ GT_INLINE uint16_t gt_f32_to_bf16(float x)
 {
     const uint32_t bits = gt_bits_of_float(x);
     const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+    return (uint16_t)gt_choose_bits((bits & 0x7fffffff) > 0x7f800000, bits >> 16 | 0x40, rounded);
 }
 
 #endif
