@@ -46,6 +46,23 @@ GT_INLINE gt_vf gt_field(gt_vi words, int shift, int mask)
     return __builtin_convertvector((words >> shift) & mask, gt_vf);
 }
 #endif
+/* The lowest four bits of each word, less the middle: a table of sixteen takes them as they are. */
+#if GT_LANES == 16 && defined __AVX512F__
+#include <immintrin.h>
+GT_INLINE gt_vf gt_centred_nibble(gt_vi words)
+{
+    const gt_vf table = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    return (gt_vf)_mm512_permutexvar_ps((__m512i)words, (__m512)table);
+}
+/* The first `count` floats, without a way through memory. */
+GT_INLINE gt_vf gt_first_scales(const float *p, const int count)
+{
+    return (gt_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
+}
+#else
+GT_INLINE gt_vf gt_centred_nibble(gt_vi words) { return gt_field(words, 0, 15) - gt_splat(8.0f); }
+GT_INLINE gt_vf gt_first_scales(const float *p, const int count) { return gt_load_first(p, count); }
+#endif
 GT_INLINE float gt_total(gt_vf v)
 {
     float lanes[GT_LANES], total = 0.0f;
@@ -98,25 +115,38 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
         }
     for (int64_t k = 0; k < sorted; k += group) {
         gt_vi packed[4];
-        gt_vf scale[4], shift[4];
+        gt_vf scale[4], shift[4], part[4];
         GT_UNROLL
         for (int c = 0; c < columns; c++) {
             const int64_t block = (n + c) * (GT_PARTS) + k / (GT_BLOCK);
             const int several = words < GT_LANES ? GT_LANES / words : 1;
             memcpy(&packed[c], GT_W + ((n + c) * all + k) * GT_BITS / 8, sizeof packed[c]);
-            scale[c] = GT_SPREAD(gt_load_first(GT_SCALES + block, several), words);
+            scale[c] = GT_SPREAD(gt_first_scales(GT_SCALES + block, several), words);
 #ifdef GT_ZEROS
-            shift[c] = -scale[c] * GT_SPREAD(gt_load_first(GT_ZEROS + block, several), words);
+            shift[c] = GT_SPREAD(gt_first_scales(GT_ZEROS + block, several), words);
+            if (GT_BITS == 4) shift[c] -= gt_splat(8.0f);
 #else
-            shift[c] = -scale[c] * gt_splat((float)(1 << (GT_BITS - 1)));
+            shift[c] = gt_splat(GT_BITS == 4 ? 0.0f : (float)(1 << (GT_BITS - 1)));
 #endif
+            part[c] = gt_splat(0.0f);
         }
+        gt_vf given = gt_splat(0.0f); /* the sum of x where a lane's fields are */
         GT_UNROLL
         for (int f = 0; f < fields; f++) {
             gt_vf real[4];
             GT_UNROLL
             for (int c = 0; c < columns; c++)
-                real[c] = gt_field(packed[c], f * GT_BITS, mask) * scale[c] + shift[c];
+                real[c] = GT_BITS == 4 ? gt_centred_nibble(packed[c] >> f * GT_BITS)
+                                       : gt_field(packed[c], f * GT_BITS, mask);
+            if (rows == 1) { /* scales and zeros are the same for all fields of a lane */
+                const gt_vf v = gt_load(x + k + f * GT_LANES);
+                given += v;
+                GT_UNROLL
+                for (int c = 0; c < columns; c++) part[c] += real[c] * v;
+                continue;
+            }
+            GT_UNROLL
+            for (int c = 0; c < columns; c++) real[c] = (real[c] - shift[c]) * scale[c];
             GT_UNROLL
             for (int r = 0; r < rows; r++) {
                 const gt_vf v = gt_load(x + r * all + k + f * GT_LANES);
@@ -124,6 +154,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
                 for (int c = 0; c < columns; c++) sums[r][c] += real[c] * v;
             }
         }
+        if (rows == 1)
+            GT_UNROLL
+            for (int c = 0; c < columns; c++)
+                sums[0][c] += (part[c] - shift[c] * given) * scale[c];
     }
     for (int64_t k = sorted; k < all; k++)
         for (int c = 0; c < columns; c++) {
