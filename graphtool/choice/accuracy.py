@@ -36,7 +36,7 @@ def error(site: Site, c: Candidate) -> float:
     match c.kind:
         case "winograd" if isinstance(site, Conv):
             return _winograd(c.get("tile", 2), site.c)
-        case "bf16":
+        case "bf16" if not site.half:  # what is bfloat16 already loses nothing more
             depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
             return _bf16(min(depth, 4096))
         case _:

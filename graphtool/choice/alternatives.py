@@ -88,6 +88,8 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
         return [Candidate("bf16", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
     out = [Candidate("direct", (("nv", width), ("rows", rows)))
            for width in _widths(s.o // s.groups, target) for rows in (1, 0)]
+    if rules.bf16 and target.bf16 and s.constant and not s.half:
+        out += [Candidate("bf16", c.parameters) for c in out]
     if (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
         # weights that training moves: what a tile of 4 loses would add up over the steps

@@ -34,7 +34,8 @@ def held(site: Site, c: Candidate, target: Target) -> int:
     points = (c.get("tile", 2) + 2) ** 2 if c.kind == "winograd" else site.kh * site.kw
     nv = c.get("nv", 1 if site.o // site.groups <= target.lanes else target.nv)
     panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
-    return points * panels * nv * target.lanes * (site.c // site.groups) * 4
+    width = 2 if c.kind == "bf16" else 4
+    return points * panels * nv * target.lanes * (site.c // site.groups) * width
 
 
 def _ceil(a: int, b: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from graphtool.choice import Candidate, Choice, Conv, Product, candidate, choice, site
 from graphtool.choice.accuracy import added_error
-from graphtool.choice.alternatives import Rules, candidates, choose
+from graphtool.choice.alternatives import Rules, candidates, choose, rules_of
 from graphtool.choice.cost import cost
 from graphtool.choice.tuning import load, merged, row, save
 from graphtool.errors import InputError
@@ -106,3 +106,13 @@ def test_errors_are_those_of_the_kernels() -> None:
     assert added_error("") == added_error(f"{WIDE} cost: direct 1") == 0.0
     assert 1e-7 < added_error(narrow) < 1e-6 < added_error(wide) < 1e-5
     assert 1e-3 < added_error("product{batch=1,m=8,n=64,k=64} cost: bf16{nv=2} 1") < 1e-2
+
+
+def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
+    fast, wide = rules_of("fast"), replace(V4, bf16=True)
+    assert choose(WIDE, wide, fast).candidate.kind == "winograd"
+    strided = Conv(1, 28, 28, 64, 128, 3, 3, 2, 2)
+    taken = choose(strided, wide, fast)
+    assert taken.candidate.kind == "bf16" and 0 < added_error(str(taken)) < 1e-2
+    assert choose(strided, wide, rules_of()).candidate.kind == "direct"
+    assert added_error(str(choose(replace(strided, half=1), wide, rules_of()))) == 0.0

@@ -14,6 +14,7 @@ import pytest
 from graphtool import api, dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.build import build
+from graphtool.choice.alternatives import rules_of
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops import interp as loops
@@ -166,3 +167,26 @@ def test_no_warnings(cc: str, march: str, dtype: str, tmp_path: Path) -> None:
         pytest.skip("the instruction is of AVX-512")
     made = product("across odd", march, "bf16" if dtype == "pairs" else dtype)[0]
     strict(made, tmp_path, cc, march, *(("-mavx512bf16",) if dtype == "pairs" else ()))
+
+
+@pytest.mark.skipif(not BY_PAIRS, reason="no dot products of bfloat16 here")
+def test_fast_convolutions(tmp_path: Path) -> None:
+    """In the class fast, of float32 models: the image is rounded where it is made, inside its
+    padding, and weights are packed when the model is built."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) * 0.1
+            for s in ((24, 3, 3, 3), (40, 24, 3, 3)))
+    pad = ((1, 1), (1, 1))
+
+    def model(x: Any) -> Any:
+        y = o.relu(o.conv(x, a, channels_last=True, padding=pad))
+        return o.conv(y, b, channels_last=True, strides=(2, 2), padding=pad)
+    graph = trace(model, [TensorType(dtypes.float32, (1, 20, 20, 3))], ["x"])
+    fast = rules_of("fast")
+    module = passes.run(Module(graph, ("y",)), supply={"target": named("native"), "rules": fast})
+    kinds = [n.op.name for n in module.graph.nodes if n.op.name not in ("constant", "pad")]
+    assert kinds.count("conv_bf16") == 2 and not any("pack" in k for k in kinds)
+    x = rng.standard_normal((1, 20, 20, 3)).astype(np.float32)
+    (got,) = api.load(build(module, tmp_path / "b"))(x=x).values()
+    want = np.asarray(model(x.astype(np.float64)))
+    assert np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2)) < 1e-2
