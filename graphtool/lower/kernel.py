@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
-from graphtool.loops.ir import For, Kernel, Param, Stmt, Template
+from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
-from graphtool.loops.walk import map_statements, statements
+from graphtool.loops.walk import bodies, map_statements, statements, values
 from graphtool.lower.crossing import crossing
 from graphtool.lower.donate import stores_last
 from graphtool.lower.exprs import cost
@@ -23,7 +23,7 @@ from graphtool.lower.templates import TEMPLATES, lower_template
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import pad_value
-from graphtool.symbolic import Dim, bounds, product
+from graphtool.symbolic import Dim, bounds, product, symbols
 from graphtool.target import Target
 
 SERIAL_BELOW = 20_000  # nominal flops under which one thread is faster than waking the others
@@ -109,21 +109,21 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:
         shapes.setdefault(v.type.shape, []).append(v)
-    for shape, values in shapes.items():
+    for shape, alike in shapes.items():
         if any(d == 0 for d in shape):
             continue
         names = Names()
         views = {v: placement.views[v] for v in read_values(unit)} | {
-            v: placement.views[v] for v in values}
-        views = merged(unit, values, views)
+            v: placement.views[v] for v in alike}
+        views = merged(unit, alike, views)
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
-        outputs = [(views[v], env[v]) for v in values]
+        outputs = [(views[v], env[v]) for v in alike]
         body = crossing(outputs) or kept(nest(names, outputs), _dtypes(placement))
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
-        work = product(views[values[0]].shape) * per
-        yield *table.add(body, _dtypes(placement), _at_most(work)), work
+        work = product(views[alike[0]].shape) * per
+        yield *table.add(body, _dtypes(placement), _at_most(work)), _flops(body, work)
 
 
 def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
@@ -159,6 +159,23 @@ def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> 
 def _number(number: float, target: View) -> Pull:
     value = pad_value(number, target.dtype)
     return Pull(target.dtype, target.shape, lambda _: const(value, target.dtype))
+
+
+def _flops(body: tuple[Stmt, ...], work: Dim) -> Dim:
+    """Nominal flops of loops, each statement as often as it runs: a sum over a row counts once for
+    all that read it. `work`, which does not know that, where a template has the loops inside or an
+    iterator bounds them.
+    """
+    inside = list(statements(body))
+    if any(isinstance(s, Template) or (isinstance(s, For) and any(
+            x.extent is not None for x in symbols(s.extent))) for s in inside):
+        return work
+    total: Dim = 0
+    for s in body:
+        own = sum(map(cost, values(s))) + isinstance(s, Accumulate)
+        parts = [_flops(inner, 0) for inner in bodies(s)]
+        total = total + own + (parts[0] * s.extent if isinstance(s, For) else sum(parts))
+    return total
 
 
 def _at_most(work: Dim) -> int:

@@ -58,3 +58,9 @@ def test_compiled(tmp_path: Path) -> None:
             got = runtime.load(built, threads).run(xs)
             for key, want in interp.run(module, xs).items():
                 np.testing.assert_allclose(got[key], want, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_a_sum_over_a_row_counts_once() -> None:
+    program = lower(optimized("rows"), TARGET)
+    (run,) = program.steps
+    assert 300 * 130 * 15 < run.flops < 300 * 130 * 40  # type: ignore[union-attr, operator]
