@@ -63,6 +63,8 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (dims[0] < 1 || dims[0] > 64) return -1;
     const run_state s = {weights, arena, dims, inputs, outputs};
     if (threads > 4) threads = 4;
+    /* so little work is done sooner by one thread than by waking others */
+    if (dims[0] * 22000 < 250000) threads = 1;
     GT_RUN_THREADS(run_thread, &s, threads);
     return 0;
 }
