@@ -24,6 +24,7 @@ from graphtool.importers.torch.checkpoints import annotated
 from graphtool.importers.torch.exported import read as read_exported
 from graphtool.importers.torch.fxtrace import places_of, traced
 from graphtool.importers.torch.lines import failure, root_of
+from graphtool.importers.torch.live import CHECKPOINT
 from graphtool.importers.torch.records import Program
 
 _TORCH = root_of(torch.__file__)
@@ -201,7 +202,9 @@ def _exported(model: nn.Module, args: tuple[Any, ...], shapes: Any) -> ExportedP
             raise failure(error, "torch.export", _TORCH) from error
     for module in exported.graph_module.modules():  # of which decomposing wants one value a call
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            node.meta.pop("custom", None)
+            mine = node.meta.pop("custom", {}).get(CHECKPOINT)
+            if mine is not None:
+                node.meta["custom"] = {CHECKPOINT: mine}
     try:
         return exported.run_decompositions(without_kept(default_decompositions()))
     except GraphtoolError:

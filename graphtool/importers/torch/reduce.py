@@ -195,7 +195,9 @@ def _norm(c: Context, x: Tracer, p: Any, dim: Any) -> Any:
         return _reduce(c, "reduce_sum", size, dim)
     if p == 2:
         return o.sqrt(_reduce(c, "reduce_sum", o.mul(x, x), dim))
-    return o.pow(_reduce(c, "reduce_sum", o.pow(size, float(p)), dim), 1 / float(p))
+    total = _reduce(c, "reduce_sum", o.pow(size, float(p)), dim)
+    positive = o.gt(total, 0.0)  # a root has no slope at 0, where torch's gradient is 0
+    return o.select(positive, o.pow(o.select(positive, total, 1.0), 1 / float(p)), total)
 
 
 # ---- running -----------------------------------------------------------------------------------

@@ -82,6 +82,21 @@ def test_dropout_is_the_same_when_computed_again() -> None:
         np.testing.assert_allclose(marked[n], g, rtol=1e-5, atol=1e-7)
 
 
+def test_fx_sees_them_too() -> None:
+    module = api.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),), capture="fx")
+    assert sum(n.op.name == "checkpoint" for n in module.graph.nodes) == 8
+
+
+class Branch(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
+def test_branches_are_captured_as_ever() -> None:
+    module = api.import_model(Branch(), (torch.randn(4),))
+    assert any(n.op.name == "cond" for n in module.graph.nodes)
+
+
 def test_inference_has_no_marks() -> None:
     module = api.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),))
     assert sum(n.op.name == "checkpoint" for n in module.graph.nodes) == 8
