@@ -104,6 +104,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
     enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
     enum { words = GT_JOIN(GT_NAME, _words), mask = (1 << GT_BITS) - 1 };
     const int64_t all = (GT_PARTS) * (GT_BLOCK);
+    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1))); /* sums lose less from there */
     gt_vf sums[8][4];
     float rest[8][4];
     GT_UNROLL
@@ -123,10 +124,9 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
             memcpy(&packed[c], GT_W + ((n + c) * all + k) * GT_BITS / 8, sizeof packed[c]);
             scale[c] = GT_SPREAD(gt_first_scales(GT_SCALES + block, several), words);
 #ifdef GT_ZEROS
-            shift[c] = GT_SPREAD(gt_first_scales(GT_ZEROS + block, several), words);
-            if (GT_BITS == 4) shift[c] -= gt_splat(8.0f);
+            shift[c] = GT_SPREAD(gt_first_scales(GT_ZEROS + block, several), words) - middle;
 #else
-            shift[c] = gt_splat(GT_BITS == 4 ? 0.0f : (float)(1 << (GT_BITS - 1)));
+            shift[c] = gt_splat(0.0f);
 #endif
             part[c] = gt_splat(0.0f);
         }
@@ -135,9 +135,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
         for (int f = 0; f < fields; f++) {
             gt_vf real[4];
             GT_UNROLL
-            for (int c = 0; c < columns; c++)
-                real[c] = GT_BITS == 4 ? gt_centred_nibble(packed[c] >> f * GT_BITS)
-                                       : gt_field(packed[c], f * GT_BITS, mask);
+            for (int c = 0; c < columns; c++) {
+                if (GT_BITS == 4) real[c] = gt_centred_nibble(packed[c] >> f * GT_BITS);
+                else real[c] = gt_field(packed[c], f * GT_BITS, mask) - middle;
+            }
             if (rows == 1) { /* scales and zeros are the same for all fields of a lane */
                 const gt_vf v = gt_load(x + k + f * GT_LANES);
                 given += v;
