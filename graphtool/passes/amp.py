@@ -57,7 +57,8 @@ def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2
             module = scaled(module, Scaling(scale, growth, backoff, interval))
         module = replace(module, meta={**module.meta, "training": {
             **module.meta["training"], "amp": low.name}})
-    casted = replace(module, graph=_casts(module.graph, low))
+    state = {module.graph.inputs[i] for _, i in module.donations}
+    casted = replace(module, graph=_casts(module.graph, low, state))
     return casted if not isinstance(roles, dict) else _with_low_residuals(casted, low)
 
 
@@ -75,9 +76,9 @@ def _with_low_residuals(module: Module, low: DType) -> Module:
         **module.meta["training"], "gradients": [names[v] for v in marks]}})
 
 
-def _casts(graph: Graph, low: DType) -> Graph:
+def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
     """The graph with every op in the type of its row; its inputs and outputs keep theirs."""
-    fixed, parameters = _neutral(graph), _parameters(graph)
+    fixed, parameters = _neutral(graph), _parameters(graph, state)
     at: dict[tuple[Value, DType], Value] = {}  # casts made so far
     origin: dict[Value, Value] = {}  # what a cast was made of
 
@@ -135,9 +136,9 @@ def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType
     return low if varying and all(x.type.dtype is low for x in varying) else dtypes.float32
 
 
-def _parameters(graph: Graph) -> set[Value]:
-    """Parameters, and what is only moved from them: a training graph has them among its inputs."""
-    out = {v for v in graph.inputs if v.type.rank}
+def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
+    """Parameters, and what is only moved from them: a training graph has them in its state."""
+    out = {v for v in state if v.type.rank}
     for node in graph.nodes:
         if (node.op.name == "constant" and node.attrs["param"]) or (
                 node.op.name in MOVES and node.inputs[0] in out):

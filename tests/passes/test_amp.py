@@ -247,12 +247,15 @@ def test_compiled_steps_as_float32(name: str, dtype: str, tmp_path: Path) -> Non
     assert losses[1][-1] < losses[1][0] - 0.2
 
 
-def test_a_bias_follows_and_an_operand_as_large_does_not() -> None:
-    graph = trace(lambda x, w, c: (o.matmul(x, w) + c, o.matmul(x, w) + x),
-                  [F32, F32, TensorType(dtypes.float32, (4,))], ["x", "w", "c"])
-    made = passes.run(Module(graph, ("y", "z")), "amp{dtype=bfloat16}").graph
+def test_a_bias_follows_and_an_operand_of_another_kind_does_not() -> None:
+    """A bias is a parameter or a donated input; data is neither, spread over the product or not."""
+    row = TensorType(dtypes.float32, (4,))
+    graph = trace(lambda x, w, c, d: (o.matmul(x, w) + c, o.matmul(x, w) + d, o.matmul(x, w) + x,
+                                      c * 2.0), [F32, F32, row, row], ["x", "w", "c", "d"])
+    made = passes.run(Module(graph, ("state", "data", "large", "c2"), donations=((3, 2),)),
+                      "amp{dtype=bfloat16}").graph
     adds = [n.outputs[0].type.dtype.short for n in made.nodes if n.op.name == "add"]
-    assert adds == ["bf16", "f32"]
+    assert adds == ["bf16", "f32", "f32"]
 
 
 def test_each_reader_widens_for_itself() -> None:
