@@ -1,14 +1,12 @@
-"""The loop IR as text: what `show` prints of a program, and the key by which kernels are equal."""
+"""Statements and expressions of the loop IR as text: the key by which two of them are equal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
-    Bind,
-    Branch,
     Const,
     Expr,
     For,
@@ -17,14 +15,9 @@ from graphtool.loops.ir import (
     Let,
     Load,
     Name,
-    Program,
-    Repeat,
-    Run,
-    Step,
     Stmt,
     Store,
     Template,
-    Times,
 )
 from graphtool.symbolic import text
 
@@ -76,46 +69,3 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
                     names = ", ".join(x.name for x in hook.indices)
                     yield f"{deeper}{hook.name}({names})"
                     yield from statement_lines(hook.body, deeper + "  ")
-
-
-def step_lines(steps: Iterable[Step], indent: str = "") -> Iterator[str]:
-    deeper = indent + "  "
-    for s in steps:
-        note = f"  # {s.label}"
-        match s:
-            case Run():
-                wait = " barrier" if s.barrier else ""
-                yield f"{indent}run {s.kernel}({', '.join(s.args)}){wait}{note}"
-            case Bind():
-                yield (f"{indent}size {s.size.name} = {s.buffer}[{text(s.index)}], at most "
-                       f"{text(s.most)}{note}")
-            case Branch():
-                yield f"{indent}if {s.pred}{note}"
-                yield from step_lines(s.then, deeper)
-                yield f"{indent}else"
-                yield from step_lines(s.orelse, deeper)
-            case Repeat():
-                yield f"{indent}while {s.pred}, after{note}"
-                yield from step_lines(s.cond, deeper)
-                yield f"{indent}do"
-                yield from step_lines(s.body, deeper)
-            case Times():
-                yield f"{indent}for {s.counter.name} < {text(s.extent)}{note}"
-                yield from step_lines(s.body, deeper)
-
-
-def program_lines(program: Program) -> Iterable[str]:
-    """The whole program: ports, buffers, kernels, steps."""
-    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
-        for p in ports:
-            yield f"{kind} {p.name}: {p.dtype.short}[{','.join(map(text, p.shape))}]"
-    for b in program.buffers:
-        yield (f"buffer {b.name}: {b.dtype.short} × {text(b.size)} in {b.space}"
-               f" at {text(b.offset) if b.space in ('arena', 'weight') else b.slot}  # {b.label}")
-    for k in program.kernels:
-        params = ", ".join(f"{'' if p.const else 'mut '}{p.name}: {p.dtype.short}"
-                           for p in k.params)
-        yield f"kernel {k.name}({params}){' serial' if k.serial else ''}"
-        yield from statement_lines(k.body, "  ")
-    yield from step_lines(program.steps)
-    yield f"arena {text(program.arena)} bytes"

@@ -24,11 +24,6 @@ def fail(message: str) -> TypeMismatch:
     return TypeMismatch("GT0412", message)
 
 
-def same_dim(a: Dim, b: Dim) -> bool:
-    """Whether two dims are equal; raises GT0310 where the bounds do not decide."""
-    return a == b
-
-
 def broadcast_dims(a: Dim, b: Dim) -> Dim:
     """NumPy's rule for one dimension pair. Raises TypeMismatch where they do not fit."""
     if a == b or b == 1:

@@ -41,11 +41,6 @@ from graphtool.training.recipe import loss_call
 from graphtool.weights import Weight
 
 
-def is_training(module: Module) -> bool:
-    """Whether it is a graph that `grad --optimizer` made."""
-    return isinstance(module.meta.get("training"), dict)
-
-
 def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
                    exe: bool = False, static: bool = False, openmp: bool = True,
