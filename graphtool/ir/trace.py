@@ -15,46 +15,12 @@ from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS, Op, complete_attrs
+from graphtool.ir.operators import Operators
 from graphtool.symbolic import Dim
 from graphtool.weights import Weight, weight
 
 Array = np.ndarray[Any, Any]
 Literal = (int, float, bool)
-
-
-class Operators:
-    """Python's operators as ops, for whatever stands for a tensor (Tracer, Pattern)."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-    __array_ufunc__ = None  # numpy leaves `array * tracer` to us
-
-    def __add__(self, other: Any) -> Any:
-        return OPS["add"](self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return OPS["add"](self, other)
-
-    def __sub__(self, other: Any) -> Any:
-        return OPS["sub"](self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return OPS["sub"](other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return OPS["mul"](self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return OPS["mul"](self, other)
-
-    def __truediv__(self, other: Any) -> Any:
-        return OPS["div"](self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return OPS["div"](other, self)
-
-    def __neg__(self) -> Any:
-        return OPS["neg"](self)
 
 
 class Tracer(Operators):

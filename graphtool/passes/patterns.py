@@ -12,7 +12,7 @@ import numpy as np
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import Op
-from graphtool.ir.trace import Operators
+from graphtool.ir.operators import Operators
 from graphtool.weights import Weight
 
 MATCHED = ""  # the key under which a match keeps the values between its leaves
