@@ -20,6 +20,8 @@ from graphtool.importers.torch.records import (
     Ref,
     Sink,
     Source,
+    names_in,
+    read_by,
 )
 from graphtool.importers.torch.refused import why
 from graphtool.importers.torch.table import handler
@@ -67,7 +69,7 @@ class _Converter:
         self.marks = Marks()
         self.missing: dict[tuple[str, str], list[str]] = {}
         self.poisoned: set[str] = set()
-        self.used = _used_names(program)
+        self.used = read_by(program)
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
 
@@ -177,7 +179,7 @@ class _Converter:
         paired = self._is_paired(call)
         fn = paired_handler(call.target) if paired else handler(call.target)
         fault = self._fault_of(call) or ("" if fn else REASON if paired else why(call.target))
-        tainted = bool(self.poisoned & _names((call.args, tuple(call.kwargs.values()))))
+        tainted = bool(self.poisoned & names_in(call.args, *call.kwargs.values()))
         if fault and not tainted:  # what follows from a refused call is not listed again
             self._miss(call, fault)
         if fn is None or fault or tainted:
@@ -193,7 +195,7 @@ class _Converter:
 
     def _is_paired(self, call: Call) -> bool:
         """Whether complex numbers go in or come out."""
-        names = _names((call.args, tuple(call.kwargs.values())))
+        names = names_in(call.args, *call.kwargs.values())
         return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
             isinstance(self.env.get(n), Pair) for n in names)
 
@@ -343,20 +345,3 @@ def _fits(kind: TensorType, wanted: TensorType) -> bool:
 def _identity(w: Weight) -> Any:
     """Tied parameters share their memory."""
     return w.source.ctypes.data, w.dtype.name, w.shape, w.digest
-
-
-def _names(x: Any) -> set[str]:
-    match x:
-        case Ref(name):
-            return {name}
-        case tuple():
-            return {n for i in x for n in _names(i)}
-        case _:
-            return set()
-
-
-def _used_names(program: Program) -> set[str]:
-    used = _names(tuple(s.value for s in program.sinks))
-    for call in program.calls:
-        used |= _names((call.args, tuple(call.kwargs.values())))
-    return used

@@ -99,3 +99,21 @@ def least(name: str, lower: int | None) -> int | None:
     """The least that a symbol can be: what data decide (`u0`) may be a number below 0, unless
     torch says that it is a size."""
     return lower if name.startswith("u") else max(lower or 0, 0)
+
+
+def names_in(*args: Any) -> set[str]:
+    """The values that arguments refer to, in nested tuples too."""
+    found: set[str] = set()
+    for x in args:
+        match x:
+            case Ref(name):
+                found.add(name)
+            case tuple():
+                found |= names_in(*x)
+    return found
+
+
+def read_by(program: Program) -> set[str]:
+    """The values that something in the program reads, or that come out of it."""
+    return names_in(*(s.value for s in program.sinks), *(
+        x for call in program.calls for x in (call.args, *call.kwargs.values())))
