@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphtool import costs, memory
@@ -221,46 +221,57 @@ def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
     if not again:
         return graph
     forward = ancestors(graph, graph.outputs[:1])
-    made, builder = producers(graph), Builder()
-    copies: dict[Value, Value] = {}
-    held: dict[Value, Value] = {}
-
-    def barrier(x: Operand) -> Operand:
-        if not isinstance(x, Value) or (x in made and made[x].op.name == "constant"):
-            return x
-        if x not in held:
-            with builder.scope(f"{x.hint}.again"):
-                held[x] = o.barrier(Tracer(x, builder)).value
-        return held[x]
-
-    def copy(node: Node) -> None:
-        operands = [copies.get(x, x) if isinstance(x, Value) else x for x in node.inputs]
-        fresh = tuple(Value(v.type, f"{v.hint}.again") for v in node.outputs)
-        builder.add(Node(node.op, tuple(x if x in copies.values() else barrier(x)
-                                        for x in operands), node.attrs, fresh, node.where))
-        copies.update(zip(node.outputs, fresh, strict=True))
-
-    def bring(v: Operand) -> Operand:
-        pending = [made[v]] if isinstance(v, Value) and v in made else []
-        while pending:
-            node = pending[-1]
-            before = [made[x] for x in node.inputs if isinstance(x, Value) and x in made
-                      and made[x] in again and x not in copies]
-            if node not in again or node.outputs[0] in copies:
-                pending.pop()
-            elif before:
-                pending += before
-            else:
-                copy(pending.pop())
-        return copies.get(v, v) if isinstance(v, Value) else v
+    builder = Builder()
+    copies = _Copies(builder, producers(graph), again)
     for node in graph.nodes:
         if node in forward or node.op.name == "constant":
             builder.add(node)
             continue
-        inputs = tuple(bring(x) for x in node.inputs)
+        inputs = tuple(copies.of(x) for x in node.inputs)
         changed = any(a is not b for a, b in zip(inputs, node.inputs, strict=True))
         builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where)
                     if changed else node)
     return Graph(graph.inputs, tuple(builder.nodes), graph.outputs)
+
+
+class _Copies:
+    """Copies of forward nodes, and the barriers in front of them."""
+
+    def __init__(self, builder: Builder, made: Mapping[Value, Node],
+                 again: Collection[Node]) -> None:
+        self.builder, self.made, self.again = builder, made, again
+        self.copies: dict[Value, Value] = {}
+        self.held: dict[Value, Value] = {}  # behind a barrier
+
+    def of(self, v: Operand) -> Operand:
+        """What stands for the operand, once all that leads to it is copied."""
+        pending = [self.made[v]] if isinstance(v, Value) and v in self.made else []
+        while pending:
+            node = pending[-1]
+            before = [self.made[x] for x in node.inputs if isinstance(x, Value) and x in self.made
+                      and self.made[x] in self.again and x not in self.copies]
+            if node not in self.again or node.outputs[0] in self.copies:
+                pending.pop()
+            elif before:
+                pending += before
+            else:
+                self._copy(pending.pop())
+        return self.copies.get(v, v) if isinstance(v, Value) else v
+
+    def _copy(self, node: Node) -> None:
+        operands = tuple(self.copies[x] if isinstance(x, Value) and x in self.copies
+                         else self._barrier(x) for x in node.inputs)
+        fresh = tuple(Value(v.type, f"{v.hint}.again") for v in node.outputs)
+        self.builder.add(Node(node.op, operands, node.attrs, fresh, node.where))
+        self.copies.update(zip(node.outputs, fresh, strict=True))
+
+    def _barrier(self, x: Operand) -> Operand:
+        if not isinstance(x, Value) or (
+                x in self.made and self.made[x].op.name == "constant"):
+            return x
+        if x not in self.held:
+            with self.builder.scope(f"{x.hint}.again"):
+                self.held[x] = o.barrier(Tracer(x, self.builder)).value
+        return self.held[x]
 
 
