@@ -23,7 +23,7 @@ from graphtool.blas import linking
 from graphtool.compiler import Compiler, find
 from graphtool.dim_parser import parse
 from graphtool.errors import InputError
-from graphtool.manifest import read_manifest
+from graphtool.manifest import Manifest, read_manifest
 from graphtool.report.peaks import Peaks, peaks
 from graphtool.runtime import Array, Model, load
 from graphtool.symbolic import substitute, symbol
@@ -79,17 +79,7 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     Raises InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a
     step of several processes.
     """
-    manifest = read_manifest(build_dir)
-    if manifest.training is not None and manifest.training.distributed:
-        raise InputError("GT2228", "this step exchanges gradients with other processes",
-                         where=str(build_dir), hint="profile a build without --mpi")
-    driver = build_dir / f"{manifest.name}.c"
-    if manifest.levels:
-        raise InputError("GT2226", "this build holds several versions of the model",
-                         where=str(build_dir), hint="build it with one of them: --march x86-64-v3")
-    if not driver.is_file() or "GT_PROFILED(" not in driver.read_text():
-        raise InputError("GT2219", "this build has no places for clocks", where=str(build_dir),
-                         hint="build it again with this version")
+    manifest = _profiled(build_dir)
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         work = Path(folder) / "profiled"
         shutil.copytree(build_dir, work)
@@ -112,6 +102,22 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
             _over(us, total), _waits(samples, i), _over(flops, us * 1000),
             _over(moved, us * 1000), _over(least, us), step.phase, turns))
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
+
+
+def _profiled(build_dir: Path) -> Manifest:
+    """The manifest of a build that can be profiled."""
+    manifest = read_manifest(build_dir)
+    if manifest.training is not None and manifest.training.distributed:
+        raise InputError("GT2228", "this step exchanges gradients with other processes",
+                         where=str(build_dir), hint="profile a build without --mpi")
+    driver = build_dir / f"{manifest.name}.c"
+    if manifest.levels:
+        raise InputError("GT2226", "this build holds several versions of the model",
+                         where=str(build_dir), hint="build it with one of them: --march x86-64-v3")
+    if not driver.is_file() or "GT_PROFILED(" not in driver.read_text():
+        raise InputError("GT2219", "this build has no places for clocks", where=str(build_dir),
+                         hint="build it again with this version")
+    return manifest
 
 
 def _over(a: float, b: float) -> float:
