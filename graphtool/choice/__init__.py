@@ -1,4 +1,4 @@
-"""The alternatives that a contraction has, and the one that was chosen, as data.
+"""The alternatives that a contraction or a recurrence has, and the one that was chosen, as data.
 
 A site says what is to be computed, a candidate by which kernel and how; costs stand in cost.py.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 from graphtool.errors import InputError
 
+FEW = 4  # rows of a recurrence's batch that are multiplied in one tile
 SHOWN = 5  # alternatives that a recorded choice names, the chosen one first
 
 
@@ -54,14 +55,38 @@ class Product:
         return _record("product", self)
 
 
-Site = Conv | Product
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """`turns` steps in so many directions: each multiplies a state of `batch` rows, depth k, with
+    recurrent weights of n columns; `parts` times so many, where each part begins a panel.
+    """
+
+    turns: int
+    batch: int
+    n: int
+    k: int
+    directions: int = 1
+    parts: int = 1
+    fixed: bool = True  # the batch is no open dim; where it is, the size is its bound
+
+    @property
+    def few(self) -> int:
+        """Rows that one tile takes at any width; 0 where there are more."""
+        return self.batch if self.fixed and self.batch <= FEW else 0
+
+    def __str__(self) -> str:
+        return _record("recurrence", self)
+
+
+Contraction = Conv | Product  # what tune measures: alone they are as they are in a model
+Site = Contraction | Recurrence
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One way to compute a site: a kernel and its parameters, in the order they are written."""
 
-    kind: str  # direct | winograd | depthwise | gemm | bf16 | blas
+    kind: str  # direct | winograd | depthwise | gemm | bf16 | blas | panels
     parameters: tuple[tuple[str, int], ...] = ()
 
     def get(self, name: str, default: int) -> int:
@@ -90,7 +115,7 @@ class Choice:
             f"{c} {us:.3g}" for c, us in self.ranking[:SHOWN])
 
 
-_SITES: dict[str, type[Conv] | type[Product]] = {"conv": Conv, "product": Product}
+_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product, "recurrence": Recurrence}
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
 _RECORD = re.compile(r"(\w+\{[^{}]*\}) (\w+): (.+)")
 _RANKED = re.compile(r"(\w+(?:\{[^{}]*\})?) ([0-9.e+-]+)(?:, |$)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.choice import Candidate, Conv, Site, choice
+from graphtool.choice import Candidate, Conv, Recurrence, Site, choice
 from graphtool.ops.target import G
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,8 @@ def error(site: Site, c: Candidate) -> float:
     match c.kind:
         case "winograd" if isinstance(site, Conv):
             return _winograd(c.get("tile", 2), site.c)
-        case "bf16" if not site.half:  # what is bfloat16 already loses nothing more
+        # what is bfloat16 already loses nothing more
+        case "bf16" if not isinstance(site, Recurrence) and not site.half:
             depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
             return _bf16(min(depth, 4096))
         case _:

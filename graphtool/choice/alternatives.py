@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graphtool.choice import Candidate, Choice, Conv, Product, Site
+from graphtool.choice import Candidate, Choice, Contraction, Conv, Product, Recurrence, Site
 from graphtool.choice.cost import cost, held
 from graphtool.choice.tuning import Tuning
 from graphtool.errors import UsageError
-from graphtool.target import Target
+from graphtool.target import Target, tile_rows
 
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
 HELD = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
 BFLOAT16 = 1  # as a site says it
+WIDEST = 8  # vectors of a panel of recurrent weights
 MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
 
 
@@ -50,7 +51,13 @@ def rules_of(precision: str = "default", kernels: str = "generated",
 
 def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
     """The alternatives; where costs are equal the earlier one is taken."""
-    return _conv(site, target, rules) if isinstance(site, Conv) else _product(site, target, rules)
+    match site:
+        case Conv():
+            return _conv(site, target, rules)
+        case Product():
+            return _product(site, target, rules)
+        case Recurrence():
+            return _panels(site, target)
 
 
 def weighed(site: Site, c: Candidate, us: float, target: Target) -> float:
@@ -70,7 +77,8 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     measured = [(c, us) for c, us in found if c in allowed]
     if measured:
         return Choice(site, "tuned", tuple(sorted(measured, key=weight)))
-    ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + MARGIN))
+    margin = MARGIN if isinstance(site, Contraction) else 0.0  # no width of a panel is the usual
+    ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + margin))
               for i, c in enumerate(allowed)]
     if rules.kernels == "blas" and any(c.kind == "blas" for c in allowed):
         ranked.sort(key=lambda r: (r[0].kind != "blas", weight(r)))
@@ -159,3 +167,14 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
     if rules.kernels != "generated" and plain and s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64:
         out.append(Candidate("blas"))
     return out
+
+
+def _panels(s: Recurrence, target: Target) -> list[Candidate]:
+    """Vectors of a panel, wider ones first: those whose tile takes all rows of a small batch. A
+    part that begins a panel of its own wants a width that divides it.
+    """
+    widths = [v for v in range(WIDEST if s.few else 3, 0, -1)
+              if v == 1 or tile_rows(target, v, None) >= (s.few or 1)]
+    if s.parts > 1:
+        widths = [v for v in widths if s.n % (v * target.lanes) == 0] or widths
+    return [Candidate("panels", (("nv", v),)) for v in widths]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.choice import Candidate, Conv, Product, Recurrence, Site
 from graphtool.target import Target, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
@@ -175,6 +175,7 @@ def _bf16(s: Site, c: Candidate, t: Target) -> float:
     if isinstance(s, Conv):
         rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
         return _direct(s, c, t, _BF16, 2) + rounded / t.lanes / t.threads / t.mhz
+    assert isinstance(s, Product)
     rounded = 0 if s.half else s.batch * s.m * s.k
     return _gemm(s, c, t, _BF16, 2) + rounded / t.lanes / t.threads / t.mhz
 
@@ -185,9 +186,21 @@ def _blas(s: Site, _: Candidate, t: Target) -> float:
     return _BLAS * _gemm(s, Candidate("gemm"), t) + packing
 
 
+def _panels(s: Site, c: Candidate, t: Target) -> float:
+    """A few rows are multiplied in one tile, whose k-step starts two multiply-adds and two loads or
+    prefetches a cycle, and takes five at least. More rows fill their tiles at any width: the least
+    padding counts.
+    """
+    assert isinstance(s, Recurrence)
+    nv = c.get("nv", t.nv)
+    step = max(s.few * nv / _UNITS, s.few / _UNITS + nv, 5) if s.few else s.batch * nv / _UNITS
+    steps = s.turns * s.directions * s.parts * _ceil(s.n, nv * t.lanes) * s.k
+    return steps * step / max(1, t.threads) / t.mhz
+
+
 _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
     "direct": _direct, "winograd": _winograd, "depthwise": _depthwise, "gemm": _gemm,
-    "bf16": _bf16, "blas": _blas}
+    "bf16": _bf16, "blas": _blas, "panels": _panels}
 
 
 def layer(target: Target, flops: int, moved: int, weights: int, turns: int) -> float:

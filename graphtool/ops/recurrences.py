@@ -94,7 +94,7 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
 
 def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
            h0: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
-           direction: str, packed: int) -> tuple[TensorType, ...]:
+           direction: str, packed: int, choice: str = "") -> tuple[TensorType, ...]:
     need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
     need(p.rank == 4 and r.rank == 3 + (packed > 0), f"p {p} must have rank 4, r {r} rank 3")
     (turns, count, batch, wide), hidden = p.shape, r.shape[-2]
@@ -112,12 +112,13 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
 
 @composite(types=_types, traits={"kernel"}, vjp=vjp)
 def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *, kind: str,
-               direction: str = "forward", packed: int = 0) -> Any:
+               direction: str = "forward", packed: int = 0, choice: str = "") -> Any:
     """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h, kept) or (y, h, c, kept).
 
     p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H], or with `packed` in
     panels of so many columns, [D, ⌈G·H/packed⌉, H, packed]; bias [D, G·H] joins what comes from the
     state (a GRU that resets behind its product needs it apart); kept is what the gradient reads.
+    `choice` records why the panels are so wide.
     """
     states = (h0, c0) if kind == "lstm" else (h0,)
     return steps(p, unpacked(r, p.shape[3], packed), bias, states, kind, direction)

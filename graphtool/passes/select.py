@@ -49,9 +49,9 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
         if node.op.name == "recurrence":
-            return recurrence(goal.target, node, operands_of(inputs, b))
+            return recurrence(goal, node, operands_of(inputs, b))
         if node.op.name == "recurrence_grad":
-            return recurrence_grad(goal.target, node, operands_of(inputs, b))
+            return recurrence_grad(goal, node, operands_of(inputs, b))
         if node.op.name == "attention":
             wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
             out = _attention(node, wide)

@@ -19,7 +19,7 @@ import numpy as np
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import dtypes, passes, runtime
 from graphtool.build import build
-from graphtool.choice import Candidate, Conv, Product, Site
+from graphtool.choice import Candidate, Contraction, Conv, Product
 from graphtool.choice.alternatives import Rules
 from graphtool.choice.tuning import merged, row
 from graphtool.ir.graph import Module, TensorType
@@ -31,7 +31,7 @@ PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Site, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
+def measure(site: Contraction, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Candidate, float]:
     """Microseconds of each candidate, the median of calls in turns.
 
@@ -81,7 +81,7 @@ def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
 
 # ---- models of one operation -------------------------------------------------------------------
 
-def model(site: Site) -> Module:
+def model(site: Contraction) -> Module:
     """A module of the operation alone; weights that are known at build time are constants."""
     fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
     if site.constant:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from graphtool.choice import Candidate, Site, choice
+from graphtool.choice import Candidate, Contraction, choice
 from graphtool.choice import site as read_site
 from graphtool.choice.alternatives import Rules, candidates, choose, weighed
 from graphtool.choice.cost import cost
@@ -61,20 +61,21 @@ class Search:
     cc: str | None = None
 
 
-def sites(records: Iterable[str], search: Search) -> dict[Site, int]:
+def sites(records: Iterable[str], search: Search) -> dict[Contraction, int]:
     """The sites in the records that have alternatives, and how often they occur; costliest first.
+    What is no contraction is left as its cost says: no model of it alone can be measured.
     """
     counts = Counter(choice(r).site for r in records if r)
     open_ = {s: n for s, n in counts.items()
-             if len(candidates(s, search.target, search.rules)) > 1}
+             if isinstance(s, Contraction) and len(candidates(s, search.target, search.rules)) > 1}
 
-    def expected(s: Site) -> float:
+    def expected(s: Contraction) -> float:
         first = candidates(s, search.target, search.rules)[0]
         return counts[s] * cost(s, first, search.target)
     return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
 
 
-def tune(found: Mapping[Site, int], search: Search, budget: float | None,
+def tune(found: Mapping[Contraction, int], search: Search, budget: float | None,
          keep: Callable[[Tuning], None], known: Tuning) -> Iterator[Tuned]:
     """Measure the sites until the budget (in seconds) is spent; `keep` gets the rows so far."""
     end = time.perf_counter() + budget if budget is not None else None
@@ -95,6 +96,8 @@ def check(known: Tuning, search: Search) -> Iterator[Tuned]:
         if key_of(r) != key(r.site, search.target, search.target.threads):
             continue  # of another machine, or number of threads
         found = read_site(r.site)
+        if not isinstance(found, Contraction):
+            continue
         usual = choose(found, search.target, search.rules).candidate
         yield _tuned(found, 1, _measured(found, search), usual, search.target)
 
@@ -103,13 +106,13 @@ def _untuned(rules: Rules) -> Rules:
     return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
 
 
-def _measured(site: Site, search: Search) -> dict[Candidate, float]:
+def _measured(site: Contraction, search: Search) -> dict[Candidate, float]:
     allowed = candidates(site, search.target, search.rules)
     return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
-def _tuned(site: Site, count: int, times: Mapping[Candidate, float], usual: Candidate,
+def _tuned(site: Contraction, count: int, times: Mapping[Candidate, float], usual: Candidate,
            target: Target) -> Tuned:
     best = min(times, key=lambda c: weighed(site, c, times[c], target))
     return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.choice import Candidate, Choice, Conv, Product, candidate, choice, site
+from graphtool.choice import (
+    Candidate,
+    Choice,
+    Conv,
+    Product,
+    Recurrence,
+    Site,
+    candidate,
+    choice,
+    site,
+)
 from graphtool.choice.accuracy import added_error
 from graphtool.choice.alternatives import Rules, candidates, choose, rules_of
 from graphtool.choice.cost import cost
@@ -18,7 +28,8 @@ from graphtool.target import TABLE, Target
 V4 = replace(TABLE["x86-64-v4"], threads=1)
 WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
 SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
-         constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False)]
+         constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False),
+         Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False)]
 # site, threads, how the chosen kernel begins: as measured with AVX-512
 EXPECTED = [
     (WIDE, 1, "winograd{tile=4"),
@@ -42,7 +53,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("s", SITES, ids=str)
-def test_sites_read_as_written(s: Conv | Product) -> None:
+def test_sites_read_as_written(s: Site) -> None:
     assert site(str(s)) == s
 
 
@@ -66,7 +77,7 @@ def test_costs_rank_as_measured(s: Conv | Product, threads: int, kernel: str) ->
 
 @pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
 @pytest.mark.parametrize("s", SITES, ids=str)
-def test_every_candidate_has_a_cost(s: Conv | Product, target: Target) -> None:
+def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:
     found = candidates(s, target, Rules(kernels="auto"))
     assert found and all(0 < cost(s, c, target) < 1e6 for c in found)
 

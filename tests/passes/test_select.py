@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from pass_samples import assert_same, module, values
 
+from graphtool.choice import choice
+from graphtool.choice.alternatives import Rules
 from graphtool.ir.op import OPS
 from graphtool.passes import run
+from graphtool.passes.select_product import Goal
 from graphtool.passes.select_recurrence import panel
 from graphtool.target import TABLE
 
@@ -232,4 +235,5 @@ def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None
     (800, 1, 80), (256, 1, 128), (800, 4, 80), (544, 2, 112), (512, 32, 32), (100, 8, 16)])
 def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
     """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
-    assert panel(TABLE["x86-64-v4"], n, batch) == nr
+    got, record = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
+    assert got == nr and str(choice(record).candidate) == f"panels{{nv={nr // 16}}}"

@@ -44,6 +44,18 @@ def test_a_kernel_its_rivals_and_its_rules() -> None:
     assert "winograd" in "\n".join(why_lines(why_graph(MODULE)))
 
 
+def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
+    def fn(p: Any) -> Any:
+        return OPS["recurrence"](p, np.ones((1, 64, 256), np.float32), kind="lstm")[0]
+    graph = trace(fn, [TensorType(dtypes.float32, (20, 1, 1, 256))])
+    new = passes.run(Module(graph, ("y",)), supply={"target": TABLE["x86-64-v4"]})
+    (told,) = why_graph(new).kernels
+    assert (told.op, told.kernel, told.by) == ("recurrence", "panels{nv=8}", "cost")
+    assert told.site == "recurrence{turns=20,batch=1,n=256,k=64}" and len(told.rivals) == 4
+    steps = runs(lower(new, TABLE["x86-64-v4"]).steps)
+    assert [k.rivals for k in why_steps(steps, "default").kernels] == [told.rivals]
+
+
 def test_rules_survive_the_file() -> None:
     assert MODULE.history and serial.loads(serial.dumps(MODULE, embed=True)).history == dict(
         MODULE.history)

@@ -11,8 +11,8 @@ import pytest
 
 from graphtool import interp, passes, runtime
 from graphtool.build import build
-from graphtool.choice import Candidate, Conv, Product, Site
-from graphtool.choice.alternatives import Rules, candidates, rules_of
+from graphtool.choice import Candidate, Contraction, Conv, Product, Recurrence
+from graphtool.choice.alternatives import Rules, candidates, choose, rules_of
 from graphtool.choice.tuning import Tuning, merged, row
 from graphtool.errors import CompilerError
 from graphtool.target import named
@@ -25,7 +25,7 @@ SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
 
 
 @pytest.mark.parametrize("site", SITES, ids=str)
-def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
+def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) -> None:
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
@@ -72,6 +72,15 @@ def test_sites_without_alternatives_are_left_out() -> None:
     records = ["product{batch=1,m=8,n=64,k=64} cost: gemm{nv=2} 1", "",
                *["conv{n=1,h=8,w=8,c=32,o=32,kh=3,kw=3} cost: direct{nv=2,rows=1} 1"] * 2]
     assert search.sites(records, how) == {Conv(1, 8, 8, 32, 32, 3, 3): 2}
+
+
+def test_a_recurrence_is_left_alone() -> None:
+    """It has alternatives with costs, but no model of it alone that could be measured."""
+    how, found = search.Search(T, Rules()), Recurrence(20, 1, 256, 64)
+    record = choose(found, T, Rules())
+    assert len(record.ranking) > 1 and not search.sites([str(record)], how)
+    known = merged([row(found, T, dict(record.ranking))])
+    assert not list(search.check(known, how))
 
 
 def test_lines_are_json_with_a_key() -> None:
