@@ -54,7 +54,8 @@ def _bits_types(state: TensorType, *, shape: tuple[Dim, ...]) -> tuple[TensorTyp
     return TensorType(dtypes.uint32, shape), _STATE
 
 
-@composite(types=_bits_types, vjp=lambda g, y, state, *, shape: (None,))
+@composite(types=_bits_types, vjp=lambda g, y, state, *, shape: (None,),
+           traits={"random"})
 def rng_bits(state: Any, *, shape: tuple[Dim, ...]) -> Any:
     """Independent uniform u32 → (bits, next state)."""
     n = product(shape)
@@ -81,7 +82,7 @@ def _unit(bits: Any, dtype: DType) -> Any:
         2.0**-24)
 
 
-@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,))
+@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits={"random"})
 def uniform(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32, low: float = 0.0,
             high: float = 1.0) -> Any:
     """Uniform on [low, high) → (values, next state)."""
@@ -89,7 +90,7 @@ def uniform(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32
     return o.cast(_unit(bits, dtype) * (high - low) + low, dtype=dtype), after
 
 
-@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,))
+@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits={"random"})
 def normal(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32, mean: float = 0.0,
            std: float = 1.0) -> Any:
     """Normal by Box and Muller → (values, next state)."""
@@ -114,7 +115,7 @@ def _dropout_vjp(g: Any, y: Any, x: Any, _state: Any, *, p: float) -> tuple[Any,
     return (None if g[0] is None else o.select(y[1], g[0] * keep, 0.0)), None
 
 
-@composite(types=_dropout_types, vjp=_dropout_vjp)
+@composite(types=_dropout_types, vjp=_dropout_vjp, traits={"random"})
 def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
     """x / (1 − p) where kept, 0 with probability p → (y, the mask of what is kept, next state)."""
     draw, after = o.uniform(state, shape=x.shape, dtype=dtypes.float32)
@@ -123,7 +124,7 @@ def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
 
 
 @composite(types=lambda p, state: (TensorType(dtypes.bool_, p.shape), _STATE),
-           vjp=lambda g, y, p, state: (None, None))
+           vjp=lambda g, y, p, state: (None, None), traits={"random"})
 def bernoulli(p: Any, state: Any) -> Any:
     """True with probability p, elementwise → (bool, next state)."""
     draw, after = o.uniform(state, shape=p.shape, dtype=p.dtype)

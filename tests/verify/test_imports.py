@@ -37,6 +37,13 @@ def test_onnx_and_torch() -> None:
         assert not found.ok and f"DIFFERS from {kind}" in found.line
 
 
+def test_random_models_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text("from torch import nn\nmodel = nn.Dropout(0.5).train()\n")
+    source = f"{tmp_path / 'noisy.py'}:model"
+    found = check_import(source, import_source(source, inputs=["x:f32[8]"]), ["x:f32[8]"])
+    assert found.ok and found.line == "not checked: the model draws random numbers"
+
+
 def test_what_cannot_be_checked_is_said() -> None:
     m = import_source(f"{SAMPLES}/digits.onnx")
     assert check_import("model.pt2", m).line.startswith("not checked: ")
