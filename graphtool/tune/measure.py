@@ -56,7 +56,8 @@ def measure(site: Contraction, candidates: Sequence[Candidate], target: Target, 
 def _call(path: Path, threads: int) -> Callable[[], None]:
     model = runtime.load(path, threads)
     rng = np.random.default_rng(0)
-    model.run({p.name: rng.standard_normal(p.shape, np.float32)  # type: ignore[arg-type]
+    shapes = {p.name: tuple(d for d in p.shape if isinstance(d, int)) for p in model.inputs}
+    model.run({p.name: rng.standard_normal(shapes[p.name], np.float32).astype(p.dtype.numpy)
                for p in model.inputs})
     return model.call
 
@@ -82,13 +83,15 @@ def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
 # ---- models of one operation -------------------------------------------------------------------
 
 def model(site: Contraction) -> Module:
-    """A module of the operation alone; weights that are known at build time are constants."""
+    """A module of the operation alone, its operands in the site's type; weights that are known at
+    build time are constants."""
     fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
+    kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
     if site.constant:
-        w = np.random.default_rng(1).standard_normal(shapes[1], np.float32)
-        graph = trace(lambda x: fn(x, w), [TensorType(dtypes.float32, shapes[0])], ["x"])
+        w = np.random.default_rng(1).standard_normal(shapes[1], np.float32).astype(kind.numpy)
+        graph = trace(lambda x: fn(x, w), [TensorType(kind, shapes[0])], ["x"])
     else:
-        graph = trace(fn, [TensorType(dtypes.float32, s) for s in shapes], ["x", "w"])
+        graph = trace(fn, [TensorType(kind, s) for s in shapes], ["x", "w"])
     return Module(graph, ("y",))
 
 

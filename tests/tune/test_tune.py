@@ -37,6 +37,29 @@ def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) ->
         assert np.allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), str(c)
 
 
+HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half in (1, 2)]
+
+
+@pytest.mark.parametrize("site", HALF, ids=str)
+@pytest.mark.parametrize("bf16", [False, True])
+def test_sites_of_16_bits_are_measured_as_such(site: Site, bf16: bool, tmp_path: Path) -> None:
+    """The model of a site has that very site; its candidates compute the same, and get a time."""
+    target = replace(T, bf16=bf16)
+    module = measure.model(site)
+    inputs = interp.random_inputs(module, 0, {})
+    want = interp.run(module, inputs)["y"].astype(np.float64)
+    allowed = candidates(site, target, rules_of("fast"))
+    for c in {allowed[0], allowed[-1]}:
+        rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
+        ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
+        (made,) = [n.attrs["choice"] for n in ready.graph.nodes if n.attrs.get("choice")]
+        assert made == f"{site} tuned: {c} 1"
+        got = runtime.load(build(ready, tmp_path / str(c), target=target)).run(inputs)["y"]
+        assert np.allclose(got.astype(np.float64), want, rtol=1e-2, atol=1e-2 * np.abs(want).max())
+    times = measure.measure(site, allowed[:1], target, rules_of("fast"), seconds=0.01)
+    assert times[allowed[0]] > 0
+
+
 def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
     how = search.Search(T, rules_of(), 0.01)
     module = measure.model(SITES[0])
