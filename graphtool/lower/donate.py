@@ -12,10 +12,8 @@ from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.sizes import needs
 from graphtool.loops.ir import For, Hook, Let, Name, Stmt, Store, Template
 from graphtool.loops.walk import map_statements
-from graphtool.lower.units import Unit
+from graphtool.lower.units import Point, Unit
 from graphtool.lower.windows import VIEWS
-
-Point = Unit | Node
 
 
 @dataclass

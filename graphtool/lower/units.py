@@ -27,6 +27,9 @@ class Unit:
         return next((n.where for n in reversed(self.nodes) if n.where), "")
 
 
+Point = Unit | Node  # what has a place in the order: a unit, or a node outside of all units
+
+
 def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
     """The units; nodes in `free` (constants, views, windows) cost no kernel and form none."""
     grouped = {node: group for group in graph.groups for node in group.members}
@@ -51,43 +54,47 @@ def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
 
 
 def schedule(graph: Graph, all_units: list[Unit],
-             after: Mapping[Unit | Node, set[Unit | Node]]) -> list[Unit | Node]:
+             after: Mapping[Point, set[Point]]) -> list[Point]:
     """Units and the remaining nodes in an order in which everything is defined before its use.
 
     Groups are convex, so one exists; among what is ready the graph's own order decides. What
     overwrites a donated input waits for those in `after`, and then goes first: it frees memory.
     """
-    position = {n: i for i, n in enumerate(graph.nodes)}
-    point: dict[Node, Unit | Node] = {n: n for n in graph.nodes}
-    for u in all_units:
-        for n in u.nodes:
-            point[n] = u
-    made = {v: n for n in graph.nodes for v in n.outputs}
-    needs: dict[Unit | Node, set[Unit | Node]] = {}
-    rank: dict[Unit | Node, int] = {}
-    sizes = symbol_needs(graph)
-    for n in graph.nodes:
-        p = point[n]
-        rank[p] = max(rank.get(p, 0), position[n])
-        deps = needs.setdefault(p, set())
-        deps |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
-        deps |= {point[m] for m in sizes.get(n, ())} - {p}
-    for p, deps in after.items():
-        needs[p] |= deps
-        rank[p] = -1
-    followers: dict[Unit | Node, list[Unit | Node]] = {}
+    rank, needs = _ranked(graph, all_units)
+    for p, before in after.items():
+        needs[p] |= before
+        rank[p] -= len(graph.nodes)
+    followers: dict[Point, list[Point]] = {}
     missing = {p: len(d) for p, d in needs.items()}
-    for p, deps in needs.items():
-        for d in deps:
+    for p, before in needs.items():
+        for d in before:
             followers.setdefault(d, []).append(p)
-    ready = [(rank[p], id(p), p) for p, n in missing.items() if n == 0]
+    of_rank = {r: p for p, r in rank.items()}  # no two are equal
+    ready = [rank[p] for p, n in missing.items() if n == 0]
     heapq.heapify(ready)
-    out: list[Unit | Node] = []
+    out: list[Point] = []
     while ready:
-        _, _, p = heapq.heappop(ready)
-        out.append(p)
-        for f in followers.get(p, ()):
+        out.append(of_rank[heapq.heappop(ready)])
+        for f in followers.get(out[-1], ()):
             missing[f] -= 1
             if missing[f] == 0:
-                heapq.heappush(ready, (rank[f], id(f), f))
+                heapq.heappush(ready, rank[f])
     return out
+
+
+def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
+        dict[Point, int], dict[Point, set[Point]]]:
+    """Where each unit and remaining node ends in the graph's own order, and what it needs."""
+    point: dict[Node, Point] = {n: n for n in graph.nodes}
+    point |= {n: u for u in all_units for n in u.nodes}
+    made = {v: n for n in graph.nodes for v in n.outputs}
+    sizes = symbol_needs(graph)
+    rank: dict[Point, int] = {}
+    needs: dict[Point, set[Point]] = {}
+    for i, n in enumerate(graph.nodes):
+        p = point[n]
+        rank[p] = i
+        before = needs.setdefault(p, set())
+        before |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
+        before |= {point[m] for m in sizes.get(n, ())} - {p}
+    return rank, needs

@@ -15,6 +15,7 @@ from graphtool import ops as o
 from graphtool.build import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.lower.units import Unit, schedule
 
 N = 96
 SQUARE = TensorType(dtypes.float32, (N, N))
@@ -81,3 +82,10 @@ def test_in_place(case: Callable[..., Any], threads: int, tmp_path: Path) -> Non
     model.call()
     for name, a in again.items():
         np.testing.assert_allclose(found[name], a, rtol=2e-3, atol=2e-3 * np.abs(a).max())
+
+
+def test_overwriting_units_keep_the_order_of_the_graph() -> None:
+    graph = trace(lambda *xs: tuple(x + 1.0 for x in xs), [SQUARE] * 12)
+    made = {n: Unit((n,), n.outputs, "nest") for n in reversed(graph.nodes)}
+    ordered = [made[n] for n in graph.nodes]
+    assert schedule(graph, ordered, {unit: set() for unit in ordered}) == ordered
