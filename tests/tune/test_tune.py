@@ -42,7 +42,8 @@ HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half i
 
 @pytest.mark.parametrize("site", HALF, ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
-def test_sites_of_16_bits_are_measured_as_such(site: Site, bf16: bool, tmp_path: Path) -> None:
+def test_sites_of_16_bits_are_measured_as_such(
+        site: Contraction, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
     module = measure.model(site)
@@ -83,6 +84,20 @@ def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> Non
     (found,) = search.check(known, how)
     assert (found.refuted, found.usual, found.best) == (True, str(first), str(rest[0]))
     assert not list(search.check(known, replace(how, target=replace(T, threads=1))))
+
+
+def test_bytes_of_weights_count_in_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger tile that is faster, by less than what its weights are worth, refutes nothing."""
+    site = Conv(1, 14, 14, 256, 256, 3, 3)
+    small, large = (next(c for c in candidates(site, T, Rules()) if c.get("tile", 0) == tile)
+                    for tile in (2, 4))
+    known = merged([row(site, T, {small: 100.0, large: 85.0})])
+    how = search.Search(T, Rules(tuning=known))
+    for now, best, refuted in ((80.0, small, False), (73.0, large, False), (50.0, large, True)):
+        times = {small: 100.0, large: now}
+        monkeypatch.setattr(search, "measure", lambda *_, times=times, **__: times)
+        (found,) = search.check(known, how)
+        assert (found.usual, found.best, found.refuted) == (str(small), str(best), refuted)
 
 
 def test_nothing_is_measured_without_time() -> None:
