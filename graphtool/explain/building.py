@@ -13,8 +13,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "decompose the layer."),
     "GT2005": ("a size without an upper bound",
                "Compiled code allocates nothing in a run, so it must know how large everything can "
-               "get. Import again with a bound for the size that the error names: --dynamic "
-               "NAME=0..MOST. The evaluator needs none."),
+               "get. Import an ONNX model again with a bound for the size that the error names: "
+               "--dynamic NAME=0..MOST. In a torch model, tell torch.export how large the result "
+               "gets, by torch._check(y.shape[0] <= MOST); repeat_interleave also takes "
+               "output_size. The evaluator needs none."),
     "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
     "GT2110": ("a name that C does not take",
                "The function's name has letters, digits and underscores; give it with --name."),

@@ -11,7 +11,7 @@ from graphtool.ir.sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.ir import Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.lives import lifetimes
 from graphtool.lower.control import CONTROL, Around, control_steps
-from graphtool.lower.dims import own_names
+from graphtool.lower.dims import name_before, own_names
 from graphtool.lower.donate import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.place import Copy, Edge, Placement, Placer, Storage
@@ -180,13 +180,18 @@ def _room(b: Storage, limits: Limits) -> Dim:
     """The elements that a buffer holds at most."""
     room = at_most(b.size, limits)
     if room is None:
-        open_sizes = [s.name for s in symbols(b.size) if s.name in limits and (
+        elements = text(b.size)
+        for s in symbols(b.size):
+            elements = elements.replace(s.name, name_before(s.name))
+        open_sizes = [name_before(s.name) for s in symbols(b.size) if s.name in limits and (
             limits[s.name] is None)]
         raise InputError("GT2005", f"the size {' and '.join(open_sizes)} has no upper bound, and "
                          "compiled code plans its memory by it",
-                         where=f"{b.label} has {text(b.size)} elements",
-                         hint="import with " + " ".join(
-                             f"--dynamic {name}=0..MOST" for name in open_sizes))
+                         where=f"{b.label} has {elements} elements",
+                         hint="import an ONNX model with " + " ".join(
+                             f"--dynamic {name}=0..MOST" for name in open_sizes)
+                         + "; in a torch model, call torch._check(y.shape[0] <= MOST) on the "
+                           "result y that is so long")
     return room
 
 

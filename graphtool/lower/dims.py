@@ -35,6 +35,12 @@ def own_names(module: Module) -> Module:
     return replace(module, graph=_grouped(old, new_graph), symbols=symbols)
 
 
+def name_before(name: str) -> str:
+    """What a dim was called before `own_names`, for what a user reads."""
+    bare = name.rstrip("_")
+    return bare if _OWN.fullmatch(bare) else name
+
+
 def _grouped(old: Graph, new: Graph) -> Graph:
     """The new graph with the old one's groups."""
     node = dict(zip(old.nodes, new.nodes, strict=True))

@@ -24,6 +24,7 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     elementwise,
     factor,
     flex,
+    fractional,
     grid,
     index,
     linalg,

@@ -55,8 +55,8 @@ def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
     return c.cast(a, dtype)
 
 
-@aten("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "alias_copy",
-      "detach_copy", "positive", "real")
+@aten("alias", "clone", "detach", "detach_", "lift_fresh_copy", "lift_fresh", "contiguous",
+      "alias_copy", "detach_copy", "positive", "real")
 def identity(c: Context, self: Tracer, **_: Any) -> Any:
     return self
 

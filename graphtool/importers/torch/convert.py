@@ -40,7 +40,7 @@ IGNORED = frozenset(f"aten.{name}" for name in (
     "_linalg_check_errors"))
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
-    "unique_consecutive", "repeat_interleave"))
+    "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))
 _BOUNDARY = ("complex numbers do not cross the model's boundary; hand over their parts "
              "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")

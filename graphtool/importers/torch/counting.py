@@ -13,7 +13,7 @@ from graphtool.importers.torch.context import Context, Missing, axis_of
 from graphtool.importers.torch.table import aten
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer, trace
-from graphtool.symbolic import product
+from graphtool.symbolic import Dim, product
 
 # ---- searching ---------------------------------------------------------------------------------
 
@@ -188,14 +188,50 @@ aten("triu_indices")(_triangle(False))
 @aten("repeat_interleave.Tensor")
 def repeat_interleave(c: Context, repeats: Tracer, *, output_size: Any = None) -> Any:
     """Which entry each place belongs to: how many running sums do not reach beyond it."""
-    total = c.out.shape[0]
+    return c.cast(_owners(c, repeats, c.out.shape[0]), c.out.dtype)
+
+
+@aten("repeat_interleave.self_Tensor")
+def repeat_interleave_along(c: Context, self: Tracer, repeats: Tracer, dim: int | None = None, *,
+                            output_size: Any = None) -> Any:
+    x = c.reshape(self, (product(self.shape),)) if dim is None or not self.ndim else self
+    axis = axis_of(dim or 0, x.ndim)
+    total = c.out.shape[axis]
+    counts = c.broadcast(c.reshape(repeats, (1,)) if not repeats.ndim else repeats,
+                         (x.shape[axis],))
+    at = _owners(c, counts, total)
+    found = o.gather(x, c.reshape(at, (total, 1)), axes=(axis,))
+    return c.transpose(found, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
+
+
+def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
+    """The entry that each of `total` places belongs to; constant repeats bound the size."""
     counts = c.cast(repeats, dtypes.int64)
     if not isinstance(total, int):
         size, known = c.open_size()
         if known is not None:
             raise Missing("a size that depends on the data, equal to that of another result")
-        o.size(c.reshape(o.reduce_sum(counts, axes=(0,)), ()), size=size)
+        made = c.builder.made.get(repeats.value)
+        most = int(made.attrs["data"].source.sum()) if (
+            made is not None and made.op.name == "constant") else None
+        o.size(c.reshape(o.reduce_sum(counts, axes=(0,)), ()), size=size, most=most)
     ends = o.cumulative(counts, kind="sum", axis=0)
     passed = o.le(c.reshape(ends, (1, ends.shape[0])), c.iota((total, 1), 0))
-    return c.reshape(c.cast(o.reduce_sum(c.cast(passed, dtypes.int64), axes=(1,)), c.out.dtype),
-                     (total,))
+    return c.reshape(o.reduce_sum(c.cast(passed, dtypes.int64), axes=(1,)), (total,))
+
+
+@aten("bincount")
+def bincount(c: Context, self: Tracer, weights: Tracer | None = None, minlength: Any = 0) -> Any:
+    """As many counts as the largest element asks for, and at least `minlength`."""
+    x = c.cast(self, dtypes.int64)
+    total = c.out.shape[0]
+    if not isinstance(total, int):
+        size, known = c.open_size()
+        if known is not None:
+            raise Missing("a size that depends on the data, equal to that of another result")
+        least = o.sub(c.full((1,), minlength, dtypes.int64), 1)
+        top = o.reduce_max(o.concat(x, least, axis=0), axes=(0,))
+        o.size(c.reshape(o.add(top, 1), ()), size=size)
+    ones = c.full(x.shape, 1, c.out.dtype) if weights is None else c.cast(weights, c.out.dtype)
+    return o.scatter(c.full((total,), 0, c.out.dtype), c.reshape(x, (*x.shape, 1)), ones,
+                     axes=(0,), kind="add")

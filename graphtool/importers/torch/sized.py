@@ -101,8 +101,50 @@ def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
 
 
 @aten("unique_dim")
-def unique_dim(c: Context, *_: Any, **__: Any) -> Any:
-    raise Missing("the different slices of a tensor; different elements can be found")
+def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
+               return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Slices in the order of their first difference, each pair compared; equal ones share a row.
+
+    A slice's row is the number of different ones before it. NaN comes last and equals nothing."""
+    axis = axis_of(dim, self.ndim)
+    n, rest = self.shape[axis], tuple(d for i, d in enumerate(self.shape) if i != axis)
+    if not self.ndim or n == 0 or 0 in rest:
+        raise Missing("the different slices of nothing")
+    turn = [axis, *(i for i in range(self.ndim) if i != axis)]
+    rows = c.reshape(c.transpose(self, turn), (n, product(rest)))
+    before, same = _compared(c, rows)
+    earlier = o.lt(c.iota((n, n), 0), c.iota((n, n), 1))
+    again = o.reduce_or(o.and_(same, earlier), axes=(0,))
+    first = c.reshape(c.cast(o.not_(again), dtypes.int64), (n, 1))
+    row = c.reshape(o.reduce_sum(o.mul(c.cast(before, dtypes.int64), first), axes=(0,)), (n, 1))
+    size, known = c.open_size()
+    if known is not None:
+        raise Missing("a size that depends on the data, equal to that of another result")
+    o.size(c.reshape(o.reduce_sum(first, axes=(0,)), ()), size=size, most=n)
+    values = o.scatter(c.full((size, rows.shape[1]), 0, self.dtype), row, rows, axes=(0,))
+    back = [turn.index(i) for i in range(self.ndim)]
+    values = c.transpose(c.reshape(values, (size, *rest)), back)
+    counts = o.scatter(c.full((size,), 0, dtypes.int64), row, c.full((n,), 1, dtypes.int64),
+                       axes=(0,), kind="add") if c.used(2) else None
+    return values, c.reshape(row, (n,)) if c.used(1) else None, counts
+
+
+def _compared(c: Context, rows: Tracer) -> tuple[Tracer, Tracer]:
+    """Whether row i comes before row j, and whether they are equal, at [i, j]."""
+    n, m = rows.shape
+    rows = c.cast(rows, dtypes.int32) if rows.dtype is dtypes.bool_ else rows
+    differ = c.cast(o.ne(c.reshape(rows, (n, 1, m)), c.reshape(rows, (1, n, m))), dtypes.int32)
+    place = o.arg_reduce(differ, kind="max", axis=2)
+    same = o.eq(c.reshape(o.reduce_max(differ, axes=(2,)), (n, n)), 0)
+    place = c.reshape(place, (n, n, 1))
+    a, b = (c.reshape(o.gather(rows, o.concat(c.iota((n, n, 1), i), c.cast(place, dtypes.int64),
+                                              axis=2), axes=(0, 1)), (n, n)) for i in (0, 1))
+    less = o.lt(a, b)
+    if rows.dtype.is_float:
+        earlier = o.lt(c.iota((n, n), 0), c.iota((n, n), 1))
+        last = o.is_nan(b)
+        less = o.or_(less, o.and_(last, o.or_(o.not_(o.is_nan(a)), earlier)))
+    return o.and_(less, o.not_(same)), same
 
 
 @aten("nonzero_static")

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+from torch.utils import _pytree as pytree
 
-from tests.importers.torch.agreement import agree, normal
+from graphtool import build, load
+from graphtool.errors import InputError, UnsupportedError
+from graphtool.importers.torch import import_torch
+from tests.importers.torch.agreement import Function, agree, normal
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about its own
 X = normal(4, 5)
@@ -52,6 +59,22 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
                                                               (2, 2), (1, 3), 1), (X,)),
     "repeat_by_tensor": (lambda x: torch.repeat_interleave(x, torch.tensor([1, 0, 2, 3]), 0,
                                                            output_size=6), (X,)),
+    "repeat_by_constant": (lambda x: torch.repeat_interleave(x, torch.tensor([1, 0, 2, 3]), 0),
+                           (X,)),
+    "repeat_flat": (lambda x, r: torch.repeat_interleave(x, r), (X, torch.tensor(2))),
+    "repeat_by_data": (lambda x, r: torch.repeat_interleave(x, r, 1),
+                       (X, torch.tensor([1, 0, 2, 3, 1]))),
+    "bincount": (lambda i, w: (torch.bincount(i), torch.bincount(i, w, 9)),
+                 (torch.tensor([1, 2, 2, 5]), normal(4))),
+    "unique_rows": (lambda x: torch.unique(x.round(), dim=0, return_inverse=True,
+                                           return_counts=True), (normal(9, 2),)),
+    "unique_columns": (lambda x: torch.unique(x > 0, dim=1), (normal(2, 7, 2),)),
+    "fractional_pool": (lambda x, s: F.fractional_max_pool2d(
+        x, (2, 3), (3, 4), return_indices=True, _random_samples=s),
+        (normal(2, 3, 7, 9), torch.rand(2, 3, 2, dtype=torch.float64))),
+    "fractional_pool_volume": (lambda x, s: F.fractional_max_pool3d(
+        x, (2, 1, 3), (3, 4, 1), return_indices=True, _random_samples=s),
+        (normal(3, 7, 6, 5), torch.rand(1, 3, 3, dtype=torch.float64))),
     "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(4)), (X,)),
     "det_of_nothing": (lambda x: (torch.linalg.det(x), torch.linalg.slogdet(x)[1]),
                        (normal(2, 0, 0),)),
@@ -97,3 +120,45 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_it_is_as_in_eager(name: str) -> None:
     fn, xs = ROWS[name]
     agree(fn, *xs)
+
+
+class Counted(nn.Module):
+    """A result as long as the data say, bounded or not."""
+
+    def __init__(self, bounded: bool) -> None:
+        super().__init__()
+        self.bounded = bounded
+
+    def forward(self, x: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+        y = torch.repeat_interleave(x, r, 0)
+        if self.bounded:
+            torch._check(y.shape[0] <= 40)
+        return y
+
+
+@pytest.mark.parametrize("name", ["repeat_by_constant", "unique_rows", "fractional_pool"])
+def test_a_bound_of_its_own_lets_it_compile(name: str, tmp_path: Path) -> None:
+    fn, xs = ROWS[name]
+    _same_when_compiled(Function(fn), xs, tmp_path)
+
+
+def test_the_user_can_bound_repeats(tmp_path: Path) -> None:
+    xs = X, torch.tensor([1, 0, 2, 3])
+    _same_when_compiled(Counted(True), xs, tmp_path)
+    with pytest.raises(InputError, match=r"GT2005.*u0 has[\s\S]*torch\._check"):
+        build(import_torch(Counted(False), xs), tmp_path / "open")
+
+
+def _same_when_compiled(model: nn.Module, xs: tuple[torch.Tensor, ...], path: Path) -> None:
+    module = import_torch(model, xs)
+    names = [v.hint for v in module.graph.inputs]
+    got = load(build(module, path / "built")).run(
+        {n: x.numpy() for n, x in zip(names, xs, strict=True)})
+    wanted = pytree.tree_leaves(model(*xs))
+    for g, w in zip(got.values(), wanted, strict=True):
+        np.testing.assert_array_equal(g, w.numpy())
+
+
+def test_histograms_of_several_axes_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match=r"histogramdd.*: histograms with edges"):
+        import_torch(Function(lambda x: torch.histogramdd(x, (3, 3)).hist), (X[:, :2],))
