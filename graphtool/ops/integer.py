@@ -14,9 +14,10 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+from graphtool.ops.target import padded
+from graphtool.symbolic import Dim, ceildiv
 
 TRAITS = frozenset({"template", "contraction"})
 GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
@@ -58,20 +59,12 @@ def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
     shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    group, zero = GROUP[b.dtype], const(0, b.dtype)
+    group = GROUP[b.dtype]
 
     def at(idx: Any) -> Any:
         *lead, panel, row, lane = idx
-        places = [(row * group + lane % group, k, group), (panel * nr + lane // group, n, nr)]
-        whole = [isinstance(size, int) and size % step == 0 for _, size, step in places]
-        safe = [i if fits else maximum(minimum(i, size - 1), 0)
-                for (i, size, _), fits in zip(places, whole, strict=True)]
-        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
-        for (i, size, _), fits in zip(places, whole, strict=True):
-            if not fits:
-                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
-                              value, zero, dtype=b.dtype)
-        return value
+        return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)), [
+            (row * group + lane % group, k, group), (panel * nr + lane // group, n, nr)])
     return Pull(b.dtype, shape, at)
 
 

@@ -14,8 +14,8 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.target import TEMPLATE, space
-from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+from graphtool.ops.target import TEMPLATE, padded, space
+from graphtool.symbolic import Dim, ceildiv, minimum
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
 
@@ -39,19 +39,11 @@ def _pairs_eval(b: Array, *, nr: int, transpose: bool) -> Array:
 def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
     shape = _pairs_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    zero = const(0.0, b.dtype)
 
     def at(idx: Any) -> Any:
         *lead, panel, pair, lane, half = idx
-        place = [(i, size, isinstance(size, int) and size % step == 0)
-                 for i, size, step in ((pair * 2 + half, k, 2), (panel * nr + lane, n, nr))]
-        safe = [i if whole else maximum(minimum(i, size - 1), 0) for i, size, whole in place]
-        value = b.at((*lead, *(reversed(safe) if transpose else safe)))
-        for i, size, whole in place:
-            if not whole:
-                value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_),
-                              value, zero, dtype=b.dtype)
-        return value
+        return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)),
+                      [(pair * 2 + half, k, 2), (panel * nr + lane, n, nr)])
     return Pull(b.dtype, shape, at)
 
 

@@ -7,6 +7,7 @@ against which rivals, as choice/ writes it: lowering reads it, values do not dep
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.symbolic import ceildiv, maximum, minimum
+from graphtool.symbolic import Dim, ceildiv, maximum, minimum
 
 TEMPLATE = frozenset({"template"})
 
@@ -55,18 +56,26 @@ def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
     shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
     n = b.shape[-2 if transpose else -1]
-    zero = const(0.0 if b.dtype.is_float else 0, b.dtype)
 
     def at(idx: Any) -> Any:
         *lead, panel, k, lane = idx
-        column = panel * nr + lane
-        safe = maximum(minimum(column, n - 1), 0)
-        read = b.at((*lead, safe, k) if transpose else (*lead, k, safe))
-        if isinstance(n, int) and n % nr == 0:
-            return read
-        return apply("select", apply("lt", index(column), index(n), dtype=dtypes.bool_), read,
-                     zero, dtype=b.dtype)
+        return padded(lambda column: b.at((*lead, column, k) if transpose else (*lead, k, column)),
+                      [(panel * nr + lane, n, nr)])
     return Pull(b.dtype, shape, at)
+
+
+def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -> PExpr:
+    """What stands at these places (index, size, step), 0 past a size. An index runs to the next
+    multiple of its step, so only where that is more than the size there is something to ask."""
+    past = [not isinstance(size, int) or size % step != 0 for _, size, step in places]
+    value = read(*(maximum(minimum(i, size - 1), 0) if asked else i
+                   for (i, size, _), asked in zip(places, past, strict=True)))
+    zero = const(0.0 if value.dtype.is_float else 0, value.dtype)
+    for (i, size, _), asked in zip(places, past, strict=True):
+        if asked:
+            value = apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_), value,
+                          zero, dtype=value.dtype)
+    return value
 
 
 register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
