@@ -95,7 +95,7 @@ class Module:
     donations: tuple[tuple[int, int], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     initial: Mapping[int, Weight] = field(default_factory=dict)
-    history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # value: rules, in order
+    history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # value: rules and notes
 
 
 def producers(graph: Graph) -> dict[Value, Node]:

@@ -142,24 +142,25 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     arguments and for an illegal order, InternalError GT71xx where a pass broke the graph.
     """
     for call in calls(passes):
-        journal = Journal()
+        journal, notes = Journal(), dict[str, str]()
         start = time.perf_counter()
-        result = _apply(call, module, {"journal": journal, **(supply or {})})
+        result = _apply(call, module, {"journal": journal, "notes": notes, **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
                             len(result.graph.nodes), tuple(journal))
         if verify and result.graph is not module.graph:
             _verify(call, result)
-        if journal:
-            result = dataclasses.replace(result, history=_told(result, call.name, journal))
+        if journal or notes:
+            result = dataclasses.replace(result, history=_told(result, call.name, journal, notes))
         module = result
         if after:
             after(report, module)
     return module
 
 
-def _told(module: Module, name: str, journal: Sequence[Fired]) -> dict[str, tuple[str, ...]]:
-    """The rules that made each value that is still there: a value has its root's name, or one that
-    begins with it.
+def _told(module: Module, name: str, journal: Sequence[Fired],
+          notes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The rules that made each value that is still there, as `pass.rule`, and the notes on it, as
+    `pass: words`: a value has its root's name, or one that begins with it.
     """
     history = dict(module.history)
     for fired in journal:
@@ -167,6 +168,8 @@ def _told(module: Module, name: str, journal: Sequence[Fired]) -> dict[str, tupl
         before = history.get(value, ())
         if before[-1:] != (rule,):
             history[value] = (*before, rule)
+    for value, words in notes.items():
+        history[value] = (*history.get(value, ()), f"{name}: {words}")
     alive = {root for n in all_nodes(module.graph) for v in n.outputs for root in roots(v.hint)}
     return {value: rules for value, rules in history.items() if value in alive}
 

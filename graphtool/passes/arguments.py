@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from graphtool.errors import UsageError
 
 # what the driver fills in, not the user
-SUPPLIED = frozenset({"journal", "target", "rules", "arena"})
+SUPPLIED = frozenset({"journal", "target", "rules", "arena", "notes"})
 _ITEM = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3,
           "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}

@@ -27,41 +27,50 @@ class Phase:
     start: int
 
 
-def phases(stride: int, taps: int, lo: int) -> list[Phase] | None:
-    """The phases of an axis; None where one would have no tap at all."""
+def phases(stride: int, taps: int, lo: int) -> list[Phase]:
+    """The phases of an axis; none where one would have no tap at all."""
     out = []
     for a in range(stride):
         first = (lo - a) % stride
         count = -(-(taps - first) // stride)
         if count < 1:
-            return None
+            return []
         out.append(Phase(first, count, (a + first - lo) // stride))
     return out
 
 
+def unfit(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...]) -> str:
+    """What keeps a transposed convolution from being computed by phases, in words; else empty."""
+    lows = [lo for lo, _ in attrs["padding"] or ()]
+    if any(s != 1 for s in attrs["strides"] or ()):
+        return "it has strides besides"
+    if any(d != 1 for d in attrs["rhs_dilation"] or ()):
+        return "its window is dilated"
+    if not all(isinstance(d, int) for d in (*out[1:3], *x.shape[1:3], *w.shape[2:], *lows)):
+        return "its sizes are open"
+    if any(d % s for d, s in zip(out[1:3], attrs["lhs_dilation"], strict=True)):
+        return "its result is no multiple of its strides"
+    return "" if all(_axes(w, attrs)) else "a phase would have no tap"
+
+
+def _axes(w: Tracer, attrs: Any) -> list[list[Phase]]:
+    """The phases of both axes."""
+    lows = [lo for lo, _ in attrs["padding"] or ((0, 0), (0, 0))]
+    return [phases(s, k, lo) for s, k, lo in zip(
+        attrs["lhs_dilation"], w.shape[2:], lows, strict=True) if isinstance(k, int)]
+
+
 def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
               convolve: Callable[[Tracer, Tracer, Any], Any], lanes: int = 1) -> Any:
-    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], or None where it does not fit.
+    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], where `unfit` finds nothing.
 
     `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution, whose
     channels come `lanes` at a time.
     """
     strides = attrs["lhs_dilation"]
-    lows = [lo for lo, _ in attrs["padding"] or ((0, 0), (0, 0))]
-    space, sizes = out[1:3], x.shape[1:3]
-    if any(s != 1 for s in attrs["strides"] or ()) or any(
-            d != 1 for d in attrs["rhs_dilation"] or ()):
-        return None
-    if not all(isinstance(d, int) for d in (*space, *sizes, *lows)):
-        return None
-    if any(d % s for d, s in zip(space, strides, strict=True)):
-        return None
-    axes = [phases(s, k, lo) for s, k, lo in zip(strides, w.shape[2:], lows, strict=True)
-            if isinstance(k, int)]
-    if len(axes) != 2 or axes[0] is None or axes[1] is None:
-        return None
-    counts = [d // s for d, s in zip(space, strides, strict=True)]
-    padded, before = _padded(x, axes, counts, sizes)
+    axes = _axes(w, attrs)
+    counts = [d // s for d, s in zip(out[1:3], strides, strict=True)]
+    padded, before = _padded(x, axes, counts, x.shape[1:3])
     rows = []
     plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
     together = strides[1] * w.shape[0] <= lanes and attrs["groups"] == 1

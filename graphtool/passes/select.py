@@ -29,13 +29,15 @@ from graphtool.target import Target, named
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
-           march: str = "", winograd: int = 4) -> Graph:
+           march: str = "", winograd: int = 4, notes: dict[str, str] | None = None) -> Graph:
     """Choose kernels for the target, or for `march`, by their cost or as they were tuned;
-    `winograd` is the largest output tile allowed (0, 2 or 4).
+    `winograd` is the largest output tile allowed (0, 2 or 4); `notes` gets, by the name of a node,
+    what else decided.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
-    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)))
+    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)),
+                {} if notes is None else notes)
     choices = {("matmul", False): matmul, ("conv", False): conv,
                ("matmul", True): select_integer.matmul, ("conv", True): select_integer.conv}
 
@@ -54,7 +56,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return recurrence_grad(goal, node, operands_of(inputs, b))
         if node.op.name == "attention":
             wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
-            out = _attention(node, wide)
+            out = _attention(goal, node, wide)
             own = node.outputs[0].type.dtype
             return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
         own = node.outputs[0].type.dtype
@@ -97,17 +99,30 @@ def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
 
 # ---- attention ---------------------------------------------------------------------------------
 
-def _attention(node: Node, operands: list[Any]) -> Any:
+def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
     """The kernel where it fits, else the ops that attention consists of."""
     q, k, v, mask = (*operands, None)[:4]
     a = node.attrs
-    fits = q.dtype is dtypes.float32 and q.ndim >= 3 and all(
-        isinstance(d, int) and d > 0 for x in (q, v) for d in (x.shape[-1], x.shape[-3]))
-    if not fits:
+    why = _unfit(q, v)
+    goal.note(q, f"attention in its parts: the kernel {why}" if why else
+              "attention by its kernel: float32, with heads of known number and size")
+    if why:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
     return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"])
+
+
+def _unfit(q: Tracer, v: Tracer) -> str:
+    """What the kernel does not take, in words; empty where it fits."""
+    if q.dtype is not dtypes.float32:
+        return f"computes float32, not {q.dtype.name}"
+    if q.ndim < 3:
+        return "walks heads, and there is no axis of them"
+    sizes = [d for x in (q, v) for d in (x.shape[-1], x.shape[-3])]
+    if not all(isinstance(d, int) for d in sizes):
+        return "wants to know how many heads there are, and their size"
+    return "" if all(sizes) else "takes no empty heads"
 
 
 def _hides_nothing(mask: Tracer) -> bool:

@@ -15,7 +15,7 @@ from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.ops.pairs import whole_rows
 from graphtool.passes.met import trimmed
-from graphtool.passes.polyphase import polyphase
+from graphtool.passes.polyphase import polyphase, unfit
 from graphtool.passes.select_product import (
     Goal,
     best_product,
@@ -71,10 +71,13 @@ def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> A
     """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
     if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
         return _conv2d(goal, a, x, w)
-    y = polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
-                  goal.target.lanes)
-    if y is not None:
-        return y
+    why = unfit(x, w, a, out)
+    if not why:
+        high, wide = a["lhs_dilation"]
+        goal.note(x, f"transposed, by {high}×{wide} phases: no zeros between the elements")
+        return polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
+                         goal.target.lanes)
+    goal.note(x, f"transposed, with zeros between the elements: {why}, which phases do not take")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
     spread = OPS["pad"](x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
     return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool import dtypes
@@ -21,10 +21,18 @@ UNKNOWN = 128  # what an open dim without bound is taken for
 
 @dataclass(frozen=True)
 class Goal:
-    """What kernels are chosen for: the machine, and what may be chosen."""
+    """What kernels are chosen for: the machine, and what may be chosen.
+
+    `notes` say in words, by the name of a node, what became of it where no costs were compared.
+    """
 
     target: Target
     rules: Rules
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def note(self, x: Tracer, words: str) -> None:
+        """Of the node that is rewritten, of which x is an operand."""
+        self.notes[x.builder.prefix] = words
 
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:

@@ -29,7 +29,7 @@ class Rival(msgspec.Struct):
 
 class Why(msgspec.Struct):
     """One kernel. `by`: cost or tuned, empty where there was nothing to choose. `fused`: the nodes
-    that it computes; `rules`: those that made the node, in order.
+    that it computes; `rules`: those that made the node, in order; `notes`: what else decided.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Why(msgspec.Struct):
     fused: list[str]
     rules: list[str]
     at: str
+    notes: list[str] = []
 
 
 class WhyReport(msgspec.Struct):
@@ -61,28 +62,32 @@ class WhyNot(msgspec.Struct):
     reason: str
 
 
-def _why(name: str, op: str, record: str, fused: list[str], rules: Iterable[str],
-         at: str) -> Why:
+def _why(name: str, op: str, record: str, fused: list[str], told: Iterable[str], at: str) -> Why:
+    """`told` is a node's history: rules as `pass.rule`, notes as `pass: words`."""
+    lines = list(told)
+    rules = [one for one in lines if ": " not in one]
+    notes = [one.partition(": ")[2] for one in lines if ": " in one]
     if not record:
-        return Why(name, op, "", "", "", 0.0, [], fused, list(rules), at)
+        return Why(name, op, "", "", "", 0.0, [], fused, rules, at, notes)
     made = choice(record)
     (best, us), *rest = made.ranking
     return Why(name, op, str(made.site), str(best), made.by, us,
-               [Rival(str(c), t) for c, t in rest], fused, list(rules), at)
+               [Rival(str(c), t) for c, t in rest], fused, rules, at, notes)
 
 
 def why_graph(module: Module, name: str | None = None) -> WhyReport:
-    """The kernels of a graph that had alternatives; with a name, that of the node alone.
+    """The kernels of a graph that had alternatives, or of which there is a note; with a name, that
+    of the node alone.
 
     Raises InputError GT3093 for a name that no value has.
     """
     names = value_names(module.graph)
     groups = {n: g for g in module.graph.groups for n in g.members}
-    found = []
+    found, noted = [], _noted(module)
     wanted = _node(module.graph, names, name) if name is not None else None
     for node in all_nodes(module.graph) if wanted is None else (wanted,):
         record = str(node.attrs.get("choice", ""))
-        if not record and wanted is None:
+        if wanted is None and not record and node not in noted:
             continue
         group = groups.get(node)
         fused = [_name(n, names) for n in group.members] if group else []
@@ -94,6 +99,14 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
         found.append(_why(_name(node, names), node.op.name, record, fused, rules,
                           at.at if at else node.where))
     return WhyReport(str(module.meta.get("precision", "default")), found)
+
+
+def _noted(module: Module) -> set[Node]:
+    """The nodes of which there is a note that no kernel with a record tells."""
+    nodes = [n for n in all_nodes(module.graph) if n.outputs]
+    told = {root for n in nodes if n.attrs.get("choice") for root in roots(n.outputs[0].hint)}
+    own = {v for v, lines in module.history.items() if any(": " in one for one in lines)} - told
+    return {n for n in nodes if n.outputs[0].hint in own}
 
 
 def why_steps(steps: Iterable[Run | StepRow], precision: str,
@@ -177,8 +190,9 @@ def why_lines(report: WhyReport) -> list[str]:
             told = "measured by tune" if k.by == "tuned" else "expected by the cost model"
             out += [f"  computes  {k.site}", f"  kernel    {k.kernel}: {k.us:g} µs, {told}"]
             out += [f"  against   {r.kernel}: {r.us:g} µs" for r in k.rivals]
-        else:
+        elif not k.notes:
             out.append("  kernel    had no alternatives")
+        out += [f"  because   {words}" for words in k.notes]
         if len(k.fused) > 1:
             out.append(f"  fused     {', '.join(k.fused)}")
         if k.rules:

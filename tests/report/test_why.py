@@ -17,6 +17,7 @@ from graphtool.ir.trace import trace
 from graphtool.loops.ir import runs
 from graphtool.lower import lower
 from graphtool.report.why import why_graph, why_lines, why_not_fused, why_steps
+from graphtool.symbolic import Symbol, symbol
 from graphtool.target import TABLE
 
 
@@ -54,6 +55,37 @@ def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
     assert told.site == "recurrence{turns=20,batch=1,n=256,k=64}" and len(told.rivals) == 4
     steps = runs(lower(new, TABLE["x86-64-v4"]).steps)
     assert [k.rivals for k in why_steps(steps, "default").kernels] == [told.rivals]
+
+
+@pytest.mark.parametrize(("dtype", "shape", "op", "words"), [
+    (dtypes.float32, (1, 4, 16, 8), "attend", "attention by its kernel"),
+    (dtypes.float64, (1, 4, 16, 8), "matmul", "computes float32, not float64"),
+    (dtypes.float32, (16, 8), "matmul", "there is no axis of them"),
+    (dtypes.float32, (1, symbol("heads"), 16, 8), "matmul", "how many heads there are")])
+def test_attention_says_whether_its_kernel_fits(dtype: dtypes.DType, shape: Any, op: str,
+                                                words: str) -> None:
+    types = [TensorType(dtype, shape)] * 3
+    graph = trace(OPS["attention"], types, list("qkv"))
+    new = passes.run(Module(graph, ("y",), {"heads": Symbol("heads")}),
+                     supply={"target": TABLE["x86-64-v4"]})
+    again = serial.loads(serial.dumps(new, embed=True))
+    told = why_graph(again).kernels[-1]
+    assert told.op == op and words in told.notes[0] and told.rules == []
+    assert f"because   {told.notes[0]}" in "\n".join(why_lines(why_graph(again)))
+
+
+@pytest.mark.parametrize(("high", "strides", "words"), [
+    (2, (1, 1), "by 2×2 phases"), (1, (1, 1), "no multiple of its strides"),
+    (2, (2, 2), "it has strides besides")])
+def test_a_transposed_convolution_says_what_became_of_its_zeros(
+        high: int, strides: tuple[int, int], words: str) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["conv"](x, np.ones((3, 4, 4, 4), np.float32), strides=strides,
+                           lhs_dilation=(2, 2), padding=((high, 2), (high, 2)))
+    graph = trace(fn, [TensorType(dtypes.float32, (1, 4, 8, 8))])
+    new = passes.run(Module(graph, ("y",)), supply={"target": TABLE["x86-64-v4"]})
+    kernels = why_graph(new).kernels
+    assert kernels and all(k.kernel and words in k.notes[0] for k in kernels)
 
 
 def test_rules_survive_the_file() -> None:
