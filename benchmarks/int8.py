@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import peers, prepare, stats, work, zoo
-from benchmarks.contest import contest
 from benchmarks.peers import Case, Peer
 from benchmarks.stats import OURS
-from benchmarks.work import Journal, Row
+from benchmarks.work import Row
 
 FLOAT = "float32"
 PEERS: dict[str, Peer] = {p.name: p for p in (
@@ -41,19 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    names = zoo.chosen(options.contestants, PEERS)
-    journal = Journal(work.results("int8.jsonl"), lambda row: (row["model"], row["threads"]))
-    for model in () if options.report_only else options.models:
-        missing = [t for t in options.threads if options.redo
-                   or not zoo.covered(journal.rows().get((model, t)), names)]
-        if not missing or not prepare.ensure(model):
-            continue
-        for threads in missing:
-            row = contest(model, names, threads, options.rounds, options.seconds, "int8")
-            journal.add(row)
-            print(zoo.line(row), flush=True)
-    rows = [journal.rows()[k] for k in ((m, t) for m in options.models for t in options.threads)
-            if k in journal.rows()]
+    rows = zoo.timed(options, "int8", PEERS, "int8", prepare.ensure)
     text = report(rows, options.command_line)
     work.results("int8.md").write_text(text)
     print(f"\n{text}\n{work.results('int8.md')} written")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import stats, tables, trainers, work, zoo
-from benchmarks.contest import contest
 from benchmarks.models.tasks import TASKS
 from benchmarks.trainers import PEERS
-from benchmarks.work import Journal, Row
+from benchmarks.work import Row
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,18 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    names = zoo.chosen(options.contestants, PEERS)
-    journal = Journal(work.results("training.jsonl"), lambda row: (row["model"], row["threads"]))
-    for model in () if options.report_only else options.models:
-        for threads in options.threads:
-            if not options.redo and zoo.covered(journal.rows().get((model, threads)), names):
-                continue
-            if trainers.ensure(model):
-                row = contest(model, names, threads, options.rounds, options.seconds, "trainers")
-                journal.add(row)
-                print(zoo.line(row), flush=True)
-    rows = [journal.rows()[k] for k in ((m, t) for m in options.models for t in options.threads)
-            if k in journal.rows()]
+    rows = zoo.timed(options, "training", PEERS, "trainers", trainers.ensure)
     text = report(rows, options.command_line)
     work.results("training.md").write_text(text)
     print(f"\n{text}\n{work.results('training.md')} written")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from benchmarks import plot, prepare, stats, tables, work
@@ -25,25 +25,32 @@ def arguments(parser: argparse.ArgumentParser, peers: Mapping[str, Peer] = PEERS
 
 
 def main(options: argparse.Namespace) -> int:
-    names = chosen(options.contestants, PEERS)
-    journal = Journal(work.results("zoo.jsonl"), lambda row: (row["model"], row["threads"]))
-    for model in () if options.report_only else options.models:
-        missing = [t for t in options.threads if options.redo
-                   or not covered(journal.rows().get((model, t)), names)]
-        if not missing or not prepare.ensure(model):
-            continue
-        for threads in missing:
-            row = contest(model, names, threads, options.rounds, options.seconds)
-            journal.add(row)
-            print(line(row), flush=True)
-    rows = [journal.rows()[k] for k in ((m, t) for m in options.models for t in options.threads)
-            if k in journal.rows()]
+    rows = timed(options, "zoo", PEERS, "peers", prepare.ensure)
     text, picture = report(rows, options.command_line), figure(rows)
     work.results("zoo.md").write_text(text)
     work.results("zoo.svg").write_text(picture)
     print("\n" + text)
     print(f"{work.results('zoo.md')} and zoo.svg written")
     return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
+
+
+def timed(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], league: str,
+          ensure: Callable[[str], bool]) -> list[Row]:
+    """Times what the journal NAME.jsonl lacks of the models that can be had, between the peers of
+    the module `league`; gives the rows that were asked for."""
+    names = chosen(options.contestants, peers)
+    journal = Journal(work.results(f"{name}.jsonl"), lambda row: (row["model"], row["threads"]))
+    for model in () if options.report_only else options.models:
+        missing = [t for t in options.threads if options.redo
+                   or not covered(journal.rows().get((model, t)), names)]
+        if not missing or not ensure(model):
+            continue
+        for threads in missing:
+            row = contest(model, names, threads, options.rounds, options.seconds, league)
+            journal.add(row)
+            print(line(row), flush=True)
+    return [journal.rows()[k] for k in ((m, t) for m in options.models for t in options.threads)
+            if k in journal.rows()]
 
 
 def chosen(names: list[str] | None, peers: Mapping[str, Peer]) -> list[str]:
