@@ -129,8 +129,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 @rule("detach", "barrier", "checkpoint", "relu", "gelu", "silu", "mish", "softplus", "elu",
-      "selu", "celu", "leaky_relu", "hard_sigmoid", "hard_swish", "softsign", "log_sigmoid",
-      "thresholded_relu")
+      "selu", "celu", "leaky_relu", "hard_sigmoid", "hard_swish", "hardtanh", "softsign",
+      "log_sigmoid", "thresholded_relu")
 def _elementwise(node: Node, pairs: Any, _size: Dim) -> Any:
     return node.op(*ranked(pairs), **node.attrs)
 

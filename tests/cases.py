@@ -229,8 +229,9 @@ _ACTIVATIONS: dict[str, list[dict[str, Any]]] = {
     "relu": [{}], "gelu": [{}, {"approximate": "tanh"}], "silu": [{}], "mish": [{}],
     "softplus": [{}, {"beta": 2.0, "threshold": 1.0}], "elu": [{}, {"alpha": 0.5}], "selu": [{}],
     "celu": [{}, {"alpha": 0.5}], "leaky_relu": [{}, {"slope": 0.2}],
-    "hard_sigmoid": [{}, {"alpha": 0.2}], "hard_swish": [{}], "softsign": [{}],
-    "log_sigmoid": [{}], "thresholded_relu": [{}, {"alpha": 0.1}],
+    "hard_sigmoid": [{}, {"alpha": 0.2}], "hard_swish": [{}],
+    "hardtanh": [{}, {"lo": -0.5, "hi": 2.0}], "softsign": [{}], "log_sigmoid": [{}],
+    "thresholded_relu": [{}, {"alpha": 0.1}],
 }
 for _op, _variants in _ACTIVATIONS.items():
     for _attrs in _variants:

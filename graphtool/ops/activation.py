@@ -134,6 +134,16 @@ def hard_sigmoid(x: Any, *, alpha: float = 1 / 6, beta: float = 0.5) -> Any:
     return o.clamp(x * alpha + beta, 0, 1)
 
 
+def _hardtanh_vjp(g: Any, y: Any, _x: Any, *, lo: float, hi: float) -> tuple[Any, ...]:
+    return (o.select(o.or_(o.le(y, lo), o.ge(y, hi)), 0.0, g),)
+
+
+@composite(types=like_first, vjp=_hardtanh_vjp)
+def hardtanh(x: Any, *, lo: float = -1.0, hi: float = 1.0) -> Any:
+    """min(max(x, lo), hi); the gradient is 0 at both bounds, where clamp's is 1."""
+    return o.clamp(x, lo, hi)
+
+
 def _hard_swish_vjp(g: Any, _y: Any, x: Any) -> tuple[Any, ...]:
     inside = o.select(o.ge(x, 3), g, g * (x / 3.0 + 0.5))
     return (o.select(o.le(x, -3), 0.0, inside),)

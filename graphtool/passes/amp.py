@@ -30,8 +30,8 @@ FOLLOW = frozenset({
     "reshape", "transpose", "slice", "broadcast", "concat", "pad", "reverse", "gather", "stack",
     "dynamic_slice", "dynamic_update_slice", "reduce_max", "reduce_min", "reduce_window",
     "max_pool", "extreme_tap", "unpool", "sort", "top_k", "relu", "gelu", "silu", "mish", "elu",
-    "selu", "celu", "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "thresholded_relu",
-    "dropout", "embedding", "rotary_embedding", "all_gather"})
+    "selu", "celu", "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "hardtanh",
+    "thresholded_relu", "dropout", "embedding", "rotary_embedding", "all_gather"})
 MOVES = frozenset({"reshape", "transpose", "broadcast"})
 HIGH = frozenset({  # elementwise ops that want float32: they lose digits, or leave float16's range
     "exp", "expm1", "log", "log1p", "pow", "rsqrt", "lgamma", "digamma", "erf_inv", "asin", "acos",

@@ -19,6 +19,7 @@ PAIRS: list[tuple[Any, Callable[..., Any], dict[str, Any]]] = [
     (o.softplus, F.softplus, {"beta": 2.0, "threshold": 5.0}), (o.elu, F.elu, {}),
     (o.elu, F.elu, {"alpha": 0.3}), (o.selu, F.selu, {}), (o.celu, F.celu, {"alpha": 0.5}),
     (o.hard_sigmoid, F.hardsigmoid, {}), (o.hard_swish, F.hardswish, {}),
+    (o.hardtanh, F.hardtanh, {}),
     (o.softsign, F.softsign, {}), (o.log_sigmoid, F.logsigmoid, {}),
 ]
 

@@ -34,6 +34,8 @@ def gelu(c: Context, self: Tracer, *, approximate: str = "none") -> Any:
 
 @aten("hardtanh")
 def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> Any:
+    if self.dtype.is_float:
+        return o.hardtanh(self, lo=float(min_val), hi=float(max_val))
     return o.clamp(self, c.literal(min_val, self.dtype), c.literal(max_val, self.dtype))
 
 

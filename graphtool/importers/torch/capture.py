@@ -43,7 +43,8 @@ KEEP = (
     "conv_transpose3d.input", "convolution", "linear", "embedding", "matmul", "max_pool1d",
     "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "logsumexp",
-    "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu",
+    "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu", "sinc", "xlogy",
+    "special_xlog1py",
 )
 
 

@@ -250,12 +250,27 @@ def logaddexp(c: Context, self: Any, other: Any) -> Any:
                     o.add(o.max(a, b), o.log1p(o.exp(gap))))
 
 
-@aten("xlogy", "special_xlogy")
-def xlogy(c: Context, self: Any, other: Any) -> Any:
-    a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
-            for x in operands(c, self, other))
-    product = o.mul(a, o.log(o.select(o.eq(a, 0.0), 1.0, b)))
-    return o.select(o.is_nan(b), b, product)
+def _times_log(log: Any, one: float) -> Any:
+    """a·log(b); 0 where a is and the logarithm (0 at `one`) is not finite, its gradients too."""
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
+                for x in operands(c, self, other))
+        outside = o.or_(o.le(b, one - 1.0), o.eq(b, math.inf))
+        return o.mul(a, log(o.select(o.and_(o.eq(a, 0.0), outside), one, b)))
+    return handler
+
+
+aten("xlogy", "special_xlogy")(_times_log(o.log, 1.0))
+aten("special_xlog1py")(_times_log(o.log1p, 0.0))
+
+
+@aten("sinc")
+def sinc(c: Context, self: Tracer) -> Any:
+    """sin(πx) / (πx), and 1 at 0; what is divided by is never 0, so that gradients stay finite."""
+    angle = o.mul(c.cast(self, c.out.dtype), math.pi)
+    origin = o.eq(angle, 0.0)
+    divisor = o.select(origin, 1.0, angle)
+    return o.select(origin, 1.0, o.div(o.sin(divisor), divisor))
 
 
 @aten("lerp")
