@@ -79,48 +79,63 @@ def _with_low_residuals(module: Module, low: DType) -> Module:
 def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
     """The graph with every op in the type of its row; its inputs and outputs keep theirs."""
     fixed, parameters = _neutral(graph), _parameters(graph, state)
-    at: dict[tuple[Value, DType], Value] = {}  # casts made so far
-    origin: dict[Value, Value] = {}  # what a cast was made of
-
-    def as_type(x: Value, to: DType, b: Builder) -> Value:
-        if x.type.dtype not in (low, dtypes.float32) or x.type.dtype is to:
-            return x
-        if x in origin and to is low:  # what was low stays exactly that
-            return origin[x]
-        if (x, to) in at:
-            return at[x, to]
-        maker = b.made.get(x)
-        if to is low and maker is not None and maker.op.name in MOVES:  # rounded before it is moved
-            (source,) = maker.inputs
-            assert isinstance(source, Value)
-            moved: Value = maker.op(Tracer(as_type(source, to, b), b), **maker.attrs).value
-            at[x, to] = moved
-            return moved
-        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
-                      hint=f"{x.hint.lstrip('@')}.{to.short}").value
-        if to is low:
-            at[x, to] = made
-        else:  # every reader widens for itself: that costs less than memory
-            origin[made] = x
-        return made
+    made = _Made(low)
 
     def rewrite(node: Node, xs: tuple[Any, ...], b: Builder) -> Sequence[Any] | None:
         floats = [x for x in xs if isinstance(x, Value) and x.type.dtype in (low, dtypes.float32)]
         to = _type(node, xs, low, fixed | _biases(node, parameters))
         if not floats or (all(x.type.dtype is to for x in floats) and xs == node.inputs):
             return None
-        operands = [as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
+        operands = [made.as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
         out = node.op(*(Tracer(x, b) if isinstance(x, Value) else x for x in operands),
                       **node.attrs)
         return out if isinstance(out, tuple) else (out,)
 
-    made = rebuild(graph, rewrite)
+    cast = rebuild(graph, rewrite)
     end = Builder()
-    for node in made.nodes:
+    for node in cast.nodes:
         end.add(node)
-    outputs = tuple(v if v.type == old.type else as_type(v, old.type.dtype, end)
-                    for v, old in zip(made.outputs, graph.outputs, strict=True))
-    return Graph(made.inputs, tuple(end.nodes), outputs)
+    outputs = tuple(v if v.type == old.type else made.as_type(v, old.type.dtype, end)
+                    for v, old in zip(cast.outputs, graph.outputs, strict=True))
+    return Graph(cast.inputs, tuple(end.nodes), outputs)
+
+
+class _Made:
+    """The casts made so far. Narrowed values are shared; each reader widens for itself, which costs
+    less than memory."""
+
+    def __init__(self, low: DType) -> None:
+        self.low = low
+        self.narrowed: dict[Value, Value] = {}
+        self.origin: dict[Value, Value] = {}  # what a widened value was made of
+
+    def as_type(self, x: Value, to: DType, b: Builder) -> Value:
+        if x.type.dtype not in (self.low, dtypes.float32) or x.type.dtype is to:
+            return x
+        if to is not self.low:
+            wide = self._cast(x, to, b)
+            self.origin[wide] = x
+            return wide
+        if x in self.origin:  # what was low stays exactly that
+            return self.origin[x]
+        if x not in self.narrowed:
+            self.narrowed[x] = self._narrow(x, b)
+        return self.narrowed[x]
+
+    def _narrow(self, x: Value, b: Builder) -> Value:
+        maker = b.made.get(x)
+        if maker is None or maker.op.name not in MOVES:
+            return self._cast(x, self.low, b)
+        (source,) = maker.inputs  # rounded before it is moved
+        assert isinstance(source, Value)
+        moved: Value = maker.op(
+            Tracer(self.as_type(source, self.low, b), b), **maker.attrs).value
+        return moved
+
+    def _cast(self, x: Value, to: DType, b: Builder) -> Value:
+        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+                             hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        return made
 
 
 def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType:
