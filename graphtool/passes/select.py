@@ -7,7 +7,7 @@ are not it runs as a kernel of its own. What no kernel suits is left as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,11 @@ from graphtool.passes.select_product import Goal, matmul
 from graphtool.passes.select_recurrence import recurrence, recurrence_grad
 from graphtool.target import Target, named
 
+# by op, and whether its elements are integers
+CHOICES: dict[tuple[str, bool], Callable[[Goal, Node, Tracer, Tracer], Any]] = {
+    ("matmul", False): matmul, ("conv", False): conv,
+    ("matmul", True): select_integer.matmul, ("conv", True): select_integer.conv}
+
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4, notes: dict[str, str] | None = None) -> Graph:
@@ -38,8 +43,6 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     allowed = rules or Rules()
     goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)),
                 {} if notes is None else notes)
-    choices = {("matmul", False): matmul, ("conv", False): conv,
-               ("matmul", True): select_integer.matmul, ("conv", True): select_integer.conv}
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_sum" and isinstance(inputs[0], Value):
@@ -56,22 +59,29 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return recurrence_grad(goal, node, operands_of(inputs, b))
         if node.op.name == "attention":
             wide = [_widened(x) if isinstance(x, Tracer) else x for x in operands_of(inputs, b)]
-            out = _attention(goal, node, wide)
-            own = node.outputs[0].type.dtype
-            return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
-        own = node.outputs[0].type.dtype
-        choose = choices.get((node.op.name, own.is_integer))
-        if choose is None or own not in (dtypes.float32, dtypes.int32, *dtypes.HALVES):
-            return None
-        x, w = inputs
-        if not isinstance(x, Value) or not isinstance(w, Value):
-            return None
-        if any(d == 0 for d in node.outputs[0].type.shape):
-            return None
-        out = choose(goal, node, Tracer(x, b), Tracer(w, b))
-        return None if out is None else (out if out.dtype is own else OPS["cast"](out, dtype=own),)
+            return _in_type(node, _attention(goal, node, wide))
+        return _contraction(goal, node, inputs, b)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
     return decompose(rebuild(decompose(graph), rewrite))
+
+
+def _contraction(goal: Goal, node: Node, inputs: tuple[Operand, ...],
+                 b: Builder) -> Sequence[Any] | None:
+    out = node.outputs[0].type
+    choose = CHOICES.get((node.op.name, out.dtype.is_integer))
+    if choose is None or out.dtype not in (dtypes.float32, dtypes.int32, *dtypes.HALVES):
+        return None
+    x, w = inputs
+    if not isinstance(x, Value) or not isinstance(w, Value) or any(d == 0 for d in out.shape):
+        return None
+    made = choose(goal, node, Tracer(x, b), Tracer(w, b))
+    return None if made is None else _in_type(node, made)
+
+
+def _in_type(node: Node, out: Any) -> tuple[Any]:
+    """The result in the type that the node's has."""
+    own = node.outputs[0].type.dtype
+    return (out if out.dtype is own else OPS["cast"](out, dtype=own),)
 
 
 def _widened(x: Tracer) -> Tracer:
