@@ -213,7 +213,8 @@ TABLE: tuple[Scalar, ...] = (
     _fn("i1e", elementwise(i1e), lambda o, g, y, x: (g * o.select(
         o.eq(x, 0), 0.5, o.i0e(x) - y * (o.sign(x) + 1.0 / o.select(o.eq(x, 0), 1.0, x))),),
         flops=80),
-    _fn("next_after", np.nextafter, None, arity=2, flops=4),
+    _fn("next_after", np.nextafter, lambda o, g, y, a, b: (o.select(o.eq(a, b), 0.0, g), None),
+        arity=2, flops=4),
     # ---- comparison -------------------------------------------------------------------------
     *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))

@@ -22,6 +22,7 @@ A, B = [0, 0, 0, 0, 0, 1, 1, -2, 3.0], [0, 2, -1, -0.5, 0.5, 2, 0.5, 1, 4.0]
 
 @pytest.mark.parametrize(("function", "points"), [
     (torch.sinc, [ORIGIN]), (torch.xlogy, [A, B]), (torch.special.xlog1py, [A, B]),
+    (torch.nextafter, [A, B]),
     (lambda x: torch.xlogy(x, 2.0), [A]), (lambda y: torch.xlogy(0.0, y), [B]),
     (F.hardtanh, [[*ORIGIN, 1, -1.5]]), (lambda x: F.hardtanh(x, -0.5, 2.0), [ORIGIN]),
     (F.relu6, [[-1, 0, 1, 6, 7.0]]), (lambda x: x.clamp(-0.5, 2.0), [ORIGIN])])
