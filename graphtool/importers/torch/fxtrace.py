@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from torch import fx, nn
+from torch.fx import traceback
 
 from graphtool.importers.torch.lines import failure
 from graphtool.importers.torch.live import place
@@ -20,6 +21,16 @@ from graphtool.importers.torch.records import Place
 
 class _Tracer(fx.Tracer):  # type: ignore[misc]
     record_stack_traces = True
+
+    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+        """With the module stack and the line, which fx leaves out while annotations are kept."""
+        with traceback.preserve_node_meta(False):
+            node = super().create_node(*args, **kwargs)
+        if node.stack_trace:  # up to the call of this method
+            node.stack_trace = node.stack_trace.rpartition(f'File "{__file__}"')[0].rstrip()
+        if custom := traceback.current_meta.get("custom"):
+            node.meta["custom"] = dict(custom)
+        return node
 
 
 def traced(model: nn.Module, count: int, torch_dir: str) -> Replay:
@@ -57,6 +68,9 @@ class Replay(nn.Module):  # type: ignore[misc]
         object.__setattr__(self, "_graphtool_places", {
             _file(n): _within(place(n), owner) for n in module.graph.nodes
             if n.op.startswith("call_")})
+        for n in module.graph.nodes:  # or export would take its stack for that of the replay
+            n.meta.pop("stack_trace", None)
+            n.meta.pop("nn_module_stack", None)
 
     def forward(self, *args: Any) -> Any:
         return self._graphtool_run(*args)
