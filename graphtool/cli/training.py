@@ -49,6 +49,10 @@ def grad(graph: options.Graph,
          checkpoint: Annotated[str, typer.Option(
              "--checkpoint", help="Modules, with commas, whose inside the backward pass computes "
                                   "again instead of keeping it.")] = "",
+         group: Annotated[list[str] | None, typer.Option(
+             "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for "
+                             "parameters of such names; may be repeated, the last one counts.")
+             ] = None,
          bound: Annotated[int | None, typer.Option(
              "--bound", min=0, help="The most turns of each `while` that states none: its "
                                     "backward pass keeps what every turn starts from.")] = None,
@@ -68,7 +72,8 @@ def grad(graph: options.Graph,
     names, marked = (tuple(n.strip() for n in text.split(",") if n.strip())
                      for text in (wrt, checkpoint))
     recipe = training.Recipe(loss, names, optimizer, target, lr, clip_value, clip_norm, accumulate,
-                             decay_vectors, batch_norm, batch_norm_momentum, marked, bound)
+                             decay_vectors, batch_norm, batch_norm_momentum, marked, bound,
+                             group or ())
     result = training.training(module, recipe)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "

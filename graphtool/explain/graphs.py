@@ -92,6 +92,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "'remat{budget=1.0}' --stats` lists the peaks that can be had."),
     "GT0621": ("nothing to checkpoint",
                "--checkpoint takes the paths of modules, as the values' names begin: `h.0,h.1`."),
+    "GT0623": ("a group of no parameters",
+               "`grad --group` takes patterns of whole names, with * and ?: 'head.*', '*.bias'."),
     "GT0628": ("gradients that cannot be found",
                "Passes such as distribute and amp work on the graph that grad has written, before "
                "any other pass."),

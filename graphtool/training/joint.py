@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from graphtool import autodiff, dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.optimizers import OPTIMIZERS, clipped
+from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
 from graphtool.training.inference import inference
 from graphtool.training.marks import marked, segments, unmarked
-from graphtool.training.recipe import LOSSES, Recipe, loss_call, optimizer_call, target_type
+from graphtool.training.recipe import (
+    LOSSES,
+    Recipe,
+    group_call,
+    loss_call,
+    optimizer_call,
+    target_type,
+)
 from graphtool.training.state import State, holding, opened, renamed
 from graphtool.training.wrt import selected
 from graphtool.weights import Weight
@@ -188,12 +197,11 @@ class _Joint:
         state.new[counter.value] = (
             counter + (1 if apply is None else o.cast(apply, dtype=dtypes.int64))).value
         names = {v: n for n, v in state.named.items()}
+        own = self.own_arguments(call, {v: names[v] for v in wrt})
         for v, g in zip(wrt, clipped(grads, r.clip_value, r.clip_norm), strict=True):
+            arguments = own[v]
             slots = {s: state.add(f"{names[v]}.{s}", v.type, start)
-                     for s, start in row.slots(**call.arguments).items()}
-            arguments = dict(call.arguments)
-            if not r.decay_vectors and v.type.rank < 2:
-                arguments["weight_decay"] = 0.0
+                     for s, start in row.slots(**arguments).items()}
             with builder.scope(f"{names[v]}.{call.name}"):
                 p = Tracer(v, builder)
                 rate = lr if lr.dtype is p.dtype else o.cast(lr, dtype=p.dtype)
@@ -201,6 +209,22 @@ class _Joint:
                 for old, now in ((p, new), *((slots[s], x) for s, x in after.items())):
                     kept = now if apply is None else o.select(apply, now, old)
                     state.new[old.value] = kept.value
+
+    def own_arguments(self, call: PassCall, names: Mapping[Value, str]) -> dict[
+            Value, dict[str, Any]]:
+        """The optimizer's arguments for each parameter; of the groups the last that names it."""
+        own = {v: dict(call.arguments) for v in names}
+        for v in names:
+            if not self.recipe.decay_vectors and v.type.rank < 2:
+                own[v]["weight_decay"] = 0.0
+        for pattern, arguments in (group_call(g, call.name) for g in self.recipe.groups):
+            members = [v for v, name in names.items() if fnmatchcase(name, pattern)]
+            if not members:
+                raise UsageError("GT0623", f"no parameter is called {pattern!r}",
+                                 hint=f"they are {', '.join(sorted(names.values()))}")
+            for v in members:
+                own[v].update(arguments)
+        return own
 
     def accumulated(self, state: State, wrt: list[Value],
                     grads: list[Tracer]) -> tuple[Any, list[Any]]:

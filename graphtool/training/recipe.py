@@ -32,6 +32,7 @@ class Recipe:
     batch_norm_momentum: float = 0.1
     checkpoint: Sequence[str] = ()  # modules whose inside is computed again in the backward pass
     bound: int | None = None  # the most turns of loops that state none
+    groups: Sequence[str] = ()  # the optimizer's arguments for some parameters: head.*{momentum=0}
 
 
 # ---- losses ------------------------------------------------------------------------------------
@@ -83,6 +84,12 @@ def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
 def optimizer_call(text: str) -> PassCall:
     """The optimizer with its arguments. Raises UsageError GT0616 where there is none such."""
     return _call("optimizer", text, {n: row.update for n, row in OPTIMIZERS.items()}, {})
+
+
+def group_call(text: str, optimizer: str) -> tuple[str, Mapping[str, Any]]:
+    """A pattern of parameters' names, and what the optimizer takes for them instead."""
+    pattern, brace, rest = text.partition("{")
+    return pattern.strip(), optimizer_call(optimizer + brace + rest).arguments
 
 
 def _call(kind: str, text: str, table: Mapping[str, Callable[..., Any]],

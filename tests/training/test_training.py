@@ -99,6 +99,32 @@ def test_decay_can_spare_vectors() -> None:
         np.testing.assert_allclose(state[name], p.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_groups_have_arguments_of_their_own() -> None:
+    model, x = models.mlp()
+    module = api.import_model(model, (x,))
+    first, *rest = (n for n, _ in model.named_parameters())
+    groups = ("*{weight_decay=0.1}", f"{first}{{momentum=0.5,weight_decay=0}}")
+    train = training(module, Recipe("cross_entropy", optimizer="momentum", groups=groups))
+    batches = data(x, 2)
+    _, state = models.steps(train, arrays(batches, train.graph.inputs[0].hint), 0.01)
+    named = dict(model.named_parameters())
+    torch_steps(model, batches, torch.optim.SGD([
+        {"params": [named[first]], "momentum": 0.5},
+        {"params": [named[n] for n in rest], "weight_decay": 0.1}], lr=0.01, momentum=0.9))
+    for name, p in named.items():
+        np.testing.assert_allclose(state[name], p.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("group", "code"), [
+    ("nothing.*{weight_decay=0}", "GT0623"), ("*{wait_decay=0}", "GT0602"), ("*{", "GT0608")])
+def test_bad_groups_are_refused(group: str, code: str) -> None:
+    model, x = models.mlp()
+    with pytest.raises(GraphtoolError) as error:
+        training(api.import_model(model, (x,)), Recipe("cross_entropy", optimizer="adamw",
+                                                       groups=(group,)))
+    assert error.value.code == code
+
+
 def test_a_training_graph_survives_its_file(tmp_path: Path) -> None:
     model, x = models.cnn()
     module = api.import_model(model.eval(), (x,))
