@@ -41,9 +41,9 @@ def left_behind(path: Path) -> list[str]:
 # ---- determinism -------------------------------------------------------------------------------
 
 def test_directory_and_jobs_do_not_show(tmp_path: Path) -> None:
-    first = contents(build(layer(), tmp_path / "a", target=TARGET, jobs=1))
+    first = contents(build(layer("generic"), tmp_path / "a", target=TARGET, jobs=1))
     cache.clear()
-    assert contents(build(layer(), tmp_path / "b" / "c", target=TARGET, jobs=4)) == first
+    assert contents(build(layer("generic"), tmp_path / "b" / "c", target=TARGET, jobs=4)) == first
 
 
 SCRIPT = """
@@ -67,27 +67,27 @@ def test_hash_seeds_do_not_show() -> None:
 
 def test_unchanged_builds_ask_no_compiler(tmp_path: Path,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     before = (tmp_path / "m" / "libmodel.so").stat().st_mtime_ns
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("the compiler was called")
     monkeypatch.setattr(compiler.Compiler, "run", never)
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     assert (tmp_path / "m" / "libmodel.so").stat().st_mtime_ns == before
 
 
 def test_a_damaged_build_is_made_again(tmp_path: Path) -> None:
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     (tmp_path / "m" / "libmodel.so").unlink()
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     assert (tmp_path / "m" / "libmodel.so").exists()
 
 
 def test_another_model_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     old = runtime.load(tmp_path / "m")
-    build(moves(), tmp_path / "m", target=TARGET)
+    build(moves("generic"), tmp_path / "m", target=TARGET)
     new = runtime.load(tmp_path / "m")
     x = np.ones((3, 16), np.float32)
     assert old(x0=x)["y0"].shape == (3, 24)
@@ -97,8 +97,9 @@ def test_another_model_takes_the_place_of_the_old(tmp_path: Path) -> None:
 
 
 def test_builds_at_once_share_a_cache(tmp_path: Path) -> None:
+    graph = layer("generic")
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda n: build(layer(), tmp_path / f"m{n % 3}", target=TARGET),
+        made = list(pool.map(lambda n: build(graph, tmp_path / f"m{n % 3}", target=TARGET),
                              range(6)))
     assert len({str(contents(p)) for p in made}) == 1
     assert left_behind(tmp_path) == ["m0", "m1", "m2"]
@@ -110,7 +111,8 @@ def fails(code: str, path: Path, kind: type[GraphtoolError], **options: Any) -> 
     """The build ends in this error and leaves nothing in the directory."""
     before = left_behind(path.parent)
     with pytest.raises(kind) as caught:
-        build(layer(), path, **{"target": TARGET, **options})
+        build(options.pop("module", None) or layer("generic"), path,
+              **{"target": TARGET, **options})
     assert caught.value.code == code
     assert left_behind(path.parent) == before
 
@@ -136,7 +138,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     fails("GT2112", tmp_path / "file", InputError)
     with pytest.raises(InputError) as caught:
-        build(layer(), tmp_path / "file" / "m", target=TARGET)
+        build(layer("generic"), tmp_path / "file" / "m", target=TARGET)
     assert caught.value.code == "GT0330"
 
 
@@ -158,7 +160,7 @@ def test_a_disk_that_fills_up_before_the_weights(tmp_path: Path,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
-    build(moves(), tmp_path / "m", target=TARGET)
+    build(moves("generic"), tmp_path / "m", target=TARGET)
     before = contents(tmp_path / "m")
     monkeypatch.setattr("graphtool.weights.save", full)
     fails("GT0330", tmp_path / "m", InputError)
@@ -169,7 +171,7 @@ def test_a_cache_that_cannot_be_written_is_no_fault(tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "blocked").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "blocked"))
-    assert (build(layer(), tmp_path / "m", target=TARGET) / "build.json").exists()
+    assert (build(layer("generic"), tmp_path / "m", target=TARGET) / "build.json").exists()
 
 
 @pytest.mark.parametrize("name", ["a b", "1x", "x;y", "é", ""])
@@ -179,16 +181,25 @@ def test_names_that_c_does_not_take(name: str, tmp_path: Path) -> None:
 
 def test_weights_that_are_missing(tmp_path: Path) -> None:
     from graphtool.lower import lower
-    program, nothing = lower(layer(), TARGET), dict[str, Weight]()
+    program, nothing = lower(layer("generic"), TARGET), dict[str, Weight]()
     with pytest.raises(InputError) as caught:
         build(program, tmp_path / "m", target=TARGET, store=nothing)
     assert caught.value.code == "GT2111"
 
 
+@pytest.mark.parametrize(("made_for", "built_for"), [
+    ("x86-64-v3", "generic"),    # 24 vectors of one float across a panel
+    ("x86-64-v3", "x86-64-v4"),  # a vector and a half
+    ("generic", "x86-64-v4"),    # half a vector
+])
+def test_weights_packed_for_another_target(made_for: str, built_for: str, tmp_path: Path) -> None:
+    fails("GT2004", tmp_path / "m", UsageError, module=layer(made_for), target=named(built_for))
+
+
 # ---- the cache ---------------------------------------------------------------------------------
 
 def test_the_cache_is_private_and_can_be_cleared(tmp_path: Path, own_cache: Path) -> None:
-    build(layer(), tmp_path / "m", target=TARGET)
+    build(layer("generic"), tmp_path / "m", target=TARGET)
     assert own_cache.stat().st_mode & 0o077 == 0
     assert cache.entries() and cache.clear() > 0
     assert cache.entries() == []

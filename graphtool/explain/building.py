@@ -11,6 +11,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2003": ("a recurrence that is not compiled",
                "Compiled recurrent layers take the element types that the error names; cast, or "
                "decompose the layer."),
+    "GT2004": ("weights packed for other vectors",
+               "The pass select packs weights in panels of a width that suits one target; a target "
+               "of wider or much narrower vectors cannot read them. Run the passes again with "
+               "select{march=TARGET}, or build from the graph as it was before them."),
     "GT2005": ("a size without an upper bound",
                "Compiled code allocates nothing in a run, so it must know how large everything can "
                "get. Import an ONNX model again with a bound for the size that the error names: "

@@ -22,7 +22,6 @@ TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7201": "an expression without C",
     "GT7202": "the type of an unused result was asked for",
     "GT7203": "an imported call got another type than torch gives it",
-    "GT7204": "panels that do not fit the vectors",
     "GT7205": "a graph as an argument where none can be converted",
     "GT7501": "an op evaluated to another type than declared",
     "GT7502": "a literal where a tensor is indexed",

@@ -12,7 +12,7 @@ from itertools import pairwise
 from graphtool import dtypes
 from graphtool.choice import Candidate, choice
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError
+from graphtool.errors import InternalError, UsageError
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
@@ -26,6 +26,7 @@ from graphtool.target import Target, tile_rows
 
 Macros = list[tuple[str, str | Dim]]
 Lowered = tuple[tuple[Stmt, ...], Dim]
+_PANEL = 16  # vectors across a panel of tile.h
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,15 @@ def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:
 
 
 def panel_vectors(target: Target, nr: int) -> int:
-    if nr % target.lanes:
-        raise InternalError("GT7204", f"panels of {nr} on vectors of {target.lanes}")
+    """Vectors across a panel of nr columns, at most what tile.h holds of one.
+
+    Raises UsageError GT2004 for a panel that another target's vectors are to read.
+    """
+    if nr % target.lanes or nr // target.lanes > _PANEL:
+        raise UsageError("GT2004", f"weights are packed in panels of {nr} columns, which vectors "
+                                   f"of {target.lanes} floats do not read",
+                         hint="select kernels for the target that the build is for: "
+                              f"opt --passes …,select{{march={target.march}}},…")
     return nr // target.lanes
 
 
