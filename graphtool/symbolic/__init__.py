@@ -1,25 +1,19 @@
 """Exact integer polynomials over named symbols, used for dimensions and for loop indices alike."""
 
+from graphtool.symbolic.atoms import Atom, Call, Monomial, Symbol, text
 from graphtool.symbolic.poly import (
-    Atom,
-    Call,
     Dim,
-    Monomial,
     Poly,
-    Symbol,
-    bounds,
     ceildiv,
-    decide,
     exact_quotient,
     floordiv,
-    known,
     maximum,
     minimum,
     mod,
     symbol,
     symbol_of,
-    text,
 )
+from graphtool.symbolic.questions import bounds, decide, known
 from graphtool.symbolic.terms import coefficient, product, substitute, symbols
 
 __all__ = [

@@ -9,36 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
-from graphtool.errors import InputError
-from graphtool.symbolic import intervals
-from graphtool.symbolic.intervals import Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A named integer in [lo, hi]; `None` is unbounded. `extent` says symbol < extent, exactly."""
-
-    name: str
-    lo: int | None = 0
-    hi: int | None = None
-    extent: Dim | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """An irreducible `a // b`, `a % b`, `min(a, b)` or `max(a, b)`."""
-
-    fn: Literal["//", "%", "min", "max"]
-    a: Dim
-    b: Dim
-
-
-Atom = Symbol | Call
-Monomial = tuple[tuple[Atom, int], ...]
+from graphtool.symbolic.atoms import Atom, Call, Monomial, Symbol, monomial_key, text, times
+from graphtool.symbolic.questions import bounds, decide
 
 
 class Poly:
@@ -75,7 +49,7 @@ class Poly:
         total: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
             for m2, c2 in other.terms:
-                mono = _times(m1, m2)
+                mono = times(m1, m2)
                 total[mono] = total.get(mono, 0) + c1 * c2
         return from_terms(total)
 
@@ -128,7 +102,12 @@ def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | N
     """The polynomial that is one symbol; a plain int where the bounds leave one value only."""
     if lo is not None and lo == hi:
         return lo
-    return Poly(((((Symbol(name, lo, hi, extent), 1),), 1),))
+    return symbol_of(Symbol(name, lo, hi, extent))
+
+
+def symbol_of(atom: Atom) -> Dim:
+    """The polynomial that is this atom alone."""
+    return Poly(((((atom, 1),), 1),))
 
 
 # ---- construction ------------------------------------------------------------------------------
@@ -137,37 +116,17 @@ def terms_of(d: Dim) -> Iterable[tuple[Monomial, int]]:
     return d.terms if isinstance(d, Poly) else ((((), d),) if d else ())
 
 
-@lru_cache(maxsize=1 << 16)
-def _atom_key(a: Atom) -> tuple[int, str]:
-    return (0, a.name) if isinstance(a, Symbol) else (1, f"{a.fn} {text(a.a)} {text(a.b)}")
-
-
-def _mono_key(mono: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
-    return (-sum(p for _, p in mono), tuple((_atom_key(a), -p) for a, p in mono))
-
-
-def _times(a: Monomial, b: Monomial) -> Monomial:
-    if not a or not b:
-        return a or b
-    powers = dict(a)
-    for atom, p in b:
-        powers[atom] = powers.get(atom, 0) + p
-    return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
-
-
 def from_terms(total: Mapping[Monomial, int]) -> Dim:
     terms = [(m, c) for m, c in total.items() if c]
     if not terms:
         return 0
     if len(terms) == 1:
         return terms[0][1] if not terms[0][0] else Poly((terms[0],))
-    terms.sort(key=lambda t: _mono_key(t[0]))
+    terms.sort(key=lambda t: monomial_key(t[0]))
     return Poly(tuple(terms))
 
 
-def _call(fn: Literal["//", "%", "min", "max"], a: Dim, b: Dim) -> Dim:
-    return Poly(((((Call(fn, a, b), 1),), 1),))
-
+# ---- division ----------------------------------------------------------------------------------
 
 def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | None:
     """The exact quotient of one term by `by`, where `by` is an int or a single term."""
@@ -256,10 +215,6 @@ def _nested_below(rest: Dim, b: Dim) -> bool:
     return False
 
 
-def symbol_of(atom: Symbol) -> Dim:
-    return Poly(((((atom, 1),), 1),))
-
-
 def floordiv(a: Dim, b: Dim) -> Dim:
     """⌊a / b⌋ for b > 0."""
     if isinstance(a, int) and isinstance(b, int):
@@ -280,7 +235,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         atom = _single_call(rest, "//")
         if atom is not None and isinstance(atom.b, int):  # (x // m) // n = x // (m·n)
             return quotient + floordiv(atom.a, atom.b * b)
-    return quotient + _call("//", rest, b)
+    return quotient + symbol_of(Call("//", rest, b))
 
 
 def mod(a: Dim, b: Dim) -> Dim:
@@ -299,7 +254,7 @@ def mod(a: Dim, b: Dim) -> Dim:
         atom = _single_call(rest, "%")
         if atom is not None and isinstance(atom.b, int) and atom.b % b == 0:
             return mod(atom.a, b)
-    return _call("%", rest, b)
+    return symbol_of(Call("%", rest, b))
 
 
 def _exact(p: Poly, g: int) -> Dim:
@@ -336,82 +291,4 @@ def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
         if least != 0 and _below(least, most + 1):  # an iterator and the end of its own range
             return least if fn == "min" else most
     first, second = sorted((a, b), key=text)
-    return _call(fn, first, second)
-
-
-# ---- questions ---------------------------------------------------------------------------------
-
-def bounds(d: Dim) -> Interval:
-    """An interval that surely holds d; `None` where a side is unbounded."""
-    return (d, d) if isinstance(d, int) else _bounds(d)
-
-
-@lru_cache(maxsize=1 << 16)
-def _bounds(p: Poly) -> Interval:
-    total: Interval = (0, 0)
-    for mono, coeff in p.terms:
-        term: Interval = (coeff, coeff)
-        for atom, power in mono:
-            for _ in range(power):
-                term = intervals.multiply(term, _atom_bounds(atom))
-        total = intervals.add(total, term)
-    return total
-
-
-def _atom_bounds(atom: Atom) -> Interval:
-    if isinstance(atom, Symbol):
-        return atom.lo, atom.hi
-    return intervals.TABLE[atom.fn](bounds(atom.a), bounds(atom.b))
-
-
-def known(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool | None:
-    """Whether the relation holds for all values of the symbols (True), none (False), or some."""
-    lo, hi = bounds(a - b)
-    if relation == "==":
-        if lo == hi == 0:
-            return True
-        return False if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
-    edge = 0 if relation == "<" else 1
-    if hi is not None and hi < edge:
-        return True
-    return False if lo is not None and lo >= edge else None
-
-
-def decide(a: Dim, relation: Literal["<", "<=", "=="], b: Dim) -> bool:
-    """`known`, but raises InputError GT0310 where the bounds do not decide."""
-    answer = known(a, relation, b)
-    if answer is None:
-        raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
-                         hint="give the dimension tighter bounds, or bind it with `specialize`")
-    return answer
-
-
-# ---- text --------------------------------------------------------------------------------------
-
-def text(d: Dim) -> str:
-    """`4*B + (T//2) - 1`; `dim_parser.parse` reads it back."""
-    if isinstance(d, int):
-        return str(d)
-    out = ""
-    for i, (mono, coeff) in enumerate(d.terms):
-        factors = [_atom_text(a) for a, p in mono for _ in range(p)]
-        if abs(coeff) != 1 or not factors:
-            factors.insert(0, str(abs(coeff)))
-        sign = ("-" if coeff < 0 else "") if i == 0 else (" - " if coeff < 0 else " + ")
-        out += sign + "*".join(factors)
-    return out
-
-
-def _atom_text(a: Atom) -> str:
-    if isinstance(a, Symbol):
-        return a.name
-    if a.fn in ("min", "max"):
-        return f"{a.fn}({text(a.a)}, {text(a.b)})"
-    return f"({_operand(a.a)}{a.fn}{_operand(a.b)})"
-
-
-def _operand(d: Dim) -> str:
-    plain = isinstance(d, int) and d >= 0
-    plain = plain or (isinstance(d, Poly) and len(d.terms) == 1 and d.terms[0][1] == 1
-                      and len(d.terms[0][0]) == 1 and d.terms[0][0][0][1] == 1)
-    return text(d) if plain else f"({text(d)})"
+    return symbol_of(Call(fn, first, second))

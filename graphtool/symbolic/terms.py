@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from graphtool.symbolic.atoms import Atom, Monomial, Symbol
 from graphtool.symbolic.poly import (
-    Atom,
     Dim,
-    Monomial,
-    Symbol,
     floordiv,
     from_terms,
     maximum,
