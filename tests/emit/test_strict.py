@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,16 +113,28 @@ SANITIZED = "gcc -fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g0"
 
 @pytest.mark.parametrize("what", ["cases", "graphs", "sizes"])
 def test_sanitizers_find_nothing(what: str, tmp_path: Path) -> None:
-    asan = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True,
-                          text=True).stdout.strip()
-    if not os.path.isabs(asan):
-        pytest.skip("gcc has no libasan")
     if what == "cases":
         module, inputs = mixture("x86-64-v3", 12, 5)
     else:
         module = awkward("x86-64-v3", symbolic=what == "sizes")
         inputs = interp.random_inputs(module, 0, {"B": 3, "T": 5} if what == "sizes" else None)
-    build(module, tmp_path / "m", cc=SANITIZED, target=named("x86-64-v3"), openmp=False)
+    sanitized(module, inputs, "x86-64-v3", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64", "generic"])
+@pytest.mark.parametrize("start", range(12))
+def test_sanitizers_find_nothing_anywhere(start: int, march: str, tmp_path: Path) -> None:
+    sanitized(*mixture(march, 12, start), march, tmp_path)
+
+
+def sanitized(module: Module, inputs: Mapping[str, Any], march: str, tmp_path: Path) -> None:
+    """Compiled for addresses and undefined behaviour to be watched, the module runs and agrees."""
+    asan = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True,
+                          text=True).stdout.strip()
+    if not os.path.isabs(asan):
+        pytest.skip("gcc has no libasan")
+    build(module, tmp_path / "m", cc=SANITIZED, target=named(march), openmp=False)
     np.savez(tmp_path / "in.npz", *inputs.values())
     done = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "m"),
                            str(tmp_path / "in.npz"), str(tmp_path / "out.npz")],
