@@ -7,7 +7,6 @@ the one that is timed gets real-time priority, which keeps other load of the mac
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import select
@@ -19,11 +18,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import jobs, stats, work
+from benchmarks import building, jobs, stats, work
 from benchmarks.work import Row
 
 MOST_CALLS, START_TIMEOUT, ROUND_TIMEOUT = 2000, 600.0, 120.0
-BUILD_TIMEOUT = 3600.0  # torch.compile takes minutes for a training step of resnet18
 REAL_TIME = 80
 
 
@@ -62,11 +60,11 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
             league: str = "peers") -> Row:
     """Build, load and time them all; a row with what each one gave.
 
-    `league` is the module that says who they are: PEERS, `case`, `build` and `facts`.
+    `league` is the module that says who they are: PEERS, `case` and `facts`.
     """
     rows: dict[str, Row] = {}
     for name in names:
-        rows[name] = _build(league, model, name, threads)
+        rows[name] = building.built(league, model, name, threads)
     ready = [n for n in names if "error" not in rows[n]]
     with _started(league, model, ready, threads) as live:
         for k in range(rounds):
@@ -78,22 +76,6 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
             rows[c.name] |= {**c.row, **timed}
     return {"model": model, "threads": threads, "rounds": rounds, "seconds": seconds,
             **work.stamp(), "contestants": rows}
-
-
-def _build(league: str, model: str, name: str, threads: int) -> Row:
-    if not _module(league).PEERS[name].build:
-        return {}
-    return jobs.run(league, "build", model, name, threads, timeout=BUILD_TIMEOUT,
-                    env=_environment(league, model, name, threads))
-
-
-def _module(league: str) -> Any:
-    return importlib.import_module(f"benchmarks.{league}")
-
-
-def _environment(league: str, model: str, name: str, threads: int) -> dict[str, str]:
-    module = _module(league)
-    return dict(module.PEERS[name].env(module.case(model, name, threads)))
 
 
 @contextlib.contextmanager
@@ -117,7 +99,7 @@ def _start(league: str, model: str, name: str, threads: int) -> Contestant:
     log = work.root() / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    env = _environment(league, model, name, threads)
+    env = building.environment(league, model, name, threads)
     with log.open("a") as stderr:
         return Contestant(name, subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", league, model, name, str(threads)],

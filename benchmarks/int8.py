@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
 
 from benchmarks import peers, prepare, stats, work, zoo
-from benchmarks.peers import Case, Peer
+from benchmarks.league import Case, Peer
 from benchmarks.stats import OURS
 from benchmarks.work import Row
 
@@ -27,16 +26,8 @@ def case(model: str, peer: str, threads: int) -> Case:
     return Case(work.prepared(plain), threads, work.cache(peer, plain))
 
 
-def build(model: str, peer: str, threads: int) -> dict[str, Any]:
-    """The contestant's build step, as a job; empty where all went well."""
-    step = PEERS[peer].build
-    if step:
-        step(case(model, peer, threads))
-    return {}
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
-    zoo.arguments(parser, PEERS)
+    zoo.of_contests(parser, PEERS)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from benchmarks.jax_call import narrow, write
 from graphtool import importers, passes
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import replay
@@ -25,11 +27,11 @@ LARGE = 1024  # elements
 BEFORE = ("dce", "simplify", "fold", "cse")
 
 
-def compiled(path: Path, inputs: list[np.ndarray[Any, Any]]) -> Callable[[], list[Any]]:
-    """A function that does one inference on these inputs and waits for it."""
+def export(path: Path, inputs: list[np.ndarray[Any, Any]], folder: Path) -> None:
+    """Write what jax_call.py loads: the function as StableHLO, and the weights that it takes."""
     module = passes.run(importers.import_source(str(path)), BEFORE, verify=False)
     graph = decompose(module.graph, keep=("lstm",))
-    weights = {n: jax.device_put(n.attrs["data"].source) for n in graph.nodes if _large(n)}
+    weights = {n: n.attrs["data"].source for n in graph.nodes if _large(n)}
 
     def function(large: list[Any], *xs: Any) -> list[Any]:
         held = dict(zip(weights, large, strict=True))
@@ -40,9 +42,8 @@ def compiled(path: Path, inputs: list[np.ndarray[Any, Any]]) -> Callable[[], lis
             out = HANDLERS[node.op.name](*operands, **node.attrs)
             return out if isinstance(out, tuple) else (out,)
         return replay(graph, xs, apply)
-    arguments = list(weights.values()), *(jax.device_put(_narrow(x)) for x in inputs)
-    run = jax.jit(function).lower(*arguments).compile()
-    return lambda: jax.block_until_ready(run(*arguments))
+    exported = jax.export.export(jax.jit(function))(list(weights.values()), *map(narrow, inputs))
+    write(folder, exported.serialize(), list(weights.values()))
 
 
 def _large(node: Node) -> bool:
@@ -50,10 +51,6 @@ def _large(node: Node) -> bool:
         return False
     array = node.attrs["data"].source
     return bool(array.dtype == np.float32 and array.size >= LARGE)
-
-
-def _narrow(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return x.astype(np.int32) if x.dtype == np.int64 else x
 
 
 # ---- one function an op -------------------------------------------------------------------------
@@ -137,7 +134,7 @@ HANDLERS: dict[str, Handler] = {
     "not": jnp.logical_not, "div": _div, "rsqrt": lax.rsqrt, "sigmoid": jax.nn.sigmoid,
     "erf": jax.scipy.special.erf, "select": jnp.where, "clamp": jnp.clip,
     "cast": lambda x, *, dtype, saturate: jnp.asarray(x).astype(_dtype(dtype)),
-    "constant": lambda *, data, param: _narrow(data.source),
+    "constant": lambda *, data, param: narrow(data.source),
     "iota": lambda *, shape, axis, dtype: lax.broadcasted_iota(_dtype(dtype), shape, axis),
     "reshape": lambda x, *, shape: jnp.reshape(x, shape),
     "transpose": lambda x, *, perm: jnp.transpose(x, perm),

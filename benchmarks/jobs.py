@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,18 +28,21 @@ def run(module: str, function: str, *args: Any, timeout: float = 900,
     """
     log = work.root() / "logs" / f"{module}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a") as stderr:
+    with log.open("a") as stderr, subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.jobs", module, function, json.dumps(args)],
+            env=environment(env), stdout=subprocess.PIPE, stderr=stderr, text=True,
+            start_new_session=True) as process:
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.jobs", module, function, json.dumps(args)],
-                env=environment(env), stdout=subprocess.PIPE, stderr=stderr, text=True,
-                timeout=timeout, check=False)
-        except subprocess.TimeoutExpired:
-            return {"error": f"not done within {timeout:.0f} s"}
+            said, _ = process.communicate(timeout=timeout)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # and the compilers that it has started
+            if isinstance(error, subprocess.TimeoutExpired):
+                return {"error": f"not done within {timeout:.0f} s"}
+            raise
     try:
-        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        result: dict[str, Any] = json.loads(said.splitlines()[-1])
     except (IndexError, json.JSONDecodeError):
-        return {"error": f"the process ended with {done.returncode}"}
+        return {"error": f"the process ended with {process.returncode}"}
     return result
 
 

@@ -15,7 +15,7 @@ RUNTIMES = (OURS, "onnxruntime", "openvino")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    zoo.arguments(parser)
+    zoo.of_contests(parser, zoo.PEERS)
     parser.add_argument("--ops", default=list(OPS), type=lambda text: text.split(","),
                         help=f"ONNX operators, of {','.join(OPS)}")
     parser.add_argument("--most", type=int, default=60, metavar="N",

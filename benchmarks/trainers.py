@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import jobs, work
+from benchmarks.league import Case, Loaded, Peer
 from benchmarks.models.tasks import TASKS
-from benchmarks.peers import Case, Loaded, Peer
 from benchmarks.work import Array, Prepared, Row
 
 CHECKED = 8  # steps whose losses are compared with float64's
@@ -162,14 +162,6 @@ PEERS: dict[str, Peer] = {p.name: p for p in (
     Peer("eager", ("torch",), _torch),
     Peer("fused", ("torch",), partial(_torch, fused=True)),
     Peer("compile", ("torch",), _compiled, _compile,
-         lambda case: {"TORCHINDUCTOR_CACHE_DIR": str(case.cache / str(case.threads))}),
+         lambda case: {"TORCHINDUCTOR_CACHE_DIR": str(case.cache / str(case.threads))}, True),
     Peer("jax", ("jax",), _jax),
 )}
-
-
-def build(task: str, peer: str, threads: int) -> Row:
-    """The contestant's build step, as a job; empty where all went well."""
-    step = PEERS[peer].build
-    if step:
-        step(case(task, peer, threads))
-    return {}

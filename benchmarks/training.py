@@ -11,7 +11,7 @@ from benchmarks.work import Row
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    zoo.arguments(parser, PEERS)
+    zoo.of_contests(parser, PEERS)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -16,9 +16,10 @@ from typing import Any
 
 from benchmarks import work
 from benchmarks.jobs import quiet_stdout, short
-from benchmarks.peers import Loaded
+from benchmarks.league import Loaded
 
 WARM_UP = 2
+CALL_LIMIT = 4.0  # seconds: what takes longer is told, and not timed in rounds
 
 
 def main() -> None:
@@ -28,9 +29,11 @@ def main() -> None:
     try:
         loaded, row = prepare(league, model, peer, threads)
     except Exception as error:
-        loaded, row = None, {"error": short(error)}
+        row = {"error": short(error)}
+    if row.get("call_s", 0.0) > CALL_LIMIT:
+        row["error"] = f"a call takes {row['call_s']:.1f} s"
     out.write(json.dumps(row) + "\n")
-    if loaded is None:
+    if "error" in row:
         return
     for line in sys.stdin:
         seconds, most = line.split()
@@ -64,19 +67,24 @@ def prepare(league: str, model: str, peer: str,
 
 
 def rounds(run: Callable[[], Any], seconds: float, most: int) -> list[float]:
-    """Seconds of each call, for about `seconds`; at least two."""
+    """Seconds of each call, for about `seconds`; at least two, or one that is longer than that."""
     now = time.perf_counter
+
+    def timed() -> float:
+        start = now()
+        run()
+        return now() - start
     started = now()
     for _ in range(WARM_UP):
-        run()
+        first = timed()
+        if first > seconds:
+            return [first]
         if now() - started > seconds / 4:
             break
     samples: list[float] = []
     end = now() + seconds
     while len(samples) < 2 or (now() < end and len(samples) < most):
-        start = now()
-        run()
-        samples.append(now() - start)
+        samples.append(timed())
     return samples
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks import plot, prepare, stats, tables, work
+from benchmarks import building, plot, prepare, stats, tables, work
 from benchmarks.contest import contest
-from benchmarks.peers import PEERS, Peer
+from benchmarks.league import Peer
+from benchmarks.peers import PEERS
 from benchmarks.stats import OURS
 from benchmarks.work import Journal, Row
 
 
-def arguments(parser: argparse.ArgumentParser, peers: Mapping[str, Peer] = PEERS) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    of_contests(parser, PEERS)
+    parser.add_argument("--name", default="zoo", help="of the journal and the tables (zoo)")
+    parser.add_argument("--build-only", type=float, metavar="SECONDS",
+                        help="do the build steps that are missing, each within so many seconds, "
+                             "and time nothing: a later run loads what is there")
+
+
+def of_contests(parser: argparse.ArgumentParser, peers: Mapping[str, Peer]) -> None:
+    """The options of all commands that hold contests."""
     parser.add_argument("-c", "--contestants", type=lambda text: text.split(","),
                         help=f"of {','.join(peers)}; unless given, those that are installed")
     parser.add_argument("-t", "--threads", default=[1, 2],
@@ -25,13 +36,29 @@ def arguments(parser: argparse.ArgumentParser, peers: Mapping[str, Peer] = PEERS
 
 
 def main(options: argparse.Namespace) -> int:
-    rows = timed(options, "zoo", PEERS, "peers", prepare.ensure)
+    if options.build_only:
+        return build_only(options)
+    name = options.name
+    rows = timed(options, name, PEERS, "peers", prepare.ensure)
     text, picture = report(rows, options.command_line), figure(rows)
-    work.results("zoo.md").write_text(text)
-    work.results("zoo.svg").write_text(picture)
+    work.results(f"{name}.md").write_text(text)
+    work.results(f"{name}.svg").write_text(picture)
     print("\n" + text)
-    print(f"{work.results('zoo.md')} and zoo.svg written")
+    print(f"{work.results(name + '.md')} and {name}.svg written")
     return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
+
+
+def build_only(options: argparse.Namespace) -> int:
+    """How many builds fail of those that last."""
+    names = [n for n in chosen(options.contestants, PEERS) if PEERS[n].lasting]
+    failed = 0
+    for model in filter(prepare.ensure, options.models):
+        for name, threads in itertools.product(names, options.threads):
+            row = building.built("peers", model, name, threads, options.build_only)
+            failed += "error" in row
+            print(f"{model} by {name} at {threads}: " + row.get(
+                "error", f"{row.get('build_cpu_s', 0.0):.1f} s of processors"), flush=True)
+    return failed
 
 
 def timed(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], league: str,

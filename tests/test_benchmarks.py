@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -160,6 +161,30 @@ def test_a_contest_with_one_peer(tiny: str) -> None:
     text = zoo.report([row])
     assert "| onnxruntime |" in text and "Geometric mean of the ratio over 1 models" in text
     assert "tiny" in zoo.figure([row])
+
+
+def test_a_lasting_build_is_done_once(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import building, league, peers
+    calls: list[str] = []
+    monkeypatch.setitem(peers.PEERS, "slow", league.Peer(
+        "slow", (), lambda case: league.Loaded(lambda: None), lambda case: None, lasting=True))
+    monkeypatch.setattr(jobs, "run", lambda *a, **k: calls.append(a[3]) or {"error": "too slow"})
+    assert [building.built("peers", tiny, "slow", 1)["error"] for _ in range(2)] == 2 * ["too slow"]
+    assert calls == [tiny]
+
+
+@pytest.mark.parametrize(("call", "samples"), [(2.0, 1), (0.75, 2), (0.125, 8)])
+def test_a_call_longer_than_a_round_is_one_sample(
+        call: float, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import worker
+    clock = [0.0]
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    found = worker.rounds(lambda: clock.__setitem__(0, clock[0] + call), 1.0, 100)
+    assert found == samples * [call]
+
+
+def test_a_job_that_takes_too_long_is_ended() -> None:
+    assert jobs.run("building", "LIMIT", timeout=0.01)["error"].startswith("not done within")
 
 
 def test_conformance_of_one_model(tiny: str) -> None:
