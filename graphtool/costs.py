@@ -107,6 +107,7 @@ _FLOPS: dict[str, Cost] = {
     "depthwise": _depthwise,
     "winograd": _winograd,
     "attend": _attend,
+    "pooled": _window,
     "reduce_window": _window,
     "arg_reduce_window": _window,
     "extreme_tap": _window,

@@ -1,4 +1,5 @@
-"""The alternatives that a contraction or a recurrence has, and the one that was chosen, as data.
+"""The alternatives that a contraction, a recurrence or a pool has, and the one that was chosen, as
+data.
 
 A site says what is to be computed, a candidate by which kernel and how; costs stand in cost.py.
 """
@@ -12,6 +13,7 @@ from typing import Any
 from graphtool.errors import InputError
 
 FEW = 4  # rows of a recurrence's batch that are multiplied in one tile
+BLOCK = 7  # pixels of a row that are pooled together
 SHOWN = 5  # alternatives that a recorded choice names, the chosen one first
 
 
@@ -78,15 +80,40 @@ class Recurrence:
         return _record("recurrence", self)
 
 
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The extremes or sums of windows, channels last: h × w outputs, padding already in the input.
+    """
+
+    n: int
+    h: int
+    w: int
+    c: int
+    kh: int
+    kw: int
+    sh: int = 1
+    sw: int = 1
+    dh: int = 1
+    dw: int = 1
+
+    @property
+    def columns(self) -> int:
+        """Input columns that a block of pixels takes."""
+        return (BLOCK - 1) * self.sw + (self.kw - 1) * self.dw + 1
+
+    def __str__(self) -> str:
+        return _record("pool", self)
+
+
 Contraction = Conv | Product  # what tune measures: alone they are as they are in a model
-Site = Contraction | Recurrence
+Site = Contraction | Recurrence | Pool
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One way to compute a site: a kernel and its parameters, in the order they are written."""
 
-    kind: str  # direct | winograd | depthwise | gemm | bf16 | blas | panels
+    kind: str  # direct | winograd | depthwise | gemm | bf16 | blas | panels | columns …
     parameters: tuple[tuple[str, int], ...] = ()
 
     def get(self, name: str, default: int) -> int:
@@ -115,7 +142,8 @@ class Choice:
             f"{c} {us:.3g}" for c, us in self.ranking[:SHOWN])
 
 
-_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product, "recurrence": Recurrence}
+_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product, "recurrence": Recurrence,
+                                "pool": Pool}
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
 _RECORD = re.compile(r"(\w+\{[^{}]*\}) (\w+): (.+)")
 _RANKED = re.compile(r"(\w+(?:\{[^{}]*\})?) ([0-9.e+-]+)(?:, |$)")

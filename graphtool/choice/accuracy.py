@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.choice import Candidate, Conv, Recurrence, Site, choice
+from graphtool.choice import Candidate, Contraction, Conv, Site, choice
 from graphtool.ops.target import G
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +37,7 @@ def error(site: Site, c: Candidate) -> float:
         case "winograd" if isinstance(site, Conv):
             return _winograd(c.get("tile", 2), site.c)
         # what is bfloat16 already loses nothing more
-        case "bf16" if not isinstance(site, Recurrence) and not site.half:
+        case "bf16" if isinstance(site, Contraction) and not site.half:
             depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
             return _bf16(min(depth, 4096))
         case _:

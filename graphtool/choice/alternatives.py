@@ -6,7 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graphtool.choice import Candidate, Choice, Contraction, Conv, Product, Recurrence, Site
+from graphtool.choice import (
+    Candidate,
+    Choice,
+    Contraction,
+    Conv,
+    Pool,
+    Product,
+    Recurrence,
+    Site,
+)
 from graphtool.choice.cost import cost, held
 from graphtool.choice.tuning import Tuning
 from graphtool.errors import UsageError
@@ -15,6 +24,7 @@ from graphtool.target import Target, tile_rows
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
 HELD = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
 BFLOAT16 = 1  # as a site says it
+UNROLLED = 64  # columns of a block at most: a loop over more is no straight code
 WIDEST = 8  # vectors of a panel of recurrent weights
 MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
 
@@ -58,6 +68,9 @@ def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
             return _product(site, target, rules)
         case Recurrence():
             return _panels(site, target)
+        case Pool():  # a loop over each window, or columns that neighbouring windows share
+            fits = site.c >= target.lanes and site.columns <= UNROLLED
+            return [Candidate("windows"), *([Candidate("columns")] if fits else ())]
 
 
 def weighed(site: Site, c: Candidate, us: float, target: Target) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphtool.choice import Candidate, Conv, Product, Recurrence, Site
+from graphtool.choice import BLOCK, Candidate, Conv, Pool, Product, Recurrence, Site
 from graphtool.target import Target, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
@@ -19,6 +19,7 @@ _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
 _BARRIER = 2.0  # microseconds, with cores that arrive at different times
 _START = 0.2  # microseconds, of a kernel on one thread: its loops begin and end
 _BLAS = 1.15  # a library packs both operands at every call
+_JOIN = 1.5  # cycles of a maximum in which NaN wins, or of loading what is added
 _BF16 = 1.8  # multiply-adds a cycle against float32
 
 
@@ -198,9 +199,28 @@ def _panels(s: Site, c: Candidate, t: Target) -> float:
     return steps * step / max(1, t.threads) / t.mhz
 
 
+def _windows(s: Site, _: Candidate, t: Target) -> float:
+    assert isinstance(s, Pool)
+    return _pooled(s, t, s.kh * s.kw * _JOIN)
+
+
+def _columns(s: Site, _: Candidate, t: Target) -> float:
+    """Each column of a block is joined once, then those of each window; sums go by memory."""
+    assert isinstance(s, Pool)
+    columns = s.columns / BLOCK
+    return _pooled(s, t, ((s.kh - 1) * columns + s.kw - 1) * _JOIN + 3)
+
+
+def _pooled(s: Pool, t: Target, steps: float) -> float:
+    """`steps` cycles for a vector of outputs."""
+    rows = _share(s.n * s.h, t.threads)
+    image = rows * s.sh * s.w * s.sw * s.c * 4
+    return _time(t, rows * s.w * _ceil(s.c, t.lanes) * steps, _moved(t, image, image))
+
+
 _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
     "direct": _direct, "winograd": _winograd, "depthwise": _depthwise, "gemm": _gemm,
-    "bf16": _bf16, "blas": _blas, "panels": _panels}
+    "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows, "columns": _columns}
 
 
 def layer(target: Target, flops: int, moved: int, weights: int, turns: int) -> float:

@@ -101,6 +101,12 @@ def depthwise(site: Site) -> None:
     _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
 
 
+def pool(site: Site) -> None:
+    seen = _window(site, site.number("GT_C"), _pair(site, "K"), _pair(site, "S"), _pair(site, "D"))
+    reduce = (np.sum, np.max, np.min)[site.number("GT_KIND")]
+    _pixels(site, np.asarray(reduce(seen, axis=(3, 4))), 0)
+
+
 def transpose(site: Site) -> None:
     a, b, step = (site.number(f"GT_{x}") for x in ("A", "B", "XB"))
     for p in range(site.number("GT_PLANES")):
@@ -234,7 +240,7 @@ def nbits(site: Site) -> None:
 
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
-    "transpose.h": transpose,
+    "transpose.h": transpose, "pool.h": pool,
     "attention.h": attention, "recurrent.h": meaning_recurrent.steps,
     "recurrent_grad.h": meaning_recurrent.back, "sort.h": sort,
     "collective.h": collective, "trees.h": trees, "nbits.h": nbits,

@@ -1,7 +1,8 @@
-"""Templates of convolutions over images whose channels are adjacent."""
+"""Templates of convolutions and pools over images whose channels are adjacent."""
 
 from __future__ import annotations
 
+from graphtool.choice import BLOCK
 from graphtool.lower.site import (
     Lowered,
     Macros,
@@ -82,6 +83,19 @@ def depthwise(site: Site) -> Lowered:
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
     return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2
+
+
+def pooled(site: Site) -> Lowered:
+    x, a = site.view(0), site.root.attrs
+    (kh, kw), out = a["window"], site.out.type.shape
+    kind = ("sum", "max", "min").index(a["kind"])
+    macros: Macros = [
+        ("GT_KIND", str(kind)), ("GT_BW", str(BLOCK)), *image(site), ("GT_C", out[3]),
+        ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
+        ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
+    return (template(site, "pool.h", macros, [("GT_X", x.buffer, x.offset)], hook),
+            product(out) * kh * kw)
 
 
 def winograd(site: Site) -> Lowered:

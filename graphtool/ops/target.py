@@ -215,6 +215,23 @@ register(Op("depthwise", _depthwise_infer, _depthwise_eval, traits=TEMPLATE | {"
             doc="one filter a channel, channels last, of an input whose padding is in it; weights "
                 "of more channels than it has repeat, for neighbours that are one pixel"))
 
+# ---- pooled -------------------------------------------------------------------------------------
+
+def _pooled_infer(x: TensorType, *, kind: str, window: tuple[int, int], strides: tuple[int, int],
+                  dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
+    need(x.rank == 4 and kind in ("sum", "max", "min"), f"{kind!r} of windows of {x}")
+    return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
+
+
+def _pooled_eval(x: Array, *, kind: str, window: Any, strides: Any, dilation: Any,
+                 choice: str) -> Any:
+    return OPS["reduce_window"](x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
+                                window_dilation=(1, *dilation, 1))
+
+
+register(Op("pooled", _pooled_infer, _pooled_eval, traits=TEMPLATE,
+            doc="windows of images, channels last, whose padding is in them"))
+
 # ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
 
 # rows of G for m = 2 and m = 4, points 0, ±1 (±2), ∞ (Lavin and Gray, arXiv:1509.09308)

@@ -17,12 +17,12 @@ from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.ops.reduce import identity
 from graphtool.passes import select_integer
 from graphtool.passes.decompose import decompose
 from graphtool.passes.follow import follow
 from graphtool.passes.long_sums import long_sum
 from graphtool.passes.select_conv import conv
+from graphtool.passes.select_pool import window
 from graphtool.passes.select_product import Goal, matmul
 from graphtool.passes.select_recurrence import recurrence, recurrence_grad
 from graphtool.target import Target, named
@@ -49,7 +49,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             parts = long_sum(Tracer(inputs[0], b), node.attrs)
             return None if parts is None else (parts,)
         if node.op.name in ("reduce_window", "extreme_tap"):
-            return _padded_window(node, inputs[0], b)
+            return window(goal, node, Tracer(inputs[0], b)) if isinstance(
+                inputs[0], Value) else None
         if "elementwise" in node.op.traits:
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
@@ -92,19 +93,6 @@ def _widened(x: Tracer) -> Tracer:
 def operands_of(inputs: tuple[Operand, ...], b: Builder) -> list[Any]:
     """The operands as ops take them: tracers, literals, None."""
     return [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
-
-
-def _padded_window(node: Node, x: Operand, b: Builder) -> Sequence[Any] | None:
-    """The padding of a pool as a pad of its own: it is then written beside the producer's rows."""
-    padding = node.attrs["padding"]
-    if not padding or not any(p != 0 for pair in padding for p in pair) or not isinstance(x, Value):
-        return None
-    if node.attrs.get("base_dilation") and any(d != 1 for d in node.attrs["base_dilation"]):
-        return None
-    fill = identity(node.attrs["kind"], x.type.dtype)
-    wide = OPS["pad"](Tracer(x, b), lo=tuple(p[0] for p in padding),
-                      hi=tuple(p[1] for p in padding), value=float(fill))
-    return (node.op(wide, **{**node.attrs, "padding": None}),)
 
 
 # ---- attention ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from graphtool.choice import (
     Candidate,
     Choice,
     Conv,
+    Pool,
     Product,
     Recurrence,
     Site,
@@ -29,7 +30,8 @@ V4 = replace(TABLE["x86-64-v4"], threads=1)
 WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
 SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
          constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False),
-         Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False)]
+         Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False),
+         Pool(1, 28, 28, 192, 3, 3)]
 # site, threads, how the chosen kernel begins: as measured with AVX-512
 EXPECTED = [
     (WIDE, 1, "winograd{tile=4"),
@@ -49,6 +51,10 @@ EXPECTED = [
     (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
     (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
     (Conv(1, 14, 14, 64, 48, 5, 5), 1, "direct{nv=3"),
+    (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "columns"),
+    (Pool(1, 20, 20, 128, 5, 5), 1, "columns"),
+    (Pool(1, 112, 112, 64, 2, 2, 2, 2), 1, "windows"),  # they share nothing
+    (Pool(1, 28, 28, 6, 3, 3), 1, "windows"),  # of no whole vector
 ]
 
 
@@ -71,7 +77,7 @@ def test_other_texts_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("s", "threads", "kernel"), EXPECTED, ids=str)
-def test_costs_rank_as_measured(s: Conv | Product, threads: int, kernel: str) -> None:
+def test_costs_rank_as_measured(s: Site, threads: int, kernel: str) -> None:
     assert str(choose(s, replace(V4, threads=threads), Rules()).candidate).startswith(kernel)
 
 

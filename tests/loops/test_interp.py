@@ -38,6 +38,11 @@ def depthwise(x: Any) -> Any:
     return o.conv(padded(x), values(x, 8, 1, 3, 3), groups=8, strides=(2, 2)) + values(x, 8, 1, 1)
 
 
+def pools(x: Any) -> Any:
+    each = {"window": (3, 3), "padding": ((1, 1), (1, 1)), "channels_last": True}
+    return o.max_pool(x, strides=(2, 2), **each), o.relu(o.avg_pool(x, **each)) + 1.0
+
+
 def grouped(x: Any) -> Any:
     return o.conv(x, values(x, 6, 4, 2, 3), groups=2, rhs_dilation=(2, 1))
 
@@ -91,6 +96,7 @@ MODULES: dict[str, Callable[[], Module]] = {
     **{name: (lambda m=m: m) for name, m in SAMPLES.items()},
     "winograd": lambda: module(winograd, "f32[1,32,9,8]"),
     "depthwise": lambda: module(depthwise, "f32[2,8,7,7]"),
+    "pools": lambda: module(pools, "f32[B,7,9,20]"),
     "grouped": lambda: module(grouped, "f32[1,8,5,6]"),
     "product": lambda: module(product, "f32[B,3,5]"),
     "attend": lambda: module(attend, "f32[1,4,6,8]", "f32[1,2,6,8]", "f32[1,2,6,5]"),
@@ -122,6 +128,7 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "header"), [
     ("winograd", "winograd.h"), ("depthwise", "depthwise.h"), ("grouped", "conv.h"),
+    ("pools", "pool.h"),
     ("product", "gemm.h"), ("attend", "attention.h"), ("cells", "recurrent.h"),
     ("cells back", "recurrent_grad.h"),
     ("ordered", "sort.h")])

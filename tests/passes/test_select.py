@@ -237,3 +237,18 @@ def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
     """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
     got, record = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
     assert got == nr and str(choice(record).candidate) == f"panels{{nv={nr // 16}}}"
+
+
+@pytest.mark.parametrize(("c", "attrs", "op"), [
+    (20, {"padding": ((0, 0), (1, 1), (1, 1), (0, 0))}, "pooled"),
+    (20, {"strides": (1, 3, 3, 1)}, "reduce_window"),  # windows that share nothing
+    (5, {}, "reduce_window"),
+])
+def test_windows_that_overlap_share_columns(c: int, attrs: Any, op: str) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["reduce_window"](x, kind="max", window=(1, 3, 3, 1), **attrs)
+        return OPS["max"](y + values(x, c), 0.0)
+    m = module(fn, f"f32[B,11,8,{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert op in {n.op.name for n in new.graph.nodes}
+    assert_same(m, new)

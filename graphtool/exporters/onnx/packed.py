@@ -78,9 +78,14 @@ def _winograd(x: Any, w: Any, *, channels: int, tile: int, **_: Any) -> Any:
     return o.conv(x, plain, channels_last=True)
 
 
+def _pooled(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any, **_: Any) -> Any:
+    return o.reduce_window(x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
+                           window_dilation=(1, *dilation, 1))
+
+
 _PLAIN: dict[str, Callable[..., Any]] = {
     "pack": _pack, "pack_conv": _pack_conv, "matmul_packed": _matmul,
-    "conv_packed": _conv, "depthwise": _depthwise, "winograd": _winograd}
+    "conv_packed": _conv, "depthwise": _depthwise, "winograd": _winograd, "pooled": _pooled}
 
 
 @form(*_PLAIN)
