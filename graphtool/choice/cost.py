@@ -223,6 +223,17 @@ _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
     "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows, "columns": _columns}
 
 
+def gate(target: Target, image: int, weights: int) -> tuple[float, float]:
+    """Expected microseconds of multiplying an image of so many bytes in a pass of its own, and of
+    scaling the weights that read it in place of that.
+    """
+    share = image / max(1, target.threads)
+    alone = _moved(target, 2 * share, 2 * share)
+    scaled = (_weights(target, weights, 1) + _moved(target, weights, weights)) / max(
+        1, target.threads)
+    return alone, scaled
+
+
 def layer(target: Target, flops: int, moved: int, weights: int, turns: int) -> float:
     """Expected microseconds of a layer whose batch is taken in `turns`: its activations, `moved`
     bytes in all, come out of the level that holds those of a turn, its weights are read each turn.

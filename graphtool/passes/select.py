@@ -20,6 +20,7 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.passes import select_integer
 from graphtool.passes.decompose import decompose
 from graphtool.passes.follow import follow
+from graphtool.passes.gates import gates
 from graphtool.passes.long_sums import long_sum
 from graphtool.passes.select_conv import conv
 from graphtool.passes.select_pool import window
@@ -63,7 +64,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return _in_type(node, _attention(goal, node, wide))
         return _contraction(goal, node, inputs, b)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
-    return decompose(rebuild(decompose(graph), rewrite))
+    return decompose(gates(goal, rebuild(decompose(graph), rewrite)))
 
 
 def _contraction(goal: Goal, node: Node, inputs: tuple[Operand, ...],
