@@ -94,7 +94,10 @@ def build(source: Model,
     """Compile a graph, program or model into a build directory.
 
     It holds the C, the library, its header, the weights file and build.json."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from graphtool.build import build as compile_program
+    from graphtool.compiler import find
     rules = sources.rules(precision, kernels, tuning)
     if march == "fat":
         path = _fat(source, out, name, passes, keep, rules, cc=cc, jobs=jobs, exe=exe,
@@ -116,7 +119,9 @@ def build(source: Model,
     if mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
-    lowered = _lowered(source, name, chosen, passes, rules)
+    with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
+        beside.submit(find, cc, chosen, openmp=openmp)
+        lowered = _lowered(source, name, chosen, passes, rules)
     path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
                            jobs=jobs, exe=exe, static=static, openmp=openmp,
                            weights=weights, store=lowered.store)

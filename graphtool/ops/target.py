@@ -46,11 +46,11 @@ def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorTyp
 def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
     b = np.swapaxes(b, -1, -2) if transpose else b
     k, n = b.shape[-2:]
-    panels = -(-n // nr)
-    wide = np.zeros((*b.shape[:-2], k, panels * nr), b.dtype)
-    wide[..., :n] = b
-    split = wide.reshape(*b.shape[:-2], k, panels, nr)
-    return np.ascontiguousarray(np.moveaxis(split, -3, -2))
+    packed = np.zeros((*b.shape[:-2], -(-n // nr), k, nr), b.dtype)
+    for panel in range(packed.shape[-3]):
+        part = b[..., panel * nr:(panel + 1) * nr]
+        packed[..., panel, :, :part.shape[-1]] = part
+    return packed
 
 
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
@@ -129,11 +129,12 @@ def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1) -> TensorType:
 def _pack_conv_eval(w: Array, *, nr: int, groups: int) -> Array:
     o, c, kh, kw = w.shape
     og = o // groups
-    panels = -(-og // nr)
-    wide = np.zeros((groups, panels * nr, c, kh, kw), w.dtype)
-    wide[:, :og] = w.reshape(groups, og, c, kh, kw)
-    split = wide.reshape(groups, panels, nr, c, kh, kw).transpose(0, 1, 4, 5, 3, 2)
-    return np.ascontiguousarray(split).reshape(groups, panels, kh, kw * c, nr)
+    packed = np.zeros((groups, -(-og // nr), kh, kw, c, nr), w.dtype)
+    taps = w.reshape(groups, og, c, kh, kw).transpose(0, 3, 4, 2, 1)
+    for panel in range(packed.shape[1]):
+        part = taps[..., panel * nr:(panel + 1) * nr]
+        packed[:, panel, ..., :part.shape[-1]] = part
+    return packed.reshape(groups, -1, kh, kw * c, nr)
 
 
 def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
@@ -247,10 +248,14 @@ def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
 
 
 def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
-    g = G[tile]
-    u = np.einsum("ir,ocrs,js->ijco", g, w.astype(np.float64), g)
-    n, _, c, o = u.shape
-    return _pack_eval(u.reshape(n * n, c, o).astype(w.dtype), nr=nr, transpose=False)
+    o, c = w.shape[:2]
+    both = np.kron(G[tile], G[tile])  # G·g·Gᵀ as one product; a panel at a time, lest caches miss
+    packed = np.zeros((len(both), ceildiv(o, nr), c, nr), w.dtype)
+    for panel in range(packed.shape[1]):
+        part = w[panel * nr:(panel + 1) * nr].astype(np.float64)
+        u = both @ part.transpose(2, 3, 1, 0).reshape(9, -1)
+        packed[:, panel, :, :len(part)] = u.reshape(len(both), c, len(part))
+    return packed
 
 
 register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",

@@ -7,6 +7,7 @@ Hugging Face cache (`snapshots/REV/…` linking into `blobs/`) counts as inside.
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,10 @@ def array(tensor: TensorProto, base_dir: Path | None) -> Array:
     if row is dtypes.string:
         return _strings(tensor, shape)
     if tensor.HasField("raw_data"):
-        _need_size(tensor, row, shape, len(tensor.raw_data))
+        raw = tensor.raw_data  # a copy each time that it is asked for
+        _need_size(tensor, row, shape, len(raw))
+        if row.bits >= 8 and sys.byteorder == "little":
+            return np.frombuffer(raw, row.numpy).reshape(shape)
     try:
         out = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:
