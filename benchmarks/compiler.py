@@ -1,4 +1,4 @@
-"""Times the compiler itself: graphs of growing size, the stages of ResNet-50, the command line."""
+"""Times the compiler itself: graphs of growing size, the stages of models, the command line."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from benchmarks import jobs, prepare, stats, tables, work
 from benchmarks.work import Row
 
 SIZES = (100, 1_000, 10_000, 100_000)
-MODEL = "resnet50"
-STAGES = ("import", "opt", "lower", "emit", "compile", "total", "cached")
+MODELS = ("resnet50", "densenet121", "efficientnet_b0", "inception_v3", "swin_tiny",
+          "bert_base_128", "whisper_tiny_enc")
+STAGES = ("import", "opt", "lower", "emit", "compile", "total", "cached", "command", "again")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", default=list(SIZES), help="nodes of the synthetic graphs",
                         type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--stages-of", default=MODEL, metavar="MODEL")
+    parser.add_argument("--stages-of", default=list(MODELS), metavar="NAMES",
+                        type=lambda text: text.split(","), help="models, separated by commas")
     parser.add_argument("--skip", default=[], type=lambda text: text.split(","),
                         help="of graphs,stages,startup")
 
 
 def main(options: argparse.Namespace) -> int:
     parts = {"graphs": lambda: [graph_row(n) for n in options.sizes],
-             "stages": lambda: stage_row(options.stages_of),
+             "stages": lambda: [stage_row(model) for model in options.stages_of],
              "startup": startup_rows}
     found: dict[str, Any] = {**work.stamp(), "command": options.command_line}
     for name, part in parts.items():
@@ -42,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     work.results("compiler.md").write_text(report(found))
     print(report(found))
     print(f"{work.results('compiler.md')} and compiler.json written")
-    rows = [*found.get("graphs", ()), found.get("stages", {}), *found.get("startup", ())]
+    rows = [*found.get("graphs", ()), *found.get("stages", ()), *found.get("startup", ())]
     return sum("error" in row for row in rows)
 
 
@@ -53,9 +55,11 @@ def report(found: Row) -> str:
     if "graphs" in found:
         out += _graphs(found["graphs"])
     if "stages" in found:
-        row = found["stages"]
-        out += [f"## {row['model']}: seconds of each stage", "", tables.markdown(
-            STAGES, [[tables.number(row.get(s)) for s in STAGES]]), row.get("error", "")]
+        rows = found["stages"]
+        out += ["## Seconds of each stage of a model", "", tables.markdown(
+            ("model", *STAGES), [[r["model"], *(tables.number(r.get(s)) for s in STAGES)]
+                                 for r in rows]),
+            *(f"* {r['model']}: {r['error']}" for r in rows if "error" in r)]
     if "startup" in found:
         out += ["## The command line: seconds, least of several starts", "", tables.markdown(
             ("command", "s"), [[f"`{r['command']}`", tables.number(r.get("seconds"))]
@@ -114,14 +118,28 @@ def stage_row(model: str) -> Row:
     if not prepare.ensure(model):
         return {"model": model, "error": "it could not be prepared"}
     with tempfile.TemporaryDirectory(prefix="graphtool-bench-") as folder:
-        return {"model": model, **jobs.run("compiler", "stages", model, folder,
-                                           env={"XDG_CACHE_HOME": folder})}
+        env = {"XDG_CACHE_HOME": folder}
+        row = {"model": model, **jobs.run("compiler", "stages", model, folder, env=env)}
+        if "error" not in row:
+            env["XDG_CACHE_HOME"] = f"{folder}/empty"
+            row |= {key: _command(model, Path(folder) / "again", env)
+                    for key in ("command", "again")}
+        return row
+
+
+def _command(model: str, out: Path, env: dict[str, str]) -> float:
+    """Seconds of `graphtool build`, from its start to its end."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "graphtool", "build", str(work.prepared(model).onnx),
+                    "-o", str(out)], env=jobs.environment(env), capture_output=True, check=True)
+    return time.perf_counter() - start
 
 
 def stages(model: str, folder: str) -> Row:
     """Seconds from the ONNX file to the library, with an empty compiler cache; then once more.
 
-    `compile` is the C compiler, packing, and writing the directory."""
+    `compile` is the C compiler, packing, and writing the directory; `command` is the whole command
+    `graphtool build` with an empty cache, `again` the same once more."""
     from graphtool import importers
     from graphtool.api import optimize
     from graphtool.build import build
@@ -148,7 +166,7 @@ def stages(model: str, folder: str) -> Row:
     mark()
     took = [b - a for a, b in itertools.pairwise(marks)]
     took[4] -= took[3]  # build emits once more
-    return dict(zip(STAGES, [*took[:5], sum(took[:5]), took[5]], strict=True))
+    return dict(zip(STAGES[:7], [*took[:5], sum(took[:5]), took[5]], strict=True))
 
 
 # ---- the command line ---------------------------------------------------------------------------

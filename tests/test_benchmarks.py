@@ -14,6 +14,7 @@ from benchmarks import (
     compiler,
     conformance,
     jobs,
+    memory,
     parity,
     plot,
     scaling,
@@ -185,6 +186,12 @@ def test_a_call_longer_than_a_round_is_one_sample(
 
 def test_a_job_that_takes_too_long_is_ended() -> None:
     assert jobs.run("building", "LIMIT", timeout=0.01)["error"].startswith("not done within")
+
+
+def test_memory_of_one_model(tiny: str) -> None:
+    row = memory.measured(tiny)
+    assert "error" not in row and row["live"] <= row["arena"] <= memory.MOST * row["live"]
+    assert 1 < row["peak_1"] < 200 and f"| {tiny} " in memory.report([row])
 
 
 def test_conformance_of_one_model(tiny: str) -> None:

@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import memory, scaling
 from graphtool import dtypes, passes
 from graphtool.build import build
 from graphtool.importers import import_source
-from graphtool.loops.lives import Life, most_at_once
+from graphtool.loops.lives import Life, most_at_once, most_live
+from graphtool.lower import lower
 from graphtool.lower.place import Storage
 from graphtool.lower.plan import ALIGN, plan_arena
 from graphtool.manifest import read_manifest
+from graphtool.target import detect
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.onnx"
 
@@ -61,6 +64,15 @@ def test_the_manifest_says_what_lives(tmp_path: Path) -> None:
     manifest = read_manifest(build(passes.run(module), tmp_path / "b"))
     assert manifest.live is not None and isinstance(manifest.arena, int)
     assert manifest.live <= manifest.arena <= 1.1 * manifest.live
+
+
+@pytest.mark.parametrize("family", ["mlp-batch", "conv-batch", "conv-size", "encoder-sequence"])
+def test_arenas_of_models_are_little_more(family: str) -> None:
+    size = scaling.FAMILIES[family].sizes[1]
+    program = lower(passes.run(scaling.model(family, size)), detect())
+    live = most_live(program)
+    assert live is not None and isinstance(program.arena, int)
+    assert live <= program.arena <= memory.MOST * live
 
 
 def test_open_sizes_have_no_figure(tmp_path: Path) -> None:
