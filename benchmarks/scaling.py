@@ -170,9 +170,12 @@ def _heads(x: Tracer, length: int, width: int) -> Tracer:
 FAMILIES: dict[str, Family] = {
     "mlp-batch": Family("batch", (1, 2, 4, 8, 16, 32, 64), lambda b, n: _mlp(b, n, 512, 3)),
     "mlp-width": Family("width", (64, 128, 256, 512, 1024, 2048), lambda b, n: _mlp(b, 16, n, 3)),
+    "mlp-small": Family("width", (16, 32, 64, 128, 256, 512), lambda b, n: _mlp(b, 1, n, 3)),
     "mlp-depth": Family("layers", (1, 4, 16, 64), lambda b, n: _mlp(b, 16, 256, n)),
     "conv-batch": Family("batch", (1, 4, 16, 64), lambda b, n: _convnet(b, n, 64)),
     "conv-size": Family("pixels a side", (32, 64, 128, 256), lambda b, n: _convnet(b, 1, n)),
+    "conv-small": Family("pixels a side", (8, 12, 16, 24, 32), lambda b, n: _convnet(b, 1, n)),
+    "encoder-small": Family("tokens", (1, 2, 4, 8, 16), lambda b, n: _encoder(b, n, 64, 1)),
     "encoder-sequence": Family("tokens", (32, 128, 512, 1024, 2048),
                                lambda b, n: _encoder(b, n, 256, 2)),
     "encoder-width": Family("width", (128, 256, 512, 1024), lambda b, n: _encoder(b, 128, n, 2)),

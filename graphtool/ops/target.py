@@ -250,7 +250,7 @@ def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
 def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
     o, c = w.shape[:2]
     both = np.kron(G[tile], G[tile])  # G·g·Gᵀ as one product; a panel at a time, lest caches miss
-    packed = np.zeros((len(both), ceildiv(o, nr), c, nr), w.dtype)
+    packed = np.zeros((len(both), -(-o // nr), c, nr), w.dtype)
     for panel in range(packed.shape[1]):
         part = w[panel * nr:(panel + 1) * nr].astype(np.float64)
         u = both @ part.transpose(2, 3, 1, 0).reshape(9, -1)
