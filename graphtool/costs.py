@@ -106,6 +106,7 @@ _FLOPS: dict[str, Cost] = {
     "depthwise_int": lambda n: 2 * elements(_out(n)) * product(n.attrs["window"]),
     "depthwise": _depthwise,
     "winograd": _winograd,
+    "winograd_int": _winograd,
     "attend": _attend,
     "pooled": _window,
     "reduce_window": _window,

@@ -35,6 +35,7 @@ class Conv:
     groups: int = 1
     constant: bool = True  # the weights are known at build time
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
+    integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
 
     def __str__(self) -> str:
         return _record("conv", self)
@@ -52,6 +53,7 @@ class Product:
     across: bool = False
     fixed: bool = True  # no dim is open; where one is, the sizes are its bounds
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
+    integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
 
     def __str__(self) -> str:
         return _record("product", self)

@@ -34,7 +34,7 @@ def added_error(record: str) -> float:
 
 def error(site: Site, c: Candidate) -> float:
     match c.kind:
-        case "winograd" if isinstance(site, Conv):
+        case "winograd" if isinstance(site, Conv) and not site.integer:
             return _winograd(c.get("tile", 2), site.c)
         # what is bfloat16 already loses nothing more
         case "bf16" if isinstance(site, Contraction) and not site.half:

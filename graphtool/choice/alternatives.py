@@ -102,6 +102,8 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
 
 
 def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+    if s.integer:
+        return _conv_integer(s, target, rules)
     if s.groups == s.o == s.c:
         return _depthwise(s, target)
     nv = 1 if s.o // s.groups <= target.lanes else target.nv
@@ -111,13 +113,27 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
            for width in _widths(s.o // s.groups, target) for rows in (1, 0)]
     if rules.bf16 and target.bf16 and s.constant and not s.half:
         out += [Candidate("bf16", c.parameters) for c in out]
-    if (s.kh, s.kw) == (3, 3) and min(s.o, s.c) >= WINOGRAD_LEAST and (
+    # weights that training moves: what a tile of 4 loses would add up over the steps
+    return out + _winograd(s, target, rules, (4, 2) if s.constant else (2,))
+
+
+def _conv_integer(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+    """Sums of integers are exact by any of them; the largest tile that holds those of the filters
+    comes with the rules.
+    """
+    if s.groups == s.o == s.c:
+        return [Candidate("depthwise", (("high", high),)) for high in ((2, 1) if s.dh == 1 else
+                                                                       (1,))]
+    out = [Candidate("direct", (("nv", nv),)) for nv in _widths(s.o // s.groups, target)]
+    return out + _winograd(s, target, rules, (4, 2))
+
+
+def _winograd(s: Conv, target: Target, rules: Rules, tiles: tuple[int, ...]) -> list[Candidate]:
+    if (s.kh, s.kw) != (3, 3) or min(s.o, s.c) < WINOGRAD_LEAST or not (
             s.sh == s.sw == s.dh == s.dw == s.groups == 1):
-        # weights that training moves: what a tile of 4 loses would add up over the steps
-        tiles = (4, 2) if s.constant else (2,)
-        out += [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
-                for w in _groups(s, m, target.threads)]
-    return out
+        return []
+    return [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
+            for w in _groups(s, m, target.threads)]
 
 
 def _widths(columns: int, target: Target) -> list[int]:
@@ -162,6 +178,8 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
         widths += [8, 7, 6, 5, 4]  # the one that is filled best
     else:
         widths = _widths(s.n, target)
+    if s.integer:
+        return [Candidate("gemm", (("nv", nv),)) for nv in widths]
     kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
     splits = [0]
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphtool.choice import BLOCK, Candidate, Conv, Pool, Product, Recurrence, Site
-from graphtool.target import Target, tile_rows
+from graphtool.target import Target, isa, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
 _INPUT = {2: 32, 4: 110}
@@ -21,6 +21,7 @@ _START = 0.2  # microseconds, of a kernel on one thread: its loops begin and end
 _BLAS = 1.15  # a library packs both operands at every call
 _JOIN = 1.5  # cycles of a maximum in which NaN wins, or of loading what is added
 _BF16 = 1.8  # multiply-adds a cycle against float32
+_GROUP = {1: 4, 2: 2}  # by a site's integers: products that a lane adds up in a step
 
 
 def cost(site: Site, c: Candidate, target: Target) -> float:
@@ -36,6 +37,8 @@ def held(site: Site, c: Candidate, target: Target) -> int:
     nv = c.get("nv", 1 if site.o // site.groups <= target.lanes else target.nv)
     panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
     width = 2 if c.kind == "bf16" else 4
+    if site.integer:
+        width = 2 if c.kind == "winograd" else 4 // _GROUP[site.integer]
     return points * panels * nv * target.lanes * (site.c // site.groups) * width
 
 
@@ -84,8 +87,23 @@ def _share(n: int, threads: int) -> int:
     return _ceil(n, threads)
 
 
+def _pair(t: Target) -> int:
+    """Instructions that add products of pairs of 16 bits to sums."""
+    if t.lanes in (8, 16):
+        return 1 if t.dot8 else 2
+    return 2 if isa(t).startswith("x86") else 4
+
+
+def _integers(s: Conv | Product, t: Target) -> tuple[float, int]:
+    """Multiply-adds an instruction against one of float32, and bytes of an element."""
+    group = _GROUP[s.integer]
+    return group / (1 if s.integer == 1 else _pair(t)), 4 // group
+
+
 def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
     assert isinstance(s, Conv)
+    if s.integer:
+        speed, width = _integers(s, t)
     nv = c.get("nv", t.nv)
     nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
     panels = s.groups * _ceil(s.o // s.groups, nr)
@@ -110,6 +128,8 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
     m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
     points, nv = (m + 2) ** 2, 1 if s.o <= t.lanes else t.nv
     nr = nv * t.lanes
+    # integers are multiplied as pairs of 16 bits
+    depth, slow = (_ceil(s.c, 2), _pair(t)) if s.integer else (s.c, 1)
     panels, all_tiles = _ceil(s.o, nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
     own = _share(all_tiles, t.threads)
     tiles, split = (all_tiles, t.threads) if shared else (own, 1)
@@ -117,10 +137,11 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
     last = tiles - (groups - 1) * group
     most = tile_rows(t, nv, group)
     step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
-    weights = points * panels * s.c * nr * 4 / split
-    products = _time(t, points * panels * s.c * step / split, _weights(t, weights, groups))
-    ends = own * (_INPUT[m] * _ceil(s.c, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
-    planes = points * min(group, tiles) * (s.c + panels * nr + 32) * 4
+    weights = points * panels * depth * nr * 4 / split
+    products = _time(t, points * panels * depth * step * slow / split,
+                     _weights(t, weights, groups))
+    ends = own * (_INPUT[m] * _ceil(depth, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
+    planes = points * min(group, tiles) * (depth + panels * nr + 32) * 4
     # threads that share the planes read in their second phase what the others wrote in the first
     moved = _moved(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
     # weights that are no constants are read, combined along both axes and packed at every call
@@ -132,6 +153,8 @@ def _depthwise(s: Site, c: Candidate, t: Target) -> float:
     """Loads of the cache bind it: an input pixel is read once a row of the window and of the block.
     """
     assert isinstance(s, Conv)
+    if s.integer:
+        return _depthwise_quads(s, c, t)
     vectors, high = c.get("block", 1), c.get("high", 1)
     width = 7
     columns = (width - 1) * s.sw + (s.kw - 1) * s.dw + 1
@@ -146,8 +169,21 @@ def _depthwise(s: Site, c: Candidate, t: Target) -> float:
     return _time(t, blocks * (max(sums, loads) + begun), _moved(t, image * again, image))
 
 
+def _depthwise_quads(s: Conv, c: Candidate, t: Target) -> float:
+    """Four rows of the input are one operand, put together of four loads; a block of rows shares
+    what it can."""
+    high, width = c.get("high", 1), 7
+    quads = _ceil((high - 1) * s.sh + s.kh, 4)
+    columns = (width - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    blocks = _share(_ceil(s.n * s.h, high), t.threads) * _ceil(s.w, width) * _ceil(s.c, t.lanes)
+    sums = quads * high * s.kw * width / _UNITS
+    return blocks * (max(sums, 3 * quads * columns) + 40) / t.mhz
+
+
 def _gemm(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
     assert isinstance(s, Product)
+    if s.integer:
+        speed, width = _integers(s, t)
     nv = c.get("nv", t.nv)
     panels = _ceil(s.n, nv * t.lanes)
     b = panels * nv * t.lanes * s.k * width

@@ -37,7 +37,11 @@ GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
 /* sum + a[0]·b[0] + a[1]·b[1] in each lane, of signed halves. */
 GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
 {
-#if defined __AVX512BW__ && GT_LANES == 16
+#if defined __AVX512VNNI__ && GT_LANES == 16
+    return (gt_vi)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#elif defined __AVXVNNI__ && GT_LANES == 8
+    return (gt_vi)_mm256_dpwssd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
+#elif defined __AVX512BW__ && GT_LANES == 16
     return sum + (gt_vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined __AVX2__ && GT_LANES == 8
     return sum + (gt_vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);

@@ -1,6 +1,6 @@
 /* Winograd convolution F(m×m, 3×3), stride 1, channels last, a template: a sum of 9 products a
    pixel becomes (m+2)²/m² products. Define the macros, include this file, repeat; it undefines them
-   at its end. Points 0, ±1 (m = 2) and ±2 (m = 4), and infinity; Lavin and Gray, arXiv:1509.09308.
+   at its end. The transforms are those of winograd_points.h.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_TILE        m, 2 or 4; n = m + 2
@@ -16,63 +16,26 @@
                     m = 4:  ¼ 0 0 | -⅙ -⅙ -⅙ | -⅙ ⅙ -⅙ | 1/24 1/12 ⅙ | 1/24 -1/12 ⅙ | 0 0 1
    GT_HALF        if defined, the input holds numbers of 16 bits in uint16_t, and this is their
                   type, as half.h calls it; weights and sums are float
+   GT_INTEGERS    if defined, all is of integers: 1 for an input of uint8_t, 2 for int16_t within
+                  ±255. Weights are int16_t in pairs, [n·n][ceil(O/NR)][ceil(C/2)][NR][2], of a G
+                  without its fractions (row by row ¼, -⅙, -⅙, 1/24, 1/24, or ½, ½), sums int32_t
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
-                    n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) floats,
-                  CP = C rounded up to GT_LANES, OP = O rounded up to NR
+                    n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) words of 4 bytes,
+                  CP = C rounded up to GT_LANES, of integers C/2 likewise, OP = O rounded up to NR
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
-                  on; acc is vector-aligned, count the literal GT_LANES but for the last channels
+                  on; acc is vector-aligned, of int32_t where all is integers, count the literal
+                  GT_LANES but for the last channels
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
    all threads work in GT_WORK(0), with barriers inside: each weight is then read by one thread
    only, which pays where the weights outweigh the image. */
 #include "tile.h"
+#include "winograd_points.h"
 #ifdef GT_SHARED
 #include "runtime.h"
-#endif
-
-#ifndef GT_WINOGRAD_H
-#define GT_WINOGRAD_H
-
-/* u = Bᵀ·d: one column or row of the input transform, elements `stride` vectors apart */
-GT_INLINE void gt_winograd_input(const int m, const gt_vf *d, gt_vf *u, const int stride)
-{
-    if (m == 2) {
-        u[0] = d[0] - d[2];
-        u[1 * stride] = d[1] + d[2];
-        u[2 * stride] = d[2] - d[1];
-        u[3 * stride] = d[1] - d[3];
-    } else {
-        /* the points p and -p share their even and odd parts */
-        const gt_vf even1 = d[4] - gt_splat(4.0f) * d[2], odd1 = d[3] - gt_splat(4.0f) * d[1];
-        const gt_vf even2 = d[4] - d[2], odd2 = gt_splat(2.0f) * (d[3] - d[1]);
-        u[0] = gt_splat(4.0f) * d[0] - gt_splat(5.0f) * d[2] + d[4];
-        u[1 * stride] = even1 + odd1;
-        u[2 * stride] = even1 - odd1;
-        u[3 * stride] = even2 + odd2;
-        u[4 * stride] = even2 - odd2;
-        u[5 * stride] = gt_splat(4.0f) * d[1] - gt_splat(5.0f) * d[3] + d[5];
-    }
-}
-
-/* y = Aᵀ·d: one column or row of the output transform */
-GT_INLINE void gt_winograd_output(const int m, const gt_vf *d, gt_vf *y, const int stride)
-{
-    const gt_vf even1 = d[1] + d[2], odd1 = d[1] - d[2];
-    if (m == 2) {
-        y[0] = d[0] + even1;
-        y[stride] = odd1 - d[3];
-    } else {
-        const gt_vf even2 = d[3] + d[4], odd2 = d[3] - d[4];
-        y[0] = d[0] + even1 + even2;
-        y[1 * stride] = odd1 + gt_splat(2.0f) * odd2;
-        y[2 * stride] = even1 + gt_splat(4.0f) * even2;
-        y[3 * stride] = odd1 + gt_splat(8.0f) * odd2 + d[5];
-    }
-}
-
 #endif
 
 #pragma GCC diagnostic push
@@ -82,6 +45,54 @@ GT_INLINE void gt_winograd_output(const int m, const gt_vf *d, gt_vf *y, const i
 #define GT_PARAMS
 #define GT_ARGS
 #endif
+/* GT_NUMBER is what the input holds; transformed it is GT_PLACED, GT_WIDE of them in a GT_VECTOR; a
+   product takes GT_STEPS steps along its depth, and sums are GT_SUM */
+#ifdef GT_INTEGERS
+#include "int8.h"
+#define GT_PLACED int16_t
+#define GT_SUM int32_t
+#define GT_VECTOR gt_vs
+#define GT_WIDE GT_SHORTS
+#define GT_INPUT gt_winograd_input_int
+#define GT_TOTAL gt_vw
+#define GT_OUTPUT gt_winograd_output_int
+#define GT_FINISHED                                                                               \
+    GT_UNROLL for (int i = 0; i < GT_TILE; i++)                                                   \
+        GT_UNROLL for (int j = 0; j < GT_TILE; j++)                                               \
+            ((gt_vi *)out)[i * GT_TILE + j] = gt_winograd_exact(GT_TILE, i, j, y[i * GT_TILE + j]);
+#define GT_MULTIPLY(rows)                                                                         \
+    gt_vi acc[GT_MR * GT_NV];                                                                     \
+    gt_ints_zero(acc, rows * GT_NV);                                                              \
+    gt_ints_tile(acc, rows, GT_NV, (const char *)v, GT_V_ROW * 2, 0, 0, (const char *)w,          \
+                 GT_STEPS * 4, 1, ahead, step, 0);                                                \
+    GT_UNROLL for (int i = 0; i < rows; i++)                                                      \
+        gt_ints_store(acc + i * GT_NV, GT_NV, out + i * GT_M_ROW);
+#define GT_STEPS gt_ceil_div(GT_C, 2)
+#if GT_INTEGERS == 1
+#define GT_NUMBER uint8_t
+#define GT_READ(p) gt_load_bytes(p)
+#define GT_READ_FIRST(p, count) gt_load_bytes_first(p, count)
+#else
+#define GT_NUMBER int16_t
+#define GT_READ(p) gt_load_shorts(p)
+#define GT_READ_FIRST(p, count) gt_load_shorts_first(p, count)
+#endif
+#else
+#define GT_PLACED float
+#define GT_SUM float
+#define GT_VECTOR gt_vf
+#define GT_WIDE GT_LANES
+#define GT_INPUT gt_winograd_input
+#define GT_TOTAL gt_vf
+#define GT_OUTPUT gt_winograd_output
+#define GT_FINISHED gt_tile_store(y, GT_TILE * GT_TILE, 1, out);
+#define GT_MULTIPLY(rows)                                                                         \
+    gt_vf acc[GT_MR * GT_NV];                                                                     \
+    gt_tile_zero(acc, rows, GT_NV);                                                               \
+    gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_C, ahead, step, 0);                          \
+    GT_UNROLL for (int i = 0; i < rows; i++)                                                      \
+        gt_tile_store(acc + i * GT_NV, 1, GT_NV, out + i * GT_M_ROW);
+#define GT_STEPS (GT_C)
 #ifdef GT_HALF
 #include "half.h"
 #define GT_NUMBER uint16_t
@@ -92,41 +103,47 @@ GT_INLINE void gt_winograd_output(const int m, const gt_vf *d, gt_vf *y, const i
 #define GT_READ(p) gt_load(p)
 #define GT_READ_FIRST(p, count) gt_load_first(p, count)
 #endif
+#endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_N (GT_TILE + 2)
 #define GT_TILES_H gt_ceil_div(GT_OH, GT_TILE)
 #define GT_TILES_W gt_ceil_div(GT_OW, GT_TILE)
 #define GT_TILES ((GT_BATCH) * GT_TILES_H * GT_TILES_W)
 /* strides of the transformed input V [n·n][GROUP][C] and of the products M [n·n][GROUP][O]; the odd
-   16 floats keep the n·n planes from falling on the same cache sets */
-#define GT_V_ROW (gt_ceil_div(GT_C, GT_LANES) * GT_LANES + 16)
+   64 bytes keep the n·n planes from falling on the same cache sets */
+#define GT_ODD (64 / (int64_t)sizeof(GT_PLACED))
+#define GT_V_ROW (gt_ceil_div(GT_C, GT_WIDE) * GT_WIDE + GT_ODD)
 #define GT_M_ROW (gt_ceil_div(GT_O, GT_NR) * GT_NR + 16)
-#define GT_V_PLANE ((int64_t)(GT_GROUP) * GT_V_ROW + 16)
+#define GT_V_PLANE ((int64_t)(GT_GROUP) * GT_V_ROW + GT_ODD)
 #define GT_M_PLANE ((int64_t)(GT_GROUP) * GT_M_ROW + 16)
+#define GT_V_OF(owner) ((GT_PLACED *)GT_WORK(owner))
+#define GT_M_OF(owner) ((GT_SUM *)(GT_V_OF(owner) + GT_N * GT_N * GT_V_PLANE))
+#define GT_PANEL (GT_STEPS * GT_NR * (int64_t)(4 / sizeof(GT_PLACED))) /* of the weights */
 
 /* V = Bᵀ·d·B of one vector of channels of one tile; of the tile's pixels rows × columns exist. */
-GT_INLINE void GT_JOIN(GT_NAME, _transform)(const GT_NUMBER *x, float *v, int64_t rows,
+GT_INLINE void GT_JOIN(GT_NAME, _transform)(const GT_NUMBER *x, GT_PLACED *v, int64_t rows,
                                             int64_t columns, int64_t channels GT_PARAMS)
 {
-    gt_vf half[GT_N * GT_N];
+    GT_VECTOR half[GT_N * GT_N];
     GT_UNROLL for (int j = 0; j < GT_N; j++)
     {
-        gt_vf d[GT_N];
+        GT_VECTOR d[GT_N];
         GT_UNROLL for (int i = 0; i < GT_N; i++)
         {
             const GT_NUMBER *p = x + i * (int64_t)(GT_XH) + j * (int64_t)(GT_XW);
             if (i >= rows || j >= columns)
-                d[i] = gt_splat(0.0f);
+                d[i] = (GT_VECTOR){0};
             else
-                d[i] = channels < GT_LANES ? GT_READ_FIRST(p, channels) : GT_READ(p);
+                d[i] = channels < GT_WIDE ? GT_READ_FIRST(p, channels) : GT_READ(p);
         }
-        gt_winograd_input(GT_TILE, d, half + j, GT_N);
+        GT_INPUT(GT_TILE, d, half + j, GT_N);
     }
     GT_UNROLL for (int i = 0; i < GT_N; i++)
     {
-        gt_vf u[GT_N];
-        gt_winograd_input(GT_TILE, half + i * GT_N, u, 1);
-        GT_UNROLL for (int j = 0; j < GT_N; j++) gt_store(v + (i * GT_N + j) * GT_V_PLANE, u[j]);
+        GT_VECTOR u[GT_N];
+        GT_INPUT(GT_TILE, half + i * GT_N, u, 1);
+        GT_UNROLL for (int j = 0; j < GT_N; j++)
+            memcpy(v + (i * GT_N + j) * GT_V_PLANE, &u[j], sizeof u[j]);
     }
 }
 
@@ -134,7 +151,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _transform)(const GT_NUMBER *x, float *v, int64_
 GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, int64_t slot,
                                            int owner GT_PARAMS)
 {
-    float *const work = GT_WORK(owner);
+    GT_PLACED *const planes = GT_V_OF(owner);
     for (int64_t tile = first; tile < last; tile++, slot++) {
         const int64_t n = tile / (GT_TILES_H * GT_TILES_W);
         const int64_t oh = tile / GT_TILES_W % GT_TILES_H * GT_TILE;
@@ -142,25 +159,22 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, int64_t 
         const int64_t rows = gt_min(GT_N, (GT_OH) + 2 - oh);
         const int64_t columns = gt_min(GT_N, (GT_OW) + 2 - ow);
         const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_XH) + ow * (GT_XW);
-        float *v = work + slot * GT_V_ROW;
-        const int64_t full = rows == GT_N && columns == GT_N ? (GT_C) / GT_LANES * GT_LANES : 0;
-        for (int64_t c = 0; c < full; c += GT_LANES)
-            GT_JOIN(GT_NAME, _transform)(x + c, v + c, GT_N, GT_N, GT_LANES GT_ARGS);
-        for (int64_t c = full; c < (GT_C); c += GT_LANES)
+        GT_PLACED *v = planes + slot * GT_V_ROW;
+        const int64_t full = rows == GT_N && columns == GT_N ? (GT_C) / GT_WIDE * GT_WIDE : 0;
+        for (int64_t c = 0; c < full; c += GT_WIDE)
+            GT_JOIN(GT_NAME, _transform)(x + c, v + c, GT_N, GT_N, GT_WIDE GT_ARGS);
+        for (int64_t c = full; c < (GT_C); c += GT_WIDE)
             GT_JOIN(GT_NAME, _transform)
-            (x + c, v + c, rows, columns, gt_min(GT_LANES, (GT_C)-c) GT_ARGS);
+            (x + c, v + c, rows, columns, gt_min(GT_WIDE, (GT_C)-c) GT_ARGS);
     }
 }
 
 #define GT_INSTANCE(rows)                                                                         \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const float *v, const float *w, float *out,    \
-                                                   const char *ahead, int64_t step GT_PARAMS)     \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const GT_PLACED *v, const GT_PLACED *w,        \
+                                                   GT_SUM *out, const char *ahead,                \
+                                                   int64_t step GT_PARAMS)                        \
     {                                                                                             \
-        gt_vf acc[GT_MR * GT_NV];                                                                 \
-        gt_tile_zero(acc, rows, GT_NV);                                                           \
-        gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_C, ahead, step, 0);                      \
-        GT_UNROLL for (int i = 0; i < rows; i++)                                                  \
-            gt_tile_store(acc + i * GT_NV, 1, GT_NV, out + i * GT_M_ROW);                         \
+        GT_MULTIPLY(rows)                                                                         \
     }
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
@@ -169,16 +183,15 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t first, int64_t last, int64_t count,
                                              int owner GT_PARAMS)
 {
-    float *const work = GT_WORK(owner);
     const int64_t panels = gt_ceil_div(GT_O, GT_NR), blocks = gt_ceil_div(count, GT_MR);
     const int64_t shorter = count / blocks, longer = count % blocks;
     const int64_t step = gt_ceil_div(GT_NR * 4, blocks);
     for (int64_t u = first; u < last; u++) {
-        const float *w = GT_W + u * (GT_C) * GT_NR;
-        const char *ahead = (const char *)(u + 1 < last ? w + (GT_C) * GT_NR : w);
-        const float *v = work + u / panels * GT_V_PLANE;
-        float *out = work + GT_N * GT_N * GT_V_PLANE + u / panels * GT_M_PLANE + u % panels * GT_NR;
-        for (int64_t block = 0; block < blocks; block++, ahead += (GT_C) * step) {
+        const GT_PLACED *w = GT_W + u * GT_PANEL;
+        const char *ahead = (const char *)(u + 1 < last ? w + GT_PANEL : w);
+        const GT_PLACED *v = GT_V_OF(owner) + u / panels * GT_V_PLANE;
+        GT_SUM *out = GT_M_OF(owner) + u / panels * GT_M_PLANE + u % panels * GT_NR;
+        for (int64_t block = 0; block < blocks; block++, ahead += GT_STEPS * step) {
             const int64_t rows = shorter + (block < longer);
             switch (rows) {
 #define GT_INSTANCE(rows)                                                                         \
@@ -193,21 +206,22 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t first, int64_t last, int64_
 }
 
 /* Y = Aᵀ·M·A of `count` channels of one tile; of its pixels rows × columns exist. */
-GT_INLINE void GT_JOIN(GT_NAME, _finish)(const float *p, int64_t n, int64_t oh, int64_t ow,
+GT_INLINE void GT_JOIN(GT_NAME, _finish)(const GT_SUM *p, int64_t n, int64_t oh, int64_t ow,
                                          int64_t o, int64_t rows, int64_t columns,
                                          int64_t count GT_PARAMS)
 {
-    gt_vf half[GT_TILE * GT_N], y[GT_TILE * GT_TILE];
-    float out[GT_TILE * GT_TILE * GT_LANES] GT_ALIGNED;
+    GT_TOTAL half[GT_TILE * GT_N], y[GT_TILE * GT_TILE];
+    GT_SUM out[GT_TILE * GT_TILE * GT_LANES] GT_ALIGNED;
     GT_UNROLL for (int j = 0; j < GT_N; j++)
     {
-        gt_vf d[GT_N];
-        GT_UNROLL for (int i = 0; i < GT_N; i++) d[i] = gt_load(p + (i * GT_N + j) * GT_M_PLANE);
-        gt_winograd_output(GT_TILE, d, half + j, GT_N);
+        GT_TOTAL d[GT_N];
+        GT_UNROLL for (int i = 0; i < GT_N; i++)
+            memcpy(&d[i], p + (i * GT_N + j) * GT_M_PLANE, sizeof d[i]);
+        GT_OUTPUT(GT_TILE, d, half + j, GT_N);
     }
     GT_UNROLL for (int i = 0; i < GT_TILE; i++)
-        gt_winograd_output(GT_TILE, half + i * GT_N, y + i * GT_TILE, 1);
-    gt_tile_store(y, GT_TILE * GT_TILE, 1, out);
+        GT_OUTPUT(GT_TILE, half + i * GT_N, y + i * GT_TILE, 1);
+    GT_FINISHED
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++)
             GT_EPILOGUE(out + (i * GT_TILE + j) * GT_LANES, n, oh + i, ow + j, o, count GT_ARGS);
@@ -217,13 +231,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _finish)(const float *p, int64_t n, int64_t oh, 
 GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t slot,
                                             int owner GT_PARAMS)
 {
-    const float *const products = GT_WORK(owner) + GT_N * GT_N * GT_V_PLANE;
+    const GT_SUM *const products = GT_M_OF(owner);
     for (int64_t tile = first; tile < last; tile++, slot++) {
         const int64_t n = tile / (GT_TILES_H * GT_TILES_W);
         const int64_t oh = tile / GT_TILES_W % GT_TILES_H * GT_TILE;
         const int64_t ow = tile % GT_TILES_W * GT_TILE;
         const int64_t rows = gt_min(GT_TILE, (GT_OH)-oh), columns = gt_min(GT_TILE, (GT_OW)-ow);
-        const float *p = products + slot * GT_M_ROW;
+        const GT_SUM *p = products + slot * GT_M_ROW;
         int64_t o = 0;
         for (; o + GT_LANES <= (GT_O); o += GT_LANES)
             GT_JOIN(GT_NAME, _finish)(p + o, n, oh, ow, o, rows, columns, GT_LANES GT_ARGS);
@@ -267,6 +281,21 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_TILES
 #undef GT_TILES_H
 #undef GT_TILES_W
+#undef GT_ODD
+#undef GT_V_OF
+#undef GT_M_OF
+#undef GT_PANEL
+#undef GT_PLACED
+#undef GT_SUM
+#undef GT_TOTAL
+#undef GT_VECTOR
+#undef GT_WIDE
+#undef GT_STEPS
+#undef GT_INPUT
+#undef GT_OUTPUT
+#undef GT_FINISHED
+#undef GT_MULTIPLY
+#undef GT_INTEGERS
 #undef GT_NUMBER
 #undef GT_READ
 #undef GT_READ_FIRST

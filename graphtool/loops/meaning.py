@@ -118,6 +118,7 @@ def transpose(site: Site) -> None:
 _INPUT = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
           4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
               [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]]}
+_FRACTIONS = {2: [1, 1 / 2, 1 / 2, 1], 4: [1 / 4, -1 / 6, -1 / 6, 1 / 24, 1 / 24, 1]}
 _OUTPUT = {2: [[1, 1, 1, 0], [0, 1, -1, -1]],
            4: [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0],
                [0, 1, -1, 8, -8, 1]]}
@@ -130,14 +131,18 @@ def winograd(site: Site) -> None:
     x = _strided(site.pointer("GT_X"), (count, oh + 2, ow + 2, c), (*strides, 1))
     high, wide = -(-oh // m) * m, -(-ow // m) * m
     x = np.pad(x, ((0, 0), (0, high - oh), (0, wide - ow), (0, 0)))
-    u = _panels(site, site.pointer("GT_W"), ((m + 2) ** 2,), c, o).reshape(m + 2, m + 2, c, o)
+    whole = site.number("GT_INTEGERS", 0)  # weights are pairs, without G's fractions
+    u = (_pairs if whole else _panels)(site, site.pointer("GT_W"), ((m + 2) ** 2,), c, o)
+    u = u.reshape(m + 2, m + 2, c, o)
+    if whole:
+        u = np.einsum("i,j,ijco->ijco", _FRACTIONS[m], _FRACTIONS[m], u)
     b, a = np.array(_INPUT[m], F), np.array(_OUTPUT[m], F)
     y = np.zeros((count, high, wide, o))
     for i, j in product(range(0, high, m), range(0, wide, m)):
         v = np.einsum("ir,nrsc,js->nijc", b, x[:, i:i + m + 2, j:j + m + 2], b)
         y[:, i:i + m, j:j + m] = np.einsum("ri,nijo,sj->nrso", a, np.einsum(
             "nijc,ijco->nijo", v, u), a)
-    _pixels(site, y[:, :oh, :ow], 0)
+    _pixels(site, (np.rint(y) if whole else y)[:, :oh, :ow], 0)
 
 
 def attention(site: Site) -> None:

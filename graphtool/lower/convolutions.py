@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphtool import dtypes
 from graphtool.choice import BLOCK
 from graphtool.lower.site import (
     Lowered,
@@ -100,18 +101,21 @@ def pooled(site: Site) -> Lowered:
 
 def winograd(site: Site) -> Lowered:
     x, w, a = site.view(0), site.view(1), site.root.attrs
-    points, _, c, nr = w.shape
-    assert isinstance(points, int) and isinstance(c, int) and isinstance(nr, int)
-    m, channels = a["tile"], a["channels"]
+    points, _, depth, nr = w.shape
+    assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
+    m, channels, c = a["tile"], a["channels"], x.shape[3]
+    kind = half_macros(x.dtype)
+    if site.root.op.name == "winograd_int":  # pairs of numbers of 16 bits
+        nr, kind = nr // 2, [("GT_INTEGERS", "1" if x.dtype is dtypes.uint8 else "2")]
     nv = panel_vectors(site.target, nr)
     group = site.plan.get("group", 28)
-    rounded_c = -(-c // site.target.lanes) * site.target.lanes
+    rounded_c = -(-depth // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
     shared = site.plan.get("shared", 0)
     work = scratch_of(site, share, 1 if shared else None)
     macros: Macros = [
-        *half_macros(x.dtype), ("GT_TILE", str(m)),
+        *kind, ("GT_TILE", str(m)),
         ("GT_MR", str(tile_rows(site.target, nv, group))), ("GT_NV", str(nv)),
         ("GT_GROUP", str(group)), *image(site), ("GT_C", c), ("GT_O", channels),
         *((("GT_SHARED", "1"),) if shared else ())]

@@ -18,7 +18,7 @@ TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
     "matmul_packed": matmul, "matmul_bf16": matmul, "matmul_blas": library, "conv_packed": conv,
     "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd, "attend": attention,
     "matmul_int": matmul_int, "conv_int": conv_int, "depthwise_int": depthwise_int,
-    "pooled": pooled}
+    "winograd_int": winograd, "pooled": pooled}
 
 
 def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:

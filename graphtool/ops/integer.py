@@ -16,7 +16,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.target import padded
+from graphtool.ops.target import FRACTIONS, G, padded
 from graphtool.symbolic import Dim, ceildiv
 
 TRAITS = frozenset({"template", "contraction"})
@@ -81,7 +81,7 @@ def _unpacked(b: Array, depth: int, n: int) -> Array:
     return moved.reshape(*lead, groups * group, -1)[..., :depth, :n].astype(np.float64)
 
 
-def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
     group = _group(a, b)
     need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
     need(ceildiv(a.shape[-1], group) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
@@ -91,8 +91,8 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int) -> TensorType:
 
 
 register(Op("matmul_int", _matmul_infer,
-            lambda a, b, *, n: _wrapped(np.matmul(a.astype(np.float64),
-                                                  _unpacked(b, a.shape[-1], n))),
+            lambda a, b, *, n, choice: _wrapped(np.matmul(a.astype(np.float64),
+                                                          _unpacked(b, a.shape[-1], n))),
             traits=TRAITS, doc="a product of small integers with a packed right-hand side"))
 
 
@@ -134,7 +134,8 @@ def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Dim
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
                 window: tuple[int, int], strides: tuple[int, int],
-                dilation: tuple[int, int] = (1, 1), joined: bool = False) -> TensorType:
+                dilation: tuple[int, int] = (1, 1), joined: bool = False,
+                choice: str = "") -> TensorType:
     group = _group(x, w)
     need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
     need(x.shape[3] == depth * w.shape[0], f"{w.shape[0]} groups of {depth} channels in {x}")
@@ -144,26 +145,74 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, depth: int, window: Any, strides: Any,
-               dilation: Any, joined: bool) -> Array:
+               dilation: Any, joined: bool, choice: str) -> Array:
     groups, panels, kh, quads, wide = w.shape
     (count, run), kw = ((1, window[1] * depth) if joined else (window[1], depth)), window[1]
     per = np.moveaxis(w.reshape(groups, panels, kh, count, quads // count, wide), 1, 3)
     own = channels // groups
-    plain = _unpacked(per, run, own).reshape(groups, kh, kw, depth, own)
+    return _summed(x, _unpacked(per, run, own).reshape(groups, kh, kw, depth, own), strides,
+                   dilation)
+
+
+def _summed(x: Array, w: Array, strides: Any = (1, 1), dilation: Any = (1, 1)) -> Array:
+    """The convolution by filters [G, KH, KW, C, O/G] of float64."""
+    groups, kh, kw, depth, own = w.shape
     h, v = ((d - (k - 1) * r - 1) // s + 1
-            for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
+            for d, k, s, r in zip(x.shape[1:3], (kh, kw), strides, dilation, strict=True))
     y = np.zeros((x.shape[0], h, v, groups, own))
     split = x.reshape(*x.shape[:3], groups, depth).astype(np.float64)
     for i in range(kh):
         for j in range(kw):
             seen = split[:, i * dilation[0]:, j * dilation[1]:][
                 :, :(h - 1) * strides[0] + 1:strides[0], :(v - 1) * strides[1] + 1:strides[1]]
-            y += np.einsum("nhwgc,gco->nhwgo", seen, plain[:, i, j], optimize=True)
-    return _wrapped(y.reshape(*y.shape[:3], channels))
+            y += np.einsum("nhwgc,gco->nhwgo", seen, w[:, i, j], optimize=True)
+    return _wrapped(y.reshape(*y.shape[:3], groups * own))
 
 
 register(Op("conv_int", _conv_infer, _conv_eval, traits=TRAITS,
             doc="2-d convolution of small integers, channels last, its padding in the input"))
+
+
+# ---- pack_int_winograd: [O, C, 3, 3] → [n², ⌈O/nr⌉, ⌈C/2⌉, nr·2] --------------------------------
+# Transformed by a G without its fractions, so that all stays whole: numbers of 16 bits, in pairs.
+
+def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
+    need(w.rank == 4 and w.shape[2:] == (3, 3) and w.dtype in GROUP and tile in G,
+         f"F({tile}, 3) of filters of i8 or i16, got {w}")
+    return TensorType(dtypes.int16, ((tile + 2) ** 2, ceildiv(w.shape[0], nr),
+                                     ceildiv(w.shape[1], 2), nr * 2))
+
+
+def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
+    g = np.rint(G[tile] / FRACTIONS[tile][:, None])
+    u = np.einsum("ir,ocrs,js->ijco", g, w.astype(np.float64), g)
+    return _pack_eval(u.reshape(-1, *u.shape[2:]).astype(np.int16), nr=nr, transpose=False)
+
+
+register(Op("pack_int_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
+            doc="3×3 filters of integers, transformed without fractions, in panels"))
+
+
+def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
+                    choice: str = "") -> TensorType:
+    need(x.dtype in (dtypes.uint8, dtypes.int16) and w.dtype is dtypes.int16,
+         f"u8 or i16 by i16, got {x} and {w}")
+    need(x.rank == 4 and w.rank == 4 and ceildiv(x.shape[3], 2) == w.shape[2],
+         f"winograd of {x} with {w}")
+    return TensorType(dtypes.int32, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
+
+
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str) -> Array:
+    n, c = tile + 2, x.shape[3]
+    back = np.linalg.pinv(G[tile] / FRACTIONS[tile][:, None])
+    u = _unpacked(w, c, channels).reshape(n, n, c, channels)
+    plain = np.rint(np.einsum("ri,ijco,sj->rsco", back, u, back))
+    return _summed(x, plain[None])
+
+
+register(Op("winograd_int", _winograd_infer, _winograd_eval, traits=TRAITS,
+            doc="3×3 convolution of stride 1 of small integers by Winograd's short sums: exact "
+                "where they are below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
 
 
 # ---- pack_int_depthwise: [C, 1, KH, KW] → [Q, high, KW, C, 4] -----------------------------------
@@ -192,14 +241,16 @@ register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, c
 
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
-                     strides: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> TensorType:
+                     strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+                     choice: str = "") -> TensorType:
     _group(x, w)
     need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3], f"depthwise of {x} with {w}")
     return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation),
                                      x.shape[3]))
 
 
-def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: Any) -> Array:
+def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: Any,
+                    choice: str) -> Array:
     kh, kw = window
     plain = w[:, 0].transpose(0, 3, 1, 2).reshape(-1, kw, w.shape[3])[:kh].astype(np.int32)
     h, v = ((d - (k - 1) * r - 1) // s + 1

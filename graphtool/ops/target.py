@@ -241,6 +241,11 @@ G = {2: np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]]),
                   [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]])}
 
 
+# what the rows of G are divided by where integers are to stay integers
+FRACTIONS = {2: np.array([1, 1 / 2, 1 / 2, 1]),
+             4: np.array([1 / 4, -1 / 6, -1 / 6, 1 / 24, 1 / 24, 1])}
+
+
 def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
     o, c, kh, kw = w.shape
     need((kh, kw) == (3, 3) and tile in G, f"F({tile}, 3) of {w}")

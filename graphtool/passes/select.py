@@ -17,7 +17,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.passes import select_integer
+from graphtool.passes import select_integer, select_integer_conv
 from graphtool.passes.decompose import decompose
 from graphtool.passes.follow import follow
 from graphtool.passes.gates import gates
@@ -31,7 +31,7 @@ from graphtool.target import Target, named
 # by op, and whether its elements are integers
 CHOICES: dict[tuple[str, bool], Callable[[Goal, Node, Tracer, Tracer], Any]] = {
     ("matmul", False): matmul, ("conv", False): conv,
-    ("matmul", True): select_integer.matmul, ("conv", True): select_integer.conv}
+    ("matmul", True): select_integer.matmul, ("conv", True): select_integer_conv.conv}
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,

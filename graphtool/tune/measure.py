@@ -57,7 +57,9 @@ def _call(path: Path, threads: int) -> Callable[[], None]:
     model = runtime.load(path, threads)
     rng = np.random.default_rng(0)
     shapes = {p.name: tuple(d for d in p.shape if isinstance(d, int)) for p in model.inputs}
-    model.run({p.name: rng.standard_normal(shapes[p.name], np.float32).astype(p.dtype.numpy)
+    model.run({p.name: rng.integers(0, 100, shapes[p.name]).astype(p.dtype.numpy)
+               if p.dtype.is_integer else
+               rng.standard_normal(shapes[p.name], np.float32).astype(p.dtype.numpy)
                for p in model.inputs})
     return model.call
 
@@ -86,12 +88,31 @@ def model(site: Contraction) -> Module:
     """A module of the operation alone, its operands in the site's type; weights that are known at
     build time are constants."""
     fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
+    if site.integer:
+        return _of_integers(site, fn, shapes)
     kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
     if site.constant:
         w = np.random.default_rng(1).standard_normal(shapes[1], np.float32).astype(kind.numpy)
         graph = trace(lambda x: fn(x, w), [TensorType(kind, shapes[0])], ["x"])
     else:
         graph = trace(fn, [TensorType(kind, s) for s in shapes], ["x", "w"])
+    return Module(graph, ("y",))
+
+
+def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
+                 shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Module:
+    """Bytes that are widened; where the kernel takes 16 bits, weights that need them."""
+    wide, kinds = OPS["cast"], (dtypes.uint8, dtypes.int8)
+    if not site.constant:
+        graph = trace(lambda x, w: fn(wide(x, dtype=dtypes.int32), wide(w, dtype=dtypes.int32)),
+                      [TensorType(k, s) for k, s in zip(kinds, shapes, strict=True)], ["x", "w"])
+        return Module(graph, ("y",))
+    w = np.random.default_rng(1).integers(-20, 21, shapes[1]).astype(np.int32)
+    if site.integer == 2:
+        ends = w.reshape(shapes[1][0], -1)
+        ends[:1], ends[1:2] = -200, 200
+    graph = trace(lambda x: fn(wide(x, dtype=dtypes.int32), w),
+                  [TensorType(dtypes.uint8, shapes[0])], ["x"])
     return Module(graph, ("y",))
 
 

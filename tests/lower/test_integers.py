@@ -46,6 +46,8 @@ PRODUCTS: dict[str, Any] = {  # x, w, type of x, its zero point, type of w, its 
     "column": ((40, 6), (6, 1), U8, 200, I8, 0)}
 CONVS: dict[str, Any] = {  # x, w, type of x, its zero point, attributes
     "3x3": ((1, 9, 11, 16), (40, 16, 3, 3), U8, 120, {"padding": ((1, 1), (1, 1))}),
+    "3x3 by tiles": ((2, 17, 18, 33), (70, 33, 3, 3), U8, 120, {"padding": ((1, 1), (1, 1))}),
+    "3x3 signed": ((1, 12, 9, 24), (20, 24, 3, 3), I8, -128, {"padding": ((0, 2), (1, 0))}),
     "stem": ((1, 20, 23, 3), (17, 3, 7, 7), U8, 128,
              {"padding": ((3, 3), (3, 3)), "strides": (2, 2)}),
     "1x1": ((2, 5, 7, 6), (19, 6, 1, 1), I8, 3, {}),

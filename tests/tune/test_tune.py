@@ -18,13 +18,19 @@ from graphtool.errors import CompilerError
 from graphtool.target import named
 from graphtool.tune import measure, search
 
-T = replace(named("native"), threads=2)
+T = replace(named("native"), threads=2, dot8=True)
 SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
          Conv(1, 7, 7, 32, 32, 5, 5, 2, 2, groups=32), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2),
          Product(1, 3, 130, 70), Product(1, 40, 70, 5000), Product(3, 9, 33, 20, False, True)]
 
 
-@pytest.mark.parametrize("site", SITES, ids=str)
+INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3, groups=48,
+            integer=1), Conv(1, 9, 11, 24, 40, 3, 3, integer=2), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2,
+            integer=2), Product(1, 3, 130, 70, integer=1), Product(1, 40, 70, 33, integer=2),
+            Product(3, 9, 33, 20, False, integer=1)]
+
+
+@pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
 def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) -> None:
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
@@ -35,6 +41,7 @@ def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) ->
         assert any(str(c) in str(n.attrs.get("choice")) for n in ready.graph.nodes)
         got = runtime.load(build(ready, tmp_path / str(i), target=T)).run(inputs)["y"]
         assert np.allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), str(c)
+        assert not site.integer or np.array_equal(got, want), str(c)
 
 
 HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half in (1, 2)]
@@ -173,3 +180,16 @@ def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(CompilerError, match="GT2130") as caught:
         build(ready, tmp_path / "b", target=T)
     assert "libopenblas-dev" in str(caught.value.hint)
+
+
+def test_sites_of_integers_are_timed() -> None:
+    """The model of a site has that very site, for machines with and without dot products."""
+    for site, dot8 in ((INTEGERS[0], True), (INTEGERS[2], False), (INTEGERS[6], True)):
+        target = replace(T, dot8=dot8)
+        ready = passes.run(measure.model(site), measure.PASSES, supply={"target": target})
+        (made,) = [str(n.attrs["choice"]) for n in ready.graph.nodes if n.attrs.get("choice")]
+        assert made.startswith(f"{site} cost: ")
+        assert site in search.sites([made], search.Search(target, Rules()))
+    times = measure.measure(INTEGERS[0], candidates(INTEGERS[0], T, Rules())[:2], T, Rules(),
+                            seconds=0.01)
+    assert all(us > 0 for us in times.values())
