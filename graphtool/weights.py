@@ -1,13 +1,16 @@
 """Constant arrays by content: a `Weight` names its bytes by sha256 and reads them when asked.
 
 The side file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest.
+Elements of less than a byte lie side by side in bytes, from the low end.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +25,7 @@ from graphtool.errors import InputError
 Array = np.ndarray[Any, Any]
 ALIGN = 64
 _MAX_HEADER = 100 << 20
-# safetensors' own names; the types it lacks are stored as bytes of their own width
+# safetensors' own names; the types it lacks are stored as bytes, and named in the metadata
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
           "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
           "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
@@ -30,16 +33,27 @@ _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF1
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A constant array. Equality is by digest, type and shape; `source` holds or maps the data."""
+    """A constant array. Equality is by digest, type and shape; `stored` holds or maps the data:
+    the array itself, or the bytes that `pack` gives of elements of less than a byte."""
 
     digest: str
     dtype: DType
     shape: tuple[int, ...]
-    source: Array = field(compare=False, repr=False)
+    stored: Array = field(compare=False, repr=False)
+
+    @property
+    def source(self) -> Array:
+        """The elements; those of less than a byte are unpacked each time."""
+        return unpack(self.stored, self.dtype, self.shape) if self.dtype.bits < 8 else self.stored
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        return self.source.nbytes
+        """Bytes as they are stored."""
+        return self.stored.nbytes
 
 
 def weight(array: Array) -> Weight:
@@ -48,12 +62,31 @@ def weight(array: Array) -> Weight:
     if data.dtype.byteorder == ">":
         data = data.astype(data.dtype.newbyteorder("<"))
     row = of_numpy(data.dtype)
-    view = data.view()
-    view.flags.writeable = False
+    stored = pack(data, row.bits) if row.bits < 8 else data.view()
+    stored.flags.writeable = False
     seed = f"{row.short}{list(data.shape)}".encode()
     digest = hashlib.sha256(seed)
-    digest.update(_bytes(data))
-    return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), view)
+    digest.update(_bytes(stored))
+    return Weight(f"sha256:{digest.hexdigest()}", row, tuple(data.shape), stored)
+
+
+def pack(x: Array, bits: int) -> Array:
+    """Bytes of the elements of x, each of so many bits, from the low end; the last ones are 0."""
+    per = 8 // bits
+    fields = np.zeros(-(-x.size // per) * per, np.uint8)
+    fields[:x.size] = np.ascontiguousarray(x).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    shifts = np.arange(per, dtype=np.uint8) * np.uint8(bits)
+    out: Array = np.bitwise_or.reduce(fields.reshape(-1, per) << shifts, axis=1, dtype=np.uint8)
+    return out
+
+
+def unpack(data: Array, row: DType, shape: tuple[int, ...]) -> Array:
+    """The elements that `pack` has made the bytes of."""
+    shifts = np.arange(8 // row.bits, dtype=np.uint8) * np.uint8(row.bits)
+    fields = (data[:, None] >> shifts & np.uint8((1 << row.bits) - 1)).reshape(-1)
+    out: Array = fields[:math.prod(shape)].view(row.numpy).reshape(shape)
+    out.flags.writeable = False
+    return out
 
 
 def _bytes(data: Array) -> Any:
@@ -61,6 +94,15 @@ def _bytes(data: Array) -> Any:
     if data.dtype == string.numpy:
         return json.dumps(data.reshape(-1).tolist()).encode()
     return data.reshape(-1).view(np.uint8).data if data.size else b""
+
+
+def elements(raw: Array, row: DType, shape: tuple[Any, ...]) -> Array:
+    """The array of these bytes; of elements of less than a byte, each of which had a byte of its
+    own in earlier versions. Raises ValueError where they do not fit."""
+    count = math.prod(shape)
+    if row.bits < 8 and raw.size == -(-count * row.bits // 8):
+        return unpack(raw, row, shape)
+    return raw.view(row.numpy).reshape(shape)
 
 
 def layout(weights: Iterable[Weight]) -> tuple[dict[str, int], int]:
@@ -85,10 +127,12 @@ def save(weights: Iterable[Weight], file: BinaryIO) -> int:
     for digest, start in starts.items():
         w = unique[digest]
         end, padded = start + w.nbytes, start + -(-w.nbytes // ALIGN) * ALIGN
-        header[digest] = {"dtype": _NAMES.get(w.dtype.name, "U8"), "shape": list(w.shape),
+        shape = list(w.shape) if w.dtype.bits >= 8 else [w.nbytes]
+        header[digest] = {"dtype": _NAMES.get(w.dtype.name, "U8"), "shape": shape,
                           "data_offsets": [start, end]}
         if w.dtype.name not in _NAMES:
-            header["__metadata__"][digest] = w.dtype.name
+            packed = w.dtype.bits < 8  # which leaves open how many elements, and in which shape
+            header["__metadata__"][digest] = w.dtype.name + (str(list(w.shape)) if packed else "")
         if padded > end:  # the format wants no holes
             header[f"pad:{digest}"] = {"dtype": "U8", "shape": [padded - end],
                                        "data_offsets": [end, padded]}
@@ -96,7 +140,7 @@ def save(weights: Iterable[Weight], file: BinaryIO) -> int:
     text += b" " * (-(len(text) + 8) % ALIGN)
     file.write(struct.pack("<Q", len(text)) + text)
     for digest in starts:
-        data = unique[digest].source
+        data = unique[digest].stored
         file.write(data.reshape(-1).view(np.uint8).data if data.size else b"")
         file.write(b"\0" * (-data.nbytes % ALIGN))
     return len(text) + 8
@@ -131,12 +175,18 @@ def _parse(data: memoryview) -> dict[str, Weight]:
     for digest, entry in header.items():
         if not digest.startswith("sha256:"):
             continue
-        row = dtype(exotic.get(digest) or names[entry["dtype"]])
+        name, packed, dims = exotic.get(digest, "").partition("[")
+        row = dtype(name or names[entry["dtype"]])
         start, end = entry["data_offsets"]
-        shape = tuple(int(d) for d in entry["shape"])
-        count = int(np.prod(shape, dtype=np.int64)) if shape else 1
-        if not 0 <= start <= end <= len(data) - 8 - length or end - start != count * row.bytes:
+        shape = tuple(int(d) for d in (re.findall(r"\d+", dims) if packed else entry["shape"]))
+        count = math.prod(shape)
+        size = -(-count * row.bits // 8) if packed else count * row.bytes
+        if not 0 <= start <= end <= len(data) - 8 - length or end - start != size:
             raise ValueError(f"{digest[:16]}… lies outside the file")
         raw = np.frombuffer(data, np.uint8, end - start, 8 + length + start)
-        out[digest] = Weight(digest, row, shape, raw.view(row.numpy).reshape(shape))
+        if row.bits < 8:  # files of earlier versions have a byte for each element
+            raw = raw if packed else pack(raw, row.bits)
+            out[digest] = Weight(digest, row, shape, raw)
+        else:
+            out[digest] = Weight(digest, row, shape, raw.view(row.numpy).reshape(shape))
     return out

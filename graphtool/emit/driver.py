@@ -148,7 +148,7 @@ def parallel_work(program: Program) -> tuple[Dim, int]:
         work = work + step.flops
     for b in program.buffers:
         if b.space == "weight":
-            work = work + b.size * b.dtype.bytes
+            work = work + b.bytes_of(b.size)
     return work, 250_000 * (1 + sum(s.barrier for s in runs(program.steps)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 
@@ -32,14 +32,17 @@ def is_narrow(d: DType) -> bool:
 
 
 class ExprPrinter:
-    """Prints expressions; `dims` maps symbols of the program to C identifiers.
+    """Prints expressions; `dims` maps symbols of the program to C identifiers. Elements of the
+    buffers `packed` share bytes.
 
     With `branchless` every choice of floats is one in bits: where a condition is stored beside
     what it chooses, gcc makes one branch around both, which random signs mispredict.
     """
 
-    def __init__(self, dims: Mapping[str, str], branchless: bool = False) -> None:
-        self.dims, self.branchless = dims, branchless
+    def __init__(self, dims: Mapping[str, str], branchless: bool = False,
+                 packed: Container[str] = ()) -> None:
+        self.dims, self.branchless, self.packed = dims, branchless, packed
+        self.exact = set[str]()  # rows of small integers that stand there as they are
 
     def expr(self, e: Expr, least: int = 0) -> str:
         text, prec = self.text(e)
@@ -56,15 +59,21 @@ class ExprPrinter:
             case Index(value):
                 return self.dim(value)
             case Load(buffer, index, dtype):
-                read = f"{buffer}[{self.dim(index)[0]}]"
+                read = self.read(buffer, index, dtype)
                 if is_narrow(dtype):
                     return f"gt_{dtype.short}_to_f32({read})", PRIMARY
-                if dtype.bits < 8:  # what stands in the upper bits is not said
+                if dtype.bits < 8 and buffer not in self.exact:  # the upper bits may be anything
                     return f"gt_wrap_{dtype.short}({read})", PRIMARY
                 return read, PRIMARY
             case Apply():
                 return self.apply(e)
         raise InternalError("GT7201", f"{type(e).__name__} cannot be printed as C")
+
+    def read(self, buffer: str, index: Dim, dtype: DType) -> str:
+        """What stands in the buffer at the index."""
+        if buffer in self.packed:
+            return f"gt_field{dtype.bits}({buffer}, {self.index(index)})"
+        return f"{buffer}[{self.index(index)}]"
 
     def apply(self, e: Apply) -> Text:
         if e.fn == "select":
@@ -141,7 +150,7 @@ class ExprPrinter:
         """The expression as a store to a buffer of type `to` writes it."""
         match e:
             case Load(buffer, index, dtype) if dtype is to:  # a copy keeps all bits
-                return f"{buffer}[{self.dim(index)[0]}]"
+                return self.read(buffer, index, dtype)
             case Apply("cast", (x,)) if is_narrow(to) and e.dtype is to and x.dtype is not to:
                 return self.narrowed(x, to)
         return self.narrowed(e, to) if is_narrow(to) else self.expr(e)

@@ -6,8 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter, compute_type
-from graphtool.emit.staged import WIDEST, Stages, staged
+from graphtool.emit.fields import WIDEST, Fields, along_fields
+from graphtool.emit.staged import WIDEST as TILE
+from graphtool.emit.staged import Stages, staged
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
@@ -23,8 +26,9 @@ from graphtool.loops.ir import (
     Template,
     runs,
 )
-from graphtool.symbolic import Dim, Poly, symbols
+from graphtool.symbolic import Dim, Poly, symbol_of, symbols
 
+_FIELDS = re.compile(r"gt_fields?(_|\d)")  # what fields.h defines
 _NARROW = re.compile(r"gt_(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\(")  # what narrow.h defines
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
@@ -32,7 +36,7 @@ _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 class Kernels:
     def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
         self.program, self.dims = program, dims
-        self.printer, self.chooser = ExprPrinter(dims), ExprPrinter(dims, branchless=True)
+        self.printer = ExprPrinter(dims)
         self.labels = _labels(program)
 
     def declarations(self) -> str:
@@ -58,6 +62,8 @@ class Kernels:
             text = text.replace('#include "nest.h"', '#include "rows.h"\n#include "nest.h"', 1)
         if _NARROW.search(text):
             text = text.replace('#include "nest.h"', '#include "narrow.h"\n#include "nest.h"', 1)
+        if _FIELDS.search(text):
+            text = text.replace('#include "nest.h"', '#include "fields.h"\n#include "nest.h"', 1)
         return text
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
@@ -75,7 +81,8 @@ class Kernels:
 
     def statements(self, w: Writer, kernel: Kernel, serial: bool) -> Statements:
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
-        return Statements(w, self.chooser if masks else self.printer,
+        packed = frozenset(p.name for p in kernel.params if p.packed)
+        return Statements(w, ExprPrinter(self.dims, masks, packed),
                           {p.name: p for p in kernel.params}, serial)
 
     def body(self, w: Writer, kernel: Kernel) -> None:
@@ -137,7 +144,7 @@ class Kernels:
     def rows(w: Writer, statements: Statements, stages: Stages) -> None:
         """A staged loop between the conversions of its rows."""
         rows = [*stages.reads, *stages.writes]
-        w.line("int32_t " + ", ".join(f"{r.name}[{WIDEST}]" for r in rows) + ";")
+        w.line("int32_t " + ", ".join(f"{r.name}[{TILE}]" for r in rows) + ";")
         own = {r.name: Param(r.name, dtypes.int32, False) for r in rows}
         inner = Statements(w, statements.p, {**statements.params, **own}, True)
         for r in stages.reads:
@@ -156,6 +163,7 @@ class Statements:
     def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param],
                  serial: bool) -> None:
         self.w, self.p, self.params, self.serial = w, printer, params, serial
+        self.rows = 0  # loops that read rows, so far
 
     def stmt(self, s: Stmt) -> None:
         match s:
@@ -194,11 +202,40 @@ class Statements:
             lo, hi = f"gt_part({extent}, t, threads)", f"gt_part({extent}, t + 1, threads)"
             self.w.line(f"const int64_t {i}_end = {hi};")
             hi = f"{i}_end"
+        found = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
+        if found is None:
+            self.turns(s, lo, hi)
+        else:
+            self.rows += 1
+            self.by_rows(*found, lo, hi)
+
+    def turns(self, s: For, lo: str, hi: str) -> None:
+        i = s.iter.name
         for pragma in self.pragmas(s):
             self.w.line(pragma)
         with self.w.block(f"for (int64_t {i} = {lo}; {i} < {hi}; {i}++) {{"):
             for inner in s.body:
                 self.stmt(inner)
+
+    def by_rows(self, s: For, fields: Fields, lo: str, hi: str) -> None:
+        """The turns in pieces, each behind the filling of its rows."""
+        if fields.first is None:
+            self.fill(fields, 0, hi)
+            self.turns(s, lo, hi)
+            return
+        at = fields.first.name
+        with self.w.block(f"for (int64_t {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
+            self.w.line(f"const int64_t {at}_end = gt_min_i64({at} + {WIDEST}, {hi});")
+            self.fill(fields, symbol_of(fields.first), f"{at}_end - {at}")
+            self.turns(s, at, f"{at}_end")
+
+    def fill(self, fields: Fields, first: Dim, count: str) -> None:
+        """The rows from turn `first` on."""
+        for row in fields.rows:
+            self.p.exact.add(row.name)
+            self.w.line(f"{_byte(row.type)} {row.name}[{row.length}];")
+            self.w.line(f"gt_fields_{row.type.short}({row.name}, {row.buffer}, "
+                        f"{self.p.index(row.start + first)}, {count});")
 
     def pragmas(self, s: For) -> list[str]:
         innermost = not any(isinstance(x, For) for x in s.body)
@@ -225,7 +262,12 @@ def _labels(program: Program) -> dict[str, list[str]]:
 
 
 def param_text(p: Param) -> str:
-    return f"{'const ' if p.const else ''}{p.dtype.c} *{p.name}"
+    return f"{pointer_type(p)}{p.name}"
+
+
+def pointer_type(p: Param) -> str:
+    """The type of a parameter: what shares bytes is read as bytes."""
+    return f"{'const ' if p.const else ''}{'uint8_t' if p.packed else p.dtype.c} *"
 
 
 def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
@@ -250,3 +292,8 @@ def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
     params = ["int t", "int threads", *map(param_text, kernel.params)]
     params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
     return f"void {name}_{kernel.name}({', '.join(params)})"
+
+
+def _byte(d: DType) -> str:
+    """The type of an element that has a byte of its own."""
+    return "int8_t" if d.kind == "int" else "uint8_t"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.kernels import kernel_dims
+from graphtool.emit.kernels import kernel_dims, pointer_type
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import Bind, Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
 
@@ -86,10 +86,10 @@ class Steps:
 
     def pointer(self, name: str, p: Param) -> str:
         if name in self.held:
-            return f"(const {p.dtype.c} *){self.held[name]}"
+            return f"({pointer_type(p)}){self.held[name]}"
         b: Buffer = self.buffers[name]
         base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
                 "arena": "s->arena"}[b.space]
         if b.space == "arena" and b.offset != 0:
             base = f"({base} + {self.printer.index(b.offset, 13)})"
-        return f"({'const ' if p.const else ''}{p.dtype.c} *){base}"
+        return f"({pointer_type(p)}){base}"

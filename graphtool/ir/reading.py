@@ -188,7 +188,7 @@ class _Reader:
                 w = weights.weight(values.reshape(declared.shape))
             elif (row.data or "").startswith("base64:"):
                 raw = np.frombuffer(base64.b64decode((row.data or "")[7:]), np.uint8)
-                w = weights.weight(raw.view(declared.dtype.numpy).reshape(declared.shape))
+                w = weights.weight(weights.elements(raw, declared.dtype, declared.shape))
             else:
                 w = self.store[row.data or ""]
         except (KeyError, ValueError, TypeError, OverflowError) as error:

@@ -20,7 +20,7 @@ INLINE = 16  # elements up to which a constant stands in the JSON itself
 
 def inline(w: Weight) -> bool:
     """Whether the constant stands in the JSON itself, as strings always do."""
-    return w.source.size <= INLINE or w.dtype is string
+    return w.size <= INLINE or w.dtype is string
 
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
@@ -93,7 +93,7 @@ class _Writer:
         if inline(w):
             return {"value": [_plain(x) for x in w.source.reshape(-1)]}
         if self.embed:
-            return {"data": "base64:" + base64.b64encode(w.source.tobytes()).decode()}
+            return {"data": "base64:" + base64.b64encode(w.stored.tobytes()).decode()}
         return {"data": w.digest}
 
     def node(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:

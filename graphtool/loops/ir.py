@@ -12,7 +12,7 @@ from typing import Literal
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.symbolic import Dim, Symbol
+from graphtool.symbolic import Dim, Symbol, ceildiv
 
 # ---- expressions ----
 
@@ -151,14 +151,32 @@ class Buffer:
     slot: int = 0  # which input or output
     label: str = ""  # the graph value
 
+    @property
+    def packed(self) -> bool:
+        """Whether elements of less than a byte share bytes: in weights, which nobody writes."""
+        return packs(self.space, self.dtype)
+
+    def bytes_of(self, count: Dim) -> Dim:
+        """Bytes that so many of its elements take."""
+        if self.packed:
+            return ceildiv(count * self.dtype.bits, 8)
+        return count * self.dtype.bytes
+
+
+def packs(space: str, dtype: DType) -> bool:
+    """Whether buffers there hold several elements of the type in a byte, from the low end."""
+    return space == "weight" and dtype.bits < 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Param:
-    """A pointer parameter of a kernel; its Loads and Stores name it."""
+    """A pointer parameter of a kernel; its Loads and Stores name it. Indices count elements, also
+    of `packed` ones, which share bytes."""
 
     name: str
     dtype: DType
     const: bool
+    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,7 @@ def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
 def most_live(program: Program) -> int | None:
     """Bytes of the arena's buffers that live at once, at most; None where sizes are open."""
     lives = lifetimes(program.steps)
-    sized = [(lives[b.name], b.size * b.dtype.bytes) for b in program.buffers
+    sized = [(lives[b.name], b.bytes_of(b.size)) for b in program.buffers
              if b.space == "arena" and b.name in lives]
     fixed = [(life, size) for life, size in sized if isinstance(size, int)]
     return most_at_once(fixed) if len(fixed) == len(sized) else None

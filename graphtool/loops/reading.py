@@ -174,7 +174,7 @@ class _Reader:
         inner.symbols(row.symbols)
         for e in row.shared:
             inner.shared.append(inner.expr(e))
-        params = tuple(Param(p.id, dtype(p.type), not p.writes) for p in row.params)
+        params = tuple(Param(p.id, dtype(p.type), not p.writes, p.packed) for p in row.params)
         return Kernel(row.id, params, inner.body(row.body), row.serial)
 
     # ---- statements and expressions --------------------------------------------------------

@@ -103,6 +103,7 @@ class ParamRow(Row):
     id: str
     type: str
     writes: bool = False
+    packed: bool = False
 
 
 class KernelRow(Row):

@@ -87,6 +87,9 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
         identifier(p.name, "parameter")
         if p.name in params:
             raise fault("GT0370", f"{p.name!r} is a parameter twice", f"kernel {kernel.name}")
+        if p.packed and (not p.const or p.dtype.bits >= 8):
+            raise fault("GT0372", f"{p.name} of type {p.dtype} cannot be packed",
+                        f"kernel {kernel.name}")
         params[p.name] = p
     checker = _Checker(found)
     try:
@@ -223,7 +226,8 @@ class _Checker:
             own = set((found[1] or "").split(", "))
             self.dim(offset, replace(scope, indices=scope.indices | own))
         for buffer in (*t.reads, *t.writes):
-            if buffer not in scope.params or (buffer in t.writes and scope.params[buffer].const):
+            p = scope.params.get(buffer)
+            if p is None or p.packed or (buffer in t.writes and p.const):
                 raise fault("GT0373", f"{t.header} cannot touch {buffer[:40]!r}")
         for hook in t.hooks:
             self.hook(hook, scope)

@@ -24,11 +24,12 @@ def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozen
     _count(kernel.body, 1, known, (reads, writes))
     total: Dim = 0
     for name, param in zip(run.args, kernel.params, strict=True):
+        b = buffers[name]
         for side in (reads, writes):
-            size, times = buffers[name].size, side.get(param.name, 0)
+            size, times = b.size, side.get(param.name, 0)
             if times is not None and _least(times) < _least(size):
                 size = times
-            total = total + size * param.dtype.bytes
+            total = total + b.bytes_of(size)
     return total
 
 

@@ -163,6 +163,9 @@ class _Program:
             if b.dtype is not p.dtype:
                 raise fault("GT0374", f"{name} is {b.dtype}, {kernel.name} takes {p.dtype} as "
                                       f"{p.name}", place)
+            if b.packed != p.packed:
+                raise fault("GT0374", f"{name} has {'several elements' if b.packed else 'one'} in "
+                                      f"a byte, {kernel.name} reads it otherwise", place)
             if not p.const and b.space in ("input", "weight"):
                 raise fault("GT0374", f"{kernel.name} writes {name}, which is read-only", place)
         self.ranges(kernel, given, place)
@@ -235,7 +238,7 @@ def _unique(kind: str, rows: list[tuple[str, T]]) -> dict[str, T]:
 
 
 def _end(b: Buffer) -> Dim:
-    return b.offset + b.size * b.dtype.bytes
+    return b.offset + b.bytes_of(b.size)
 
 
 def _overlap(x: Buffer, y: Buffer) -> bool:

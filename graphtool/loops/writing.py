@@ -129,7 +129,7 @@ class _KernelWriter:
     def text(self) -> str:
         k = self.kernel
         params = [{"id": p.name, "type": p.dtype.short} | ({} if p.const else {"writes": True})
-                  for p in k.params]
+                  | ({"packed": True} if p.packed else {}) for p in k.params]
         head = f'{{"id": {compact(k.name)}, "params": {compact(params)}'
         if k.serial:
             head += ', "serial": true'

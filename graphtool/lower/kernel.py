@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
@@ -17,7 +17,7 @@ from graphtool.lower.keep import kept
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge import merged
 from graphtool.lower.nest import nest
-from graphtool.lower.place import Copy, Placement
+from graphtool.lower.place import Copy, Placement, Storage
 from graphtool.lower.statements import STATEMENTS, lower_statements
 from graphtool.lower.templates import TEMPLATES, lower_template
 from graphtool.lower.units import Unit
@@ -37,7 +37,7 @@ class KernelTable:
         self.kernels: list[Kernel] = []
         self.by_text: dict[str, Kernel] = {}
 
-    def add(self, body: tuple[Stmt, ...], dtypes: dict[str, DType], work: int) -> tuple[
+    def add(self, body: tuple[Stmt, ...], buffers: Mapping[str, Storage], work: int) -> tuple[
             Kernel, tuple[str, ...], frozenset[str]]:
         """The kernel with buffers renamed to parameters, its arguments, and those it writes."""
         order, written = _buffers(body)
@@ -47,11 +47,12 @@ class KernelTable:
                 names[b], writes = f"y{writes}", writes + 1
             else:
                 names[b], reads = f"x{reads}", reads + 1
-        params = tuple(Param(names[b], dtypes[b], b not in written) for b in order)
+        params = tuple(Param(names[b], buffers[b].dtype, b not in written, buffers[b].packed)
+                       for b in order)
         renamed = map_statements(body, lambda b: names.get(b, b))
         serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
             isinstance(s, Template) for s in body)
-        head = " ".join(f"{p.dtype.short} {p.name}" for p in params)
+        head = " ".join(f"{p.dtype.short}{' packed' * p.packed} {p.name}" for p in params)
         text = "\n".join([head, str(serial), *statement_lines(renamed)])
         kernel = self.by_text.get(text)
         if kernel is None:
@@ -99,12 +100,12 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
     root = next((n for n in unit.nodes if n.op.name in TEMPLATES), None)
     if root is not None:
         body, flops = lower_template(unit, root, placement, target)
-        yield *table.add(stores_last(body), _dtypes(placement), 1 << 30), flops
+        yield *table.add(stores_last(body), placement.buffers, 1 << 30), flops
         return
     if unit.nodes[0].op.name in STATEMENTS:
         if not all(product(v.type.shape) == 0 for v in unit.outputs):
             body, flops, most = lower_statements(unit.nodes[0], placement, target)
-            yield *table.add(body, _dtypes(placement), most), flops
+            yield *table.add(body, placement.buffers, most), flops
         return
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:
@@ -123,7 +124,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
-        yield *table.add(body, _dtypes(placement), _at_most(work)), _flops(body, work)
+        yield *table.add(body, placement.buffers, _at_most(work)), _flops(body, work)
 
 
 def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
@@ -140,7 +141,7 @@ def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
         case number:
             source = _number(number, c.target)
     body = crossing([(c.target, source)]) or nest(names, [(c.target, source)])
-    return *table.add(body, _dtypes(placement), _at_most(product(c.target.shape))), 0
+    return *table.add(body, placement.buffers, _at_most(product(c.target.shape))), 0
 
 
 def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> Made:
@@ -153,7 +154,7 @@ def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> 
     size: Dim = 0
     for c in edges:
         size = size + product(c.target.shape)
-    return *table.add(body, _dtypes(placement), _at_most(size)), 0
+    return *table.add(body, placement.buffers, _at_most(size)), 0
 
 
 def _number(number: float, target: View) -> Pull:
@@ -184,6 +185,6 @@ def _at_most(work: Dim) -> int:
     return SERIAL_BELOW if most is None else most
 
 
+
 def _dtypes(placement: Placement) -> dict[str, DType]:
     return {n: b.dtype for n, b in placement.buffers.items()}
-

@@ -12,6 +12,7 @@ from typing import Literal
 
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Value
+from graphtool.loops.ir import packs
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, dense, reshape_view, scattered
 from graphtool.lower.windows import VIEWS, WINDOWS, suits, unview, view_of, windows_of
@@ -30,6 +31,11 @@ class Storage:
     slot: int = 0
     weight: Weight | None = None
     label: str = ""
+
+    @property
+    def packed(self) -> bool:
+        """Whether elements of less than a byte share bytes, so that only single loads read it."""
+        return packs(self.space, self.dtype)
 
 
 @dataclass

@@ -58,8 +58,15 @@ def _sort(node: Node, placement: Placement, target: Target) -> Lowered:
     rows = x.shape[:axis] + x.shape[axis + 1:]
     row = Symbol("row", 0, None)
     work = scratch(placement, dtypes.int64, 2 * n * target.threads, node.outputs[0].hint)
-    key = dtypes.float32 if x.dtype.is_float and x.dtype.bits == 16 else x.dtype
-    load = f"gt_{x.dtype.short}_to_f32(e)" if key is not x.dtype else "(e)"
+    if placement.buffers[x.buffer].packed:
+        raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: a sort of a constant whose "
+                                         f"elements share bytes, of {x.dtype.name}",
+                               hint="cast it to 8 bits first")
+    key, load = x.dtype, "(e)"
+    if x.dtype.is_float and x.dtype.bits <= 16:
+        key, load = dtypes.float32, f"gt_{x.dtype.short}_to_f32(e)"
+    elif x.dtype.bits < 8:  # what stands in the upper bits is not said
+        load = f"gt_wrap_{x.dtype.short}(e)"
     order = (_NAN_LAST if first else _NAN_FIRST) if key.is_float else (
         "(a) < (b)" if first else "(a) > (b)")
     macros: list[tuple[str, str | Dim]] = [

@@ -21,15 +21,19 @@ from graphtool.symbolic import Poly, Symbol
 from graphtool.weights import Weight
 
 _MAX_BYTES = 1 << 20
+_ROWS = frozenset({"gather", "embedding"})
+_WIDENING = frozenset({"cast", "sub", "mul", "reshape", "broadcast", "slice"})
+_TABLE = 1 << 12  # bytes by which a table grows at most of which a run draws rows only
 
 
 def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     """The graph with constant parts computed. `max_bytes` is by how much one node may grow them:
 
     the bytes of its results, less those of the constants that only it reads, and of the constant
-    that it only moves. What packs weights for a kernel is folded at any size.
+    that it only moves. What packs weights for a kernel is folded at any size. A table of which a
+    run draws rows stays as narrow as it is: to widen those rows is little work.
     """
-    uses = use_counts(graph)
+    uses, drawn = use_counts(graph), _drawn(graph)
     folded = False
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
@@ -45,7 +49,8 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
             made -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
         grown = made - freed
         packs = node.op.category == "memory"  # what a kernel reads must not be made at run time
-        results = _evaluated(node, operands) if packs or grown <= max_bytes else None
+        most = min(_TABLE, max_bytes) if drawn.issuperset(node.outputs) else max_bytes
+        results = _evaluated(node, operands) if packs or grown <= most else None
         if results is None:
             return None
         folded = True
@@ -53,6 +58,25 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
 
     new = rebuild(graph, visit)
     return _with_sizes(dce(new) if folded else graph, max_bytes)
+
+
+def _drawn(graph: Graph) -> set[Value]:
+    """Widened tables of which all readers draw rows by indices that a run computes, or pass them
+    on to such readers."""
+    fixed: set[Operand] = set()
+    for node in graph.nodes:
+        if (node.inputs or node.op.name == "constant") and all(
+                not isinstance(x, Value) or x in fixed for x in node.inputs):
+            fixed.update(node.outputs)
+    held, drawn = set(graph.outputs), set[Value]()
+    for node in reversed(graph.nodes):
+        if node.op.name in _WIDENING:
+            drawn.update(v for v in node.outputs if v not in held and v in fixed)
+        passes = node.op.name in _WIDENING and drawn.issuperset(node.outputs)
+        rows = node.op.name in _ROWS and node.inputs[1] not in fixed
+        held.update(x for i, x in enumerate(node.inputs) if isinstance(x, Value) and not (
+            passes or (rows and i == 0)))
+    return drawn
 
 
 def _with_sizes(graph: Graph, max_bytes: int) -> Graph:

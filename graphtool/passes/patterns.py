@@ -125,7 +125,7 @@ def _same_literal(p: Any, x: Any, look: Look) -> bool:
         if node is None or node.op.name != "constant" or node.attrs["param"]:
             return False
         data: Weight = node.attrs["data"]
-        return data.source.size == 1 and data.dtype.kind != "bool" and bool(
+        return data.size == 1 and data.dtype.kind != "bool" and bool(
             data.source.reshape(-1)[0] == np.asarray(p).astype(data.dtype.numpy))
     if x is None or isinstance(p, bool) is not isinstance(x, bool):
         return False

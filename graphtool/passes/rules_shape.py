@@ -163,6 +163,14 @@ def reverse_reverse(x: Any, a: Any, b: Any) -> Any:  # an axis that is flipped t
     return o.reverse(x, axes=tuple(sorted(once))) if once else x
 
 
+@rule(lambda x, i, s: o.gather(o.reshape(x, shape=s), i, axes=(0,), batch=0))
+def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
+    """Rows of a reshape that keeps rows are rows, reshaped: what makes x can be read through."""
+    if not x.shape or x.shape[0] != s[0]:
+        return None
+    return o.reshape(o.gather(x, i, axes=(0,)), shape=(*i.shape[:-1], *s[1:]))
+
+
 # ---- reductions --------------------------------------------------------------------------------
 
 @family_rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
@@ -210,6 +218,6 @@ def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, 
 SHAPE: tuple[Rule, ...] = (
     move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
     matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
-    broadcast_operand, slice_slice, pad_pad, concat_parts, reverse_reverse, reduce_ones,
-    reduce_reduce, conv_of_pad,
+    broadcast_operand, slice_slice, pad_pad, concat_parts, reverse_reverse,
+    gather_of_reshape, reduce_ones, reduce_reduce, conv_of_pad,
 )

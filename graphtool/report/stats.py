@@ -77,8 +77,8 @@ def stats(module: Module) -> Stats:
     constants = [n.attrs["data"] for n in weights if not n.attrs["param"]]
     return Stats(
         nodes=len(nodes), ops=_op_rows(runs), categories=_categories(nodes),
-        params=sum(w.source.size for w in params), param_bytes=sum(w.nbytes for w in params),
-        constants=sum(w.source.size for w in constants),
+        params=sum(w.size for w in params), param_bytes=sum(w.nbytes for w in params),
+        constants=sum(w.size for w in constants),
         constant_bytes=sum(w.nbytes for w in constants),
         flops=size(costs.total(costs.flops, graph)),
         bytes=size(costs.total(costs.bytes_moved, graph)),

@@ -49,6 +49,19 @@ def test_budget() -> None:
     assert len(fold(graph, max_bytes=400).nodes) == 2
 
 
+@pytest.mark.parametrize("ids, ops", [
+    (None, ["cast", "constant", "gather"]), ([[3], [9]], ["add", "constant"])])
+def test_a_table_of_which_rows_are_drawn_stays_narrow(ids: Any, ops: list[str]) -> None:
+    """But not where the rows are known."""
+    def rows(x: Any) -> Any:
+        table = o.cast(x.builder.constant(np.ones((90, 60), np.int8)), dtype=int64)
+        if ids is None:
+            return o.gather(table, x, axes=(0,))
+        return o.gather(table, x.builder.constant(np.array(ids)), axes=(0,)) + x
+    graph = fold(module(rows, "i64[2,1]").graph)
+    assert sorted(n.op.name for n in graph.nodes) == ops
+
+
 def test_shared_constant_counts_as_growth() -> None:
     def shared(x: Any) -> Any:
         w = values(x, 600, 600)

@@ -122,6 +122,9 @@ SHAPE: Cases = {
                                               axis=0), F, F)),
     "reverse_reverse": (on(lambda x: o.reverse(o.reverse(x, axes=(0, 1)), axes=(-1,))),
                         on(lambda x: o.reverse(x, axes=(0, 1)))),
+    "gather_of_reshape": (
+        on(lambda x, i: o.gather(o.reshape(x, shape=(3, 2, 2)), i, axes=(0,)), F, "i32[5,1]"),
+        on(lambda x, i: o.gather(o.reshape(x, shape=(6, 2)), i, axes=(0,)), F, "i32[5,1]")),
     "reduce_ones": (on(lambda x: o.reduce_sum(x, axes=(0, 1)), "f32[1,4]"),
                     on(lambda x: o.reduce_sum(x, axes=(1,)))),
     "reduce_reduce": (on(lambda x: o.reduce_max(o.reduce_max(x, axes=(0,)), axes=(-1,))),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
 from graphtool.dtypes import DType, string
@@ -28,15 +27,7 @@ def value_info(name: str, type: TensorType) -> ValueInfoProto:
 
 def packed_bytes(w: Weight) -> bytes:
     """The raw data of a TensorProto: little-endian, types below 8 bits packed from the low end."""
-    if w.dtype.bits >= 8:
-        return np.ascontiguousarray(w.source).tobytes()
-    per = 8 // w.dtype.bits
-    flat = np.ascontiguousarray(w.source).reshape(-1).view(np.uint8) & ((1 << w.dtype.bits) - 1)
-    wide = np.zeros(-(-flat.size // per) * per, np.uint8)
-    wide[:flat.size] = flat
-    shifts = np.arange(per, dtype=np.uint8) * np.uint8(w.dtype.bits)
-    lanes = np.bitwise_or.reduce(wide.reshape(-1, per) << shifts, axis=1)
-    return bytes(lanes.astype(np.uint8).tobytes())
+    return w.stored.tobytes()
 
 
 def tensor(name: str, w: Weight) -> TensorProto:

@@ -6,6 +6,7 @@ one an entry of an axis, or one a block along it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
@@ -38,6 +39,20 @@ def spread(p: Any, x: Any, axis: int, block: int) -> Any:
     return flat if n * block == d else take(flat, axis, 0, d)
 
 
+def over_blocks(f: Callable[..., Any], x: Any, scale: Any, zero: Any, axis: int,
+                block: int) -> Any:
+    """f(x, scale, zero), these in shapes that broadcast to x. Where whole blocks fill the axis it
+    is split in two, and nothing is spread: a row of scales would be as long as what it scales."""
+    axis = axis_of(axis, x.ndim) if block else axis
+    if not block or scale.ndim != x.ndim or scale.shape[axis] * block != x.shape[axis]:
+        return f(x, *(spread(p, x, axis, block) for p in (scale, zero)))
+    before, behind = x.shape[:axis], x.shape[axis + 1:]
+    ones = [p if p is None else reshape(p, (*p.shape[:axis + 1], 1, *p.shape[axis + 1:]))
+            for p in (scale, zero)]
+    split = reshape(x, (*before, scale.shape[axis], block, *behind))
+    return reshape(f(split, *ones), x.shape)
+
+
 def quantized(x: Any, scale: Any, zero: Any, row: DType, saturate: bool = True) -> Any:
     """x over scale as `row`; scale and zero point broadcast to x."""
     y = o.div(*operands(x, scale))
@@ -62,8 +77,8 @@ def quantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, bloc
     kind = element_type(precision) if precision else dtype_of(scale)
     if kind.bits < 32:
         kind = dtypes.float32
-    return quantized(cast(x, kind), cast(spread(scale, x, axis, block_size), kind),
-                     spread(zero, x, axis, block_size), row, bool(saturate))
+    return over_blocks(lambda x, s, z: quantized(x, s, z, row, bool(saturate)), cast(x, kind),
+                       cast(scale, kind), zero, axis, block_size)
 
 
 @onnx_op("DequantizeLinear", since=10)
@@ -71,8 +86,10 @@ def dequantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1,
                       block_size: int = 0, output_dtype: int = 0) -> Any:
     row = element_type(output_dtype) if output_dtype else dtype_of(scale)
     kind = dtypes.float32 if dtype_of(scale).bits < 32 else dtype_of(scale)
-    y = centred(x, spread(zero, x, axis, block_size), kind)
-    return cast(o.mul(*operands(y, cast(spread(scale, x, axis, block_size), kind))), row)
+    if dtype_of(x).bits < 8 and not dtype_of(x).is_float:  # few runtimes move it
+        x, zero = (p if p is None else cast(p, dtypes.int32) for p in (x, zero))
+    return cast(over_blocks(lambda x, s, z: o.mul(*operands(centred(x, z, kind), s)), x,
+                            cast(scale, kind), zero, axis, block_size), row)
 
 
 def centred(x: Any, zero: Any, kind: DType) -> Any:

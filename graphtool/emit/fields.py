@@ -1,0 +1,89 @@
+"""Loops along elements that share bytes: a row of bytes is filled first, one for each element.
+
+No compiler vectorises a read of part of a byte whose place depends on the element; apart, the row
+is filled and read in vectors. What is read under a condition stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
+
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Store
+from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
+
+WIDEST = 256  # elements of a row
+LEAST = 8  # turns from which a row is worth its filling
+
+
+@dataclass(frozen=True)
+class Row:
+    """Bytes that stand for elements of a packed buffer; that of turn 0 is `start`."""
+
+    name: str
+    buffer: str
+    start: Dim
+    type: DType
+    length: int
+
+
+@dataclass
+class Fields:
+    """A loop with the rows to fill before its turns from `first` on; None: before all of them."""
+
+    loop: For
+    first: Symbol | None
+    packed: Container[str]
+    stem: str
+    rows: list[Row] = field(default_factory=list)
+    done: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
+
+    def rewritten(self) -> For:
+        body = [replace(s, value=self.expr(s.value)) if isinstance(s, (Let, Store, Accumulate))
+                else s for s in self.loop.body]
+        return replace(self.loop, body=tuple(body))
+
+    def expr(self, e: Expr) -> Expr:
+        if id(e) in self.done:
+            return self.done[id(e)][1]
+        new = e
+        match e:
+            case Load(buffer, index, dtype) if buffer in self.packed:
+                row = self.row(buffer, index, dtype)
+                first = 0 if self.first is None else symbol_of(self.first)
+                at = symbol_of(self.loop.iter) - first
+                new = e if row is None else Load(row.name, at, dtype)
+            case Apply("select", (cond, *arms)):
+                new = replace(e, args=(self.expr(cond), *arms))
+            case Apply():
+                new = replace(e, args=tuple(map(self.expr, e.args)))
+        self.done[id(e)] = (e, new)
+        return new
+
+    def row(self, buffer: str, index: Dim, dtype: DType) -> Row | None:
+        """The row of what is read there, if it is one element further at each turn."""
+        start = index - symbol_of(self.loop.iter)
+        inside = {self.loop.iter.name, *(s.name for s in self.loop.body if isinstance(s, Let))}
+        if any(s.name in inside for s in symbols(start)):
+            return None
+        for row in self.rows:
+            if (row.buffer, row.start) == (buffer, start):
+                return row
+        extent = self.loop.extent if self.first is None else WIDEST
+        assert isinstance(extent, int)
+        self.rows.append(Row(f"{self.stem}{len(self.rows)}", buffer, start, dtype, extent))
+        return self.rows[-1]
+
+
+def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fields] | None:
+    """The loop that reads rows instead, and these; None where nothing is won."""
+    most, extent = bounds(loop.extent)[1], loop.extent
+    plain = all(isinstance(s, (Let, Store, Accumulate)) for s in loop.body)
+    if not plain or (most is not None and most < LEAST):
+        return None
+    short = isinstance(extent, int) and extent <= WIDEST and not loop.mode.startswith("parallel")
+    first = None if short else Symbol(f"{loop.iter.name}_first", 0, None)
+    found = Fields(loop, first, packed, stem)
+    new = found.rewritten()
+    return (new, found) if found.rows else None
