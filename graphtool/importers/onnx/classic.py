@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.importers.onnx import labels
+from graphtool.importers.onnx.coupling import coupled
 from graphtool.importers.onnx.registry import Refused, onnx_op
 from graphtool.importers.onnx.values import cast, dtype_of, reshape, tensor, transpose
 from graphtool.ir.op import ops as o
@@ -184,8 +185,6 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
     if not vectors_per_class:
         w = np.reshape(np.asarray(coefficients), (classes, -1))
         return labelled(o.add(o.linear(x, row(w, x)), rho[0]), names, post_transform, False)
-    if prob_a and classes > 2:
-        raise Refused("probabilities of more than two classes, which are found by iteration")
     count = sum(vectors_per_class)
     pairs = _pairs(np.reshape(np.asarray(coefficients), (classes - 1, count)), vectors_per_class)
     vectors = np.reshape(np.asarray(support_vectors), (count, -1))
@@ -193,7 +192,10 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
                     row(rho, x))
     best = o.arg_reduce(_votes(margins, classes), kind="max", axis=1)
     scores = margins if classes > 2 else o.concat(o.neg(margins), margins, axis=1)
-    if prob_a:
+    if prob_a and classes > 2:
+        far = o.add(o.mul(margins, row(prob_a, x)), row(prob_b, x))
+        scores = coupled(o.sub(1.0, o.sigmoid(far)), classes)
+    elif prob_a:
         second = o.sigmoid(o.add(o.mul(margins, prob_a[0]), prob_b[0]))
         scores = o.concat(o.sub(1.0, second), second, axis=1)
     return [labels.at(names, best, x), transformed(scores, post_transform)]

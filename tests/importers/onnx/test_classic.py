@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import helper
 
-from tests.importers.onnx.build import evaluate, model, node, oracle, random
+from graphtool import interp
+from tests.importers.onnx.build import checked, evaluate, model, node, oracle, random
+from tests.lower.compiling import compiled, optimised
 
 ML = "ai.onnx.ml"
 
@@ -162,3 +165,28 @@ def test_svm_probabilities() -> None:
     got, want = evaluate(made, {"x": X}), oracle(made, {"x": X})
     np.testing.assert_array_equal(got[0], want[0])
     np.testing.assert_allclose(got[1], want[1], atol=5e-3)
+
+
+def svm(classes: int, feed: Any, **more: Any) -> Any:
+    sizes, pairs = [3, 2, 4, 1, 2][:classes], classes * (classes - 1) // 2
+    return proto("l, y = SVMClassifier(x)", {"x": feed}, ["l i64", "y f32"], kernel_type="RBF",
+                 kernel_params=KERNELS["RBF"], vectors_per_class=sizes,
+                 rho=random(pairs, seed=3).tolist(), prob_a=(random(pairs, seed=4) - 2).tolist(),
+                 prob_b=random(pairs, seed=5).tolist(), classlabels_ints=[5, 1, 3, 2, 9][:classes],
+                 coefficients=random((classes - 1) * sum(sizes), seed=1).tolist(),
+                 support_vectors=random(3 * sum(sizes), seed=2).tolist(), **more)
+
+
+@pytest.mark.parametrize("how", ["NONE", "SOFTMAX"])
+@pytest.mark.parametrize("classes", [3, 4, 5])
+def test_svm_probabilities_of_several_classes(classes: int, how: str, tmp_path: Path) -> None:
+    """Sweep by sweep as onnxruntime, until a row has settled; in C too."""
+    feed = np.concatenate([random(40, 3), 100 * random(3, 3), np.zeros((1, 3), np.float32)])
+    made = svm(classes, feed, post_transform=how)
+    want = oracle(made, {"x": feed})
+    module = checked(made)
+    model = compiled(optimised(module), tmp_path / "b")
+    for got in (interp.run(module, {"x": feed}), model.run({"x": feed})):
+        np.testing.assert_array_equal(got["l"], want[0])
+        np.testing.assert_allclose(got["y"], want[1], rtol=2e-5, atol=2e-5)
+        assert how != "NONE" or np.allclose(got["y"].sum(1), 1, atol=1e-5)
