@@ -23,7 +23,7 @@ from graphtool.blas import linking
 from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit, used_headers
-from graphtool.emit.driver import open_sizes
+from graphtool.emit.driver import open_sizes, parallel_work
 from graphtool.emit.main import main_program
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
@@ -34,7 +34,7 @@ from graphtool.loops.ir import Port, Program, runs
 from graphtool.loops.lives import most_live
 from graphtool.loops.traffic import moved
 from graphtool.lower import lower
-from graphtool.manifest import FORMAT, VERSION, Manifest
+from graphtool.manifest import FORMAT, VERSION, Manifest, ThreadsRow
 from graphtool.symbolic import text
 from graphtool.target import Target, named
 from graphtool.weights import Weight, layout
@@ -242,17 +242,25 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
         "weights_bytes": layout(held)[1], "arena": dim(program.arena),
-        "live": most_live(program),
+        "live": most_live(program), "threads": threads_of(program),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
         "sizes": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.sizes],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
-                   "barrier": s.barrier, "choice": s.choice, "error": added_error(s.choice),
+                   "barrier": s.barrier, "serial": kernels[s.kernel].serial, "choice": s.choice,
+                   "error": added_error(s.choice),
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s in runs(program.steps)],
         "precision": program.meta.get("precision", "default")}
+
+
+def threads_of(program: Program) -> ThreadsRow:
+    """By which figures the library decides how many threads a run gets."""
+    work, least = parallel_work(program)
+    most = 1 if all(k.serial for k in program.kernels) else program.threads
+    return ThreadsRow(most, work if isinstance(work, int) else text(work), least)
 
 
 def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,

@@ -39,6 +39,16 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
     bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
     phase: str = ""  # of a training step: forward, backward, optimizer, or several with +
+    serial: bool = False  # one thread does it, whatever a run has
+
+
+class ThreadsRow(msgspec.Struct, forbid_unknown_fields=True):
+    """How many threads a run uses: at most `most`, and one where `work` is less than `least`, the
+    flops from which a second thread pays."""
+
+    most: int
+    work: int | str
+    least: int
 
 
 class CellRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,6 +114,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
     sizes: list[DimRow] = []  # what a run computes; in `dims` they stand behind the dims
+    threads: ThreadsRow | None = None  # None in builds of older versions
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from graphtool.choice.cost import layer
@@ -74,18 +75,23 @@ def _one_by_one(graph: Graph, batch: int) -> tuple[int, set[Value]]:
 def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Target,
           fixed: int) -> Front | None:
     """The end of the loop and its size of the least cost; None where no loop is worth it."""
-    whole = _costs(graph, most, batched, 1, target)
+    whole = _sums(_costs(graph, most, batched, 1, target))
     leaving = _leaving(graph, most, batched, target)
-    best, least = None, WORTH * sum(whole)
+    best, least = None, WORTH * whole[-1]
     for size in [fixed] if fixed else range(1, batch):
         if batch % size or size >= batch:
             continue
-        now = _costs(graph, most, batched, batch // size, target)
+        now = _sums(_costs(graph, most, batched, batch // size, target))
         for end, crossing in leaving.items():
-            cost = sum(now[:end]) + crossing + sum(whole[end:])
+            cost = now[end] + crossing + whole[-1] - whole[end]
             if cost < least or (fixed and end == most):
                 best, least = Front(end, size), cost
     return best
+
+
+def _sums(costs: list[float]) -> list[float]:
+    """Of the first none, one, two … of them."""
+    return list(accumulate(costs, initial=0.0))
 
 
 def _costs(graph: Graph, most: int, batched: set[Value], turns: int, target: Target) -> list[float]:

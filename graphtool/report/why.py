@@ -4,7 +4,7 @@ and what keeps two nodes in two kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 import msgspec
@@ -15,9 +15,11 @@ from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.loops.ir import Run
-from graphtool.manifest import StepRow
+from graphtool.manifest import StepRow, ThreadsRow
 from graphtool.passes import roots
 from graphtool.passes.fuse import TEMPLATE_OPS, Fuser
+
+_ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 
 
 class Rival(msgspec.Struct):
@@ -50,6 +52,7 @@ class WhyReport(msgspec.Struct):
 
     precision: str
     kernels: list[Why]
+    threads: str = ""  # what decides how many a run uses; a graph does not know yet
 
 
 class WhyNot(msgspec.Struct):
@@ -109,9 +112,10 @@ def _noted(module: Module) -> set[Node]:
     return {n for n in nodes if n.outputs[0].hint in own}
 
 
-def why_steps(steps: Iterable[Run | StepRow], precision: str,
-              name: str | None = None) -> WhyReport:
+def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None = None, *,
+              threads: ThreadsRow | None = None, alone: Collection[str] = ()) -> WhyReport:
     """The same of a program or build; a name is that of a kernel, or of a node that one computes.
+    `alone` are the kernels that one thread does.
     """
     rows = list(steps)
     if name is None:
@@ -121,7 +125,19 @@ def why_steps(steps: Iterable[Run | StepRow], precision: str,
         if not chosen:
             raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" "))})
     return WhyReport(precision, [_why(s.label.split(" ")[0], s.kernel, s.choice,
-                                      s.label.split(" "), (), s.where) for s in chosen])
+                                      s.label.split(" "), _ALONE if s.kernel in alone else (),
+                                      s.where) for s in chosen],
+                     _told_threads(threads) if threads else "")
+
+
+def _told_threads(row: ThreadsRow) -> str:
+    if row.most == 1:
+        return "1: no kernel has a loop that is worth sharing"
+    if isinstance(row.work, str):
+        return f"1 where {row.work} flops are less than {row.least:,}, else up to {row.most}"
+    told = (f"a second one pays from {row.least:,} flops on, and a run has {row.work:,}, bytes of "
+            "weights counted in")
+    return f"{1 if row.work < row.least else f'up to {row.most}'}: {told}"
 
 
 def why_not_fused(module: Module, a: str, b: str) -> WhyNot:
@@ -184,6 +200,7 @@ def _unknown(name: str, names: set[str]) -> InputError:
 def why_lines(report: WhyReport) -> list[str]:
     """A paragraph a kernel."""
     out = [f"precision: {report.precision}"]
+    out += [f"threads: {report.threads}"] if report.threads else []
     for k in report.kernels:
         out += ["", f"{k.name}  ({k.op}{', ' + k.at if k.at else ''})"]
         if k.kernel:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from graphtool import dtypes, passes
+from graphtool.build import threads_of
 from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
@@ -43,6 +45,22 @@ def test_a_kernel_its_rivals_and_its_rules() -> None:
     assert conv.by == "cost" and conv.us > 0 and len(conv.rivals) >= 2
     assert conv.kernel.startswith("winograd{tile=") and NAMES["exp"] in conv.fused
     assert "winograd" in "\n".join(why_lines(why_graph(MODULE)))
+
+
+@pytest.mark.parametrize(("width", "words"), [
+    (16, "1: a second one pays from"), (1024, "up to 2: a second one pays from")])
+def test_what_decides_how_many_threads(width: int, words: str) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["matmul"](OPS["exp"](x), np.ones((width, width), np.float32))
+    graph = trace(fn, [TensorType(dtypes.float32, (4, width))])
+    target = replace(TABLE["x86-64-v4"], threads=2)
+    program = lower(passes.run(Module(graph, ("y",)), supply={"target": target}), target)
+    alone = {k.name for k in program.kernels if k.serial}
+    told = why_steps(runs(program.steps), "default", "k0", threads=threads_of(program),
+                     alone=alone)
+    assert told.threads.startswith(words) and f"threads: {words}" in "\n".join(why_lines(told))
+    assert told.kernels[0].notes == (
+        ["one alone, as it has little to do, or no loop to share"] if "k0" in alone else [])
 
 
 def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
