@@ -14,6 +14,10 @@
    GT_W           const float *, the weights [KH][KW][C]
    GT_HALF        if defined, both hold numbers of 16 bits in uint16_t, and this is their type, as
                   half.h calls it
+   GT_Y(n, oh)    if there is GT_SUMS, const float *, where the epilogue stores row oh of image n
+   GT_YW GT_YC    the steps there from pixel to pixel, and from channel to channel
+   GT_SUMS(n, oh) if defined, float *, where the sums over that row's pixels go
+   GT_SUMC        the step there from channel to channel
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
@@ -22,6 +26,9 @@
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "tile.h"
+#ifdef GT_SUMS
+#include "row_sums.h"
+#endif
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -155,6 +162,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _slice)(int64_t n, int64_t slice, int64_t top,
             GT_JOIN(GT_NAME, _pixels)(shorter + 1, high, n, oh, ow, first, last GT_ARGS);
         for (; ow < (GT_OW); ow += shorter)
             GT_JOIN(GT_NAME, _pixels)(shorter, high, n, oh, ow, first, last GT_ARGS);
+#ifdef GT_SUMS
+        for (int64_t row = oh; row < oh + (high ? GT_BH : 1); row++)
+            gt_row_sums(GT_Y(n, row), GT_OW, GT_YW, GT_YC, GT_SUMS(n, row), GT_SUMC, first, last);
+#endif
         oh += high ? GT_BH : 1;
     }
 }
@@ -210,6 +221,11 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XW
 #undef GT_XT
 #undef GT_W
+#undef GT_Y
+#undef GT_YW
+#undef GT_YC
+#undef GT_SUMS
+#undef GT_SUMC
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -99,6 +99,16 @@ def depthwise(site: Site) -> None:
     seen = _window(site, c, size, _pair(site, "S"), _pair(site, "D"), step=site.number("GT_XT", 0))
     weights = site.pointer("GT_W")[:size[0] * size[1] * c].reshape(*size, c).astype(F)
     _pixels(site, np.einsum("nhwrsc,rsc->nhwc", seen, weights), 0)
+    if site.has("GT_SUMS"):
+        _row_sums(site, c)
+
+
+def _row_sums(site: Site, c: int) -> None:
+    """The sums of the rows that the hook has stored."""
+    steps = site.number("GT_YW"), site.number("GT_YC")
+    for n, oh in product(range(site.number("GT_BATCH")), range(site.number("GT_OH"))):
+        rows = _strided(site.pointer("GT_Y", n, oh), (site.number("GT_OW"), c), steps)
+        _spread(site.pointer("GT_SUMS", n, oh), site.number("GT_SUMC"), c)[:] = rows.sum(0)
 
 
 def pool(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphtool import dtypes
 from graphtool.choice import BLOCK
+from graphtool.ir.graph import Value
 from graphtool.lower.site import (
     Lowered,
     Macros,
@@ -82,8 +83,37 @@ def depthwise(site: Site) -> Lowered:
         macros = [(k, c if k == "GT_XW" else v) for k, v in macros]
         macros.append(("GT_XT", x.shape[3] * a["dilation"][1]))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
+    summed = row_pointers(site)
     hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
-    return template(site, "depthwise.h", macros, pointers, hook), product(out) * kh * kw * 2
+    return template(site, "depthwise.h", [*macros, *row_steps(site)], [*pointers, *summed], hook,
+                    tuple(b for _, b, _ in summed)), product(out) * kh * kw * 2
+
+
+def _summed(site: Site) -> tuple[View, View] | None:
+    """Where the rows lie that the kernel sums, and where their sums."""
+    node = site.row_sum
+    if node is None:
+        return None
+    y, = (v for v in node.inputs if isinstance(v, Value))
+    return site.placement.views[y], site.placement.views[node.outputs[0]]
+
+
+def row_steps(site: Site) -> Macros:
+    """From pixel to pixel, and from channel to channel of the rows that are summed."""
+    found = _summed(site)
+    if found is None:
+        return []
+    y, sums = found
+    return [("GT_YW", y.strides[2]), ("GT_YC", y.strides[3]), ("GT_SUMC", sums.strides[3])]
+
+
+def row_pointers(site: Site) -> list[tuple[str, str, Dim]]:
+    """Where row oh of image n starts, and its sums."""
+    found = _summed(site)
+    n, oh = map(symbol_of, PIXEL[:2])
+    return [] if found is None else [
+        (f"{name}(n, oh)", v.buffer, v.index((n, oh, 0, 0)))
+        for name, v in zip(("GT_Y", "GT_SUMS"), found, strict=True)]
 
 
 def pooled(site: Site) -> Lowered:

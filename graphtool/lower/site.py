@@ -48,6 +48,11 @@ class Site:
         return self.root.outputs[0]
 
     @property
+    def row_sum(self) -> Node | None:
+        """The member that sums the rows of what another one gives, if there is one."""
+        return next((n for n in self.unit.nodes if n.op.name == "reduce_sum"), None)
+
+    @property
     def plan(self) -> Candidate:
         """The kernel's parameters as they were chosen; none for a node without a record."""
         recorded = self.root.attrs["choice"]
@@ -72,13 +77,15 @@ def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
         if at != full:
             raise InternalError("GT7203", f"the epilogue of {site.out.hint} leaves its row")
         return Load("acc", symbol_of(lane), sums)
-    views = {v: site.placement.views[v] for v in (*read_values(site.unit), *site.unit.outputs)}
+    apart = () if site.row_sum is None else site.row_sum.outputs
+    stored = [v for v in site.unit.outputs if v not in apart]
+    views = {v: site.placement.views[v] for v in (*read_values(site.unit), *stored)}
     env = {v: pull_of(views[v]) if row is None else _row_pull(views[v], full, row)
            for v in read_values(site.unit)}
     env[site.out] = Pull(sums, site.out.type.shape, finished)
-    env = pulls(site.unit.nodes, env, names)
+    env = pulls(tuple(n for n in site.unit.nodes if n is not site.row_sum), env, names)
     stores = [(views[v], index_in_row(views[v], full, full, row), env[v].at(full))
-              for v in site.unit.outputs]
+              for v in stored]
     return Hook("epilogue", indices, hook_body(names, stores, lane, count), sums)
 
 

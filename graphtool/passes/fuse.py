@@ -14,6 +14,7 @@ from graphtool.symbolic import known, product
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
                           "conv_bf16", "depthwise", "winograd", "attend", "matmul_int", "conv_int",
                           "depthwise_int", "winograd_int", "pooled"})
+ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 
@@ -69,6 +70,7 @@ class Fuser:
         self.leave(inside, members)
         last = members[-1].outputs[0]
         self.bring(inside, root)
+        self.sum_rows(inside, root)
         self.taken |= inside
         order = tuple(sorted(inside, key=self.position.__getitem__))
         self.kernel |= dict.fromkeys(order, order)
@@ -126,6 +128,19 @@ class Fuser:
                     continue
                 inside.add(maker)
                 frontier.append(maker)
+
+    def sum_rows(self, inside: set[Node], root: Node) -> None:
+        """A sum along the rows of what the group stores anyway: they are in the first cache."""
+        if root.op.name not in ROW_SUMS:
+            return
+        shape = root.outputs[0].type.shape
+        for v in (n.outputs[0] for n in inside):
+            apart = [r for r in self.readers.get(v, ()) if r not in inside]
+            sums = [r for r in apart if r.op.name == "reduce_sum" and tuple(
+                a % len(shape) for a in r.attrs["axes"]) == (2,) and r not in self.taken]
+            if sums and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
+                inside.add(sums[0])
+                return
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
         """Whether the node is computed from a member, or waits for a kernel that is."""

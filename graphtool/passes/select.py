@@ -26,6 +26,7 @@ from graphtool.passes.select_conv import conv
 from graphtool.passes.select_pool import window
 from graphtool.passes.select_product import Goal, matmul
 from graphtool.passes.select_recurrence import recurrence, recurrence_grad
+from graphtool.passes.squeeze import row_sums
 from graphtool.target import Target, named
 
 # by op, and whether its elements are integers
@@ -47,7 +48,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op.name == "reduce_sum" and isinstance(inputs[0], Value):
-            parts = long_sum(Tracer(inputs[0], b), node.attrs)
+            x = Tracer(inputs[0], b)
+            parts = row_sums(x, node.attrs) or long_sum(x, node.attrs)
             return None if parts is None else (parts,)
         if node.op.name in ("reduce_window", "extreme_tap"):
             return window(goal, node, Tracer(inputs[0], b)) if isinstance(

@@ -1,0 +1,39 @@
+"""Means over images in two steps, first along the rows: what makes an image sums them while they
+are in the first cache. `fuse` takes the first step into that kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.graph import Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.passes.fuse import INLINE, ROW_SUMS
+
+
+def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
+    """The sum over rows and columns in two steps; None where no kernel sums rows."""
+    if x.ndim != 4 or sorted(a % 4 for a in attrs["axes"]) != [1, 2] or (
+            x.dtype is not dtypes.float32 or not _from_kernel(x)):
+        return None
+    along = OPS["reduce_sum"](x, **{**attrs, "axes": (2,)})
+    return OPS["reduce_sum"](along, **{**attrs, "axes": (1,)})
+
+
+def _from_kernel(x: Tracer) -> bool:
+    """Whether x is elementwise of what a kernel that sums rows makes, in that shape."""
+    pending, seen = [x.value], {x.value}
+    while pending and len(seen) <= INLINE:
+        node = x.builder.made.get(pending.pop())
+        if node is None:
+            continue
+        if node.op.name in ROW_SUMS:
+            return True
+        if "elementwise" in node.op.traits:
+            more = {v for v in node.inputs if isinstance(v, Value) and v.type.shape == x.shape}
+            pending += more - seen
+            seen |= more
+    return False

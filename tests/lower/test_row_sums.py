@@ -1,0 +1,75 @@
+"""Means of images are taken in two steps, the first in the kernel that makes the image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool.ops as o
+from graphtool import interp, passes, runtime
+from graphtool.build import build
+from graphtool.ir.graph import Module
+from graphtool.ir.serial import collect_all
+from graphtool.loops import interp as loops
+from graphtool.lower import lower
+from graphtool.target import named
+from tests.passes.pass_samples import module, values
+
+
+def squeezed(c: int, strides: tuple[int, int], axes: tuple[int, ...], last: bool) -> Any:
+    def fn(x: Any) -> Any:
+        w = values(x, c, 1, 3, 3)
+        y = o.silu(o.conv(x, w, groups=c, strides=strides, padding=((1, 1), (1, 1)),
+                          channels_last=last))
+        g = o.sigmoid(o.reduce_mean(y, axes=axes))
+        return y * g
+    return fn
+
+
+CASES = {  # channels, strides, type of the input, whether channels are last
+    "many": (37, (1, 1), "f32[2,9,30,37]", True),
+    "few": (5, (2, 2), "f32[1,7,8,5]", True),
+    "open": (32, (1, 1), "f32[B,5,6,32]", True),
+    "first": (48, (2, 1), "f32[1,48,60,61]", False),
+}
+
+
+def sample(name: str) -> Module:
+    c, strides, given, last = CASES[name]
+    return module(squeezed(c, strides, (1, 2) if last else (2, 3), last), given)
+
+
+@pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64", "generic"])
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> None:
+    m = sample(name)
+    xs = interp.random_inputs(m, 0)
+    target = named(march, 2)
+    built = build(passes.run(m, supply={"target": target}), tmp_path / "b", target=target)
+    for key, want in interp.run(m, xs).items():
+        one, two = (runtime.load(built, threads=n).run(xs)[key] for n in (1, 2))
+        np.testing.assert_allclose(one, want, rtol=2e-4, atol=2e-5)
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("name", ["many", "first"])
+def test_the_interpreter_sums_rows_too(name: str) -> None:
+    m = sample(name)
+    best = passes.run(m, supply={"target": named("x86-64-v3", 1)})
+    program = lower(best, named("x86-64-v3", 1), name="model")
+    assert any("GT_SUMS" in str(s) for k in program.kernels for s in k.body)
+    xs = interp.random_inputs(m, 0)
+    got = loops.run(program, xs, {w.digest: w for w in collect_all(best.graph)})
+    for key, want in interp.run(m, xs).items():
+        np.testing.assert_allclose(got[key], want, rtol=2e-4, atol=2e-5)
+
+
+def test_what_is_not_stored_is_summed_by_itself() -> None:
+    m = module(lambda x: o.reduce_mean(o.conv(x, values(x, 8, 1, 3, 3), groups=8,
+                                              channels_last=True), axes=(1, 2)), "f32[1,9,9,8]")
+    best = passes.run(m)
+    assert all(n.op.name != "reduce_sum" for g in best.graph.groups if g.kind == "template"
+               for n in g.members)
