@@ -48,6 +48,12 @@
 #define GT_READ(p) gt_load(p)
 #define GT_READ_FIRST(p, count) gt_load_first(p, count)
 #endif
+#ifdef GT_XT
+#define GT_APART 1
+#else
+#define GT_APART 0
+#define GT_XT ((GT_DW) * (GT_XW))
+#endif
 
 /* height × width pixels, one vector of channels from c on. The first `done` lanes were finished by
    the vector before: the last vector overlaps it where C is not a multiple of GT_LANES. */
@@ -67,29 +73,32 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
         }
         GT_UNROLL for (int h = 0; h < height; h++)
         {
-#ifdef GT_XT
-            GT_UNROLL for (int i = 0; i < width * (GT_KW); i++)
-            {
-                const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
-                                     + i / (GT_KW) * (int64_t)(GT_XW) + i % (GT_KW) * (GT_XT);
-                acc[h * width + i / (GT_KW)] += GT_READ(p) * w[i % (GT_KW)];
-            }
-#else
-            /* an input pixel is loaded once, and serves every output of the row it touches */
+            /* an input pixel is loaded once, and serves every output of the row it touches; taps so
+               far apart that outputs share none load their own */
             const int columns = (width - 1) * (GT_SW) + ((GT_KW)-1) * (GT_DW) + 1;
-            GT_UNROLL for (int j = 0; j < columns; j++)
-            {
-                const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
-                                 + (int64_t)j * (GT_XW);
-                const gt_vf v = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
-                GT_UNROLL for (int i = 0; i < width; i++)
+            if (GT_APART || columns >= width * (GT_KW)) {
+                GT_UNROLL for (int i = 0; i < width * (GT_KW); i++)
                 {
-                    const int offset = j - i * (GT_SW), s = offset / (GT_DW);
-                    if (offset >= 0 && offset % (GT_DW) == 0 && s < (GT_KW))
-                        acc[h * width + i] += v * w[s];
+                    const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
+                                         + i / (GT_KW) * (GT_SW) * (int64_t)(GT_XW)
+                                         + i % (GT_KW) * (int64_t)(GT_XT);
+                    const gt_vf v = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
+                    acc[h * width + i / (GT_KW)] += v * w[i % (GT_KW)];
+                }
+            } else {
+                GT_UNROLL for (int j = 0; j < columns; j++)
+                {
+                    const GT_NUMBER *p = x + ((int64_t)h * (GT_SH) + r * (GT_DH)) * (GT_XH)
+                                         + (int64_t)j * (GT_XW);
+                    const gt_vf v = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
+                    GT_UNROLL for (int i = 0; i < width; i++)
+                    {
+                        const int offset = j - i * (GT_SW), s = offset / (GT_DW);
+                        if (offset >= 0 && offset % (GT_DW) == 0 && s < (GT_KW))
+                            acc[h * width + i] += v * w[s];
+                    }
                 }
             }
-#endif
         }
     }
     float tile[GT_BH * GT_BW * GT_LANES] GT_ALIGNED;
@@ -220,6 +229,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XH
 #undef GT_XW
 #undef GT_XT
+#undef GT_APART
 #undef GT_W
 #undef GT_Y
 #undef GT_YW

@@ -145,9 +145,23 @@ def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
 def group_norm(x: Any, scale: Any = None, bias: Any = None, *, groups: int,
                epsilon: float = 1e-5) -> Any:
     """x [N, C, …] normalised over each of `groups` runs of channels and all of space."""
-    grouped = o.reshape(x, shape=(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
-    y = _normalised(grouped, tuple(range(2, grouped.ndim)), epsilon)
-    return _affine(o.reshape(y, shape=x.shape), scale, bias, 1)
+    centred = x - _group_mean(x, groups)
+    y = centred * o.rsqrt(_group_mean(centred * centred, groups) + epsilon)
+    return _affine(y, scale, bias, 1)
+
+
+def _group_mean(x: Any, groups: int) -> Any:
+    """The mean of each group, for each of its channels. The image itself is never reshaped: it
+    keeps whatever layout it has, and only the means of its channels are grouped.
+    """
+    n, c, *space = x.shape
+    if groups == 1:
+        return o.reduce_mean(x, axes=tuple(range(1, x.ndim)))
+    of_channels = o.reduce_mean(x, axes=tuple(range(2, x.ndim))) if space else x
+    ones = (1,) * len(space)
+    means = o.reduce_mean(o.reshape(of_channels, shape=(n, groups, c // groups, *ones)), axes=(2,))
+    every = o.broadcast(means, shape=(n, groups, c // groups, *ones))
+    return o.reshape(every, shape=(n, c, *ones))
 
 
 @composite(types=_channel_types)

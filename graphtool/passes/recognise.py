@@ -124,6 +124,24 @@ def rms_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
     return o.rms_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
 
 
+@rule(lambda x, s, b, e, i, a: o.reshape(o.instance_norm(
+    o.reshape(x, shape=i), s, b, epsilon=e), shape=a), once=True)
+def group_norm(x: Any, s: Any, b: Any, e: Any, i: Any, a: Any) -> Any:
+    """Groups of channels normalised as the channels of a reshaped image, and put back."""
+    n, groups, *_ = i
+    if tuple(a) != x.shape or x.ndim < 3 or n != x.shape[0] or not isinstance(groups, int) or (
+            not isinstance(x.shape[1], int) or groups < 1 or x.shape[1] % groups):
+        return None
+    vectors = [_of_groups(v, x.shape[1] // groups) for v in (s, b)]
+    return o.group_norm(x, *vectors, groups=groups, epsilon=e)
+
+
+def _of_groups(v: Any, channels: int) -> Any:
+    """A vector of the groups as one of all channels."""
+    each = o.broadcast(o.reshape(v, shape=(*v.shape, 1)), shape=(*v.shape, channels))
+    return o.reshape(each, shape=(v.shape[0] * channels,))
+
+
 def _is_affine(v: Any, x: Any) -> bool:
     """Whether v is a constant, trainable or not, that does not widen x."""
     return array_of(v, params=True) is not None and v.dtype is x.dtype and (
@@ -132,6 +150,6 @@ def _is_affine(v: Any, x: Any) -> bool:
 
 RULES: tuple[Rule, ...] = (
     silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
-    rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, attention,
-    attention_groups, attention_mask,
+    rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
+    attention, attention_groups, attention_mask,
 )

@@ -226,6 +226,8 @@ DEPTHWISE_CASES = [
     ((1, 7, 2), Case(1, 1, (3, 15), (5, 5), groups=34, batch=2, wider=3)),
     ((1, 4, 3), Case(1, 1, (4, 6), (3, 2), dilation=(2, 3), groups=21)),
     ((3, 4, 1), Case(1, 1, (7, 5), (1, 4), (1, 3), groups=9)),
+    ((1, 7, 1), Case(1, 1, (2, 15), (2, 3), dilation=(1, 9), groups=20)),
+    ((2, 4, 1), Case(1, 1, (3, 9), (3, 2), (1, 5), dilation=(1, 2), groups=5)),
 ]
 
 

@@ -66,6 +66,11 @@ def repeated(x: Any) -> Any:
     return o.reshape(wide, shape=(2, 4, 3, d))
 
 
+def instances(x: Any, inner: tuple[int, ...], outer: tuple[int, ...]) -> Any:
+    y = o.instance_norm(o.reshape(x, shape=inner), values(x, 2), values(x, 2))
+    return o.reshape(y, shape=outer)
+
+
 CASES: dict[str, tuple[Any, Any]] = {
     "silu": (on(lambda x: o.sigmoid(x) * x), on(lambda x: o.sigmoid(x) * o.neg(x))),
     "relu": (on(lambda x: o.select(o.le(x, 0), 0, x)), on(lambda x: o.select(o.lt(x, 1), 0, x))),
@@ -90,6 +95,8 @@ CASES: dict[str, tuple[Any, Any]] = {
                         on(lambda x: o.layer_norm(x, axes=(1,)) + x)),
     "rms_norm_scale": (on(lambda x: o.rms_norm(x, axes=(1,)) * values(x, 4, param=True)),
                        on(lambda x: o.rms_norm(x, axes=(1,)) * x)),
+    "group_norm": (on(lambda x: instances(x, (2, 2, 15), x.shape), "f32[2,6,5]"),
+                   on(lambda x: instances(x, (3, 2, 10), x.shape), "f32[2,6,5]")),
     "attention": (on(plain, *Q), on(lambda q, k, v: o.matmul(o.softmax(
         o.matmul(q, k, transpose_b=True), axis=2), v), *Q)),
     "attention_groups": (on(lambda q, k, v: o.attention(q, repeated(k), repeated(v)), *HEADS),
