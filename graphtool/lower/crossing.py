@@ -37,8 +37,9 @@ class Walk:
     stores: tuple[tuple[str, Dim, PExpr], ...]  # buffer, index, value
 
 
-def crossing(outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...] | None:
-    """The kernel of outputs of one shape, or None where a nest is as good."""
+def crossing(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, ...] | None:
+    """The kernel of outputs of one shape, whose pulls have their names `of` the kernel, or None
+    where a nest is as good, or needed: it alone computes indices out of data first."""
     shape, names = outputs[0][1].shape, Names()
     if not long(shape, LEAST):
         return None
@@ -46,7 +47,7 @@ def crossing(outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...] | None:
     idx = tuple(0 if s is None else symbol_of(s) for s in iters)
     stores = tuple((v.buffer, v.index(idx), p.at(idx)) for v, p in outputs)
     loops = tuple((s, d) for s, d in zip(iters, shape, strict=True) if s is not None)
-    if names.indices or reduces_in([e for *_, e in stores], names):
+    if of.indices or reduces_in([e for *_, e in stores], names):
         return None
     walk = _joined(Walk(loops, stores), names)
     found = _sides(walk, names)

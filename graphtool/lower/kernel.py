@@ -120,7 +120,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs) or kept(nest(names, outputs), _dtypes(placement))
+        body = crossing(outputs, names) or kept(nest(names, outputs), _dtypes(placement))
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
@@ -140,7 +140,7 @@ def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
             source = c.source.op.lower(names, *args, **c.source.attrs)
         case number:
             source = _number(number, c.target)
-    body = crossing([(c.target, source)]) or nest(names, [(c.target, source)])
+    body = crossing([(c.target, source)], names) or nest(names, [(c.target, source)])
     return *table.add(body, placement.buffers, _at_most(product(c.target.shape))), 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.rewrite import Rule, family_rule, is_number, producer, rule, with_trait
+from graphtool.passes.rewrite import Rule, array_of, family_rule, is_number, producer, rule, with_trait
 from graphtool.symbolic import known
 
 # ---- reshape and transpose ---------------------------------------------------------------------
@@ -142,6 +142,28 @@ def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
                  hi=tuple(i + j for i, j in zip(b, d, strict=True)), value=v)
 
 
+@rule(lambda x, i, a: o.gather(x, i, axes=a, batch=0))
+def gather_of_run(x: Any, i: Any, a: Any) -> Any:
+    """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …]: indices that are known and equally spaced"""
+    made = producer(i)
+    array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op.name == "reshape" else i)
+    if array is None or array.size == 0 or len(a) != 1 or i.ndim > 2:
+        return None
+    line = [int(n) for n in array.reshape(-1)]
+    step = line[1] - line[0] if len(line) > 1 else 1
+    extent, (axis,) = x.shape[a[0]], a
+    if step < 1 or line[0] < 0 or line != list(range(line[0], line[-1] + 1, step)) or (
+            known(line[-1], "<", extent) is not True):
+        return None
+    cut = o.slice(x, start=tuple(line[0] if k == axis else 0 for k in range(x.ndim)),
+                  limit=tuple(line[-1] + 1 if k == axis else d for k, d in enumerate(x.shape)),
+                  strides=tuple(step if k == axis else 1 for k in range(x.ndim)))
+    rest = [k for k in range(x.ndim) if k != axis]
+    if i.ndim == 2:
+        return o.transpose(cut, perm=(axis, *rest))
+    return o.reshape(cut, shape=tuple(x.shape[k] for k in rest))
+
+
 @family_rule("concat")
 def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """concat(concat(a, b), c) = concat(a, b, c), and empty parts go."""
@@ -218,6 +240,6 @@ def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, 
 SHAPE: tuple[Rule, ...] = (
     move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
     matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
-    broadcast_operand, slice_slice, pad_pad, concat_parts, reverse_reverse,
+    broadcast_operand, gather_of_run, slice_slice, pad_pad, concat_parts, reverse_reverse,
     gather_of_reshape, reduce_ones, reduce_reduce, conv_of_pad,
 )

@@ -36,6 +36,12 @@ def rows(x: Any, first: int) -> Any:
     return o.slice(x, start=(first, 0), limit=(first + 64, x.shape[1]), strides=(1, 1))
 
 
+def picked(x: Any) -> Any:
+    """Whichever plane the last element names."""
+    last = o.slice(x, start=tuple(d - 1 for d in x.shape), limit=x.shape, strides=(1, 1, 1))
+    return o.gather(x, o.cast(o.reshape(last, shape=(1,)), dtype=dtypes.int64), axes=(0,))
+
+
 def conv(x: Any) -> Any:
     return o.conv(x, weight(x, 20, x.shape[1], 3, 3), padding=((1, 1), (1, 1)))
 
@@ -54,6 +60,7 @@ PLAIN: dict[str, tuple[Body, tuple[Any, ...]]] = {
     "little": (lambda x: turn(x, 1, 0), (40, 40)),
     "few columns": (lambda x: turn(x, 1, 0), (4096, 3)),
     "two read across": (lambda x: turn(rows(x, 0), 1, 0) + turn(rows(x, 64), 1, 0), (128, 96)),
+    "where the data say": (lambda x: turn(picked(x), 1, 0), (3, 64, 96)),
     "a sum": (lambda x: o.reduce_sum(turn(x, 1, 0), axes=(1,)), (64, 96)),
 }
 

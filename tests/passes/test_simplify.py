@@ -35,6 +35,10 @@ def cut(x: Any, start: Any, limit: Any, strides: Any = (1, 1)) -> Any:
     return o.slice(x, start=start, limit=limit, strides=strides)
 
 
+def taken(x: Any, *rows: int, axis: int = 0) -> Any:
+    return o.gather(x, x.builder.constant(np.array(rows)[:, None]), axes=(axis,))
+
+
 def framed(x: Any, n: int, value: float = 0.0) -> Any:
     return o.pad(x, lo=(n, 0), hi=(0, n), value=value)
 
@@ -113,6 +117,8 @@ SHAPE: Cases = {
         on(lambda x: o.broadcast(x, shape=(2, 3, 4)), "f32[4]")),
     "broadcast_operand": (on(lambda x, y: o.broadcast(y, shape=(3, 4)) + x, F, "f32[4]"),
                           on(lambda x, y: o.broadcast(y, shape=(2, 3, 4)) + x, F, "f32[4]")),
+    "gather_of_run": (on(lambda x: taken(x, 2, 4, 6, axis=1), "f32[5,7]"),
+                      on(lambda x: taken(x, 2, 4, 5, axis=1), "f32[5,7]")),
     "slice_slice": (
         on(lambda x: cut(cut(x, (1, 1), (9, 8), (2, 1)), (1, 2), (4, 6), (1, 3)), "f32[10,9]"),
         on(lambda x: cut(cut(x, (1, 1), (9, 8)), (1, 2), (1, 6)), "f32[10,9]")),
