@@ -17,6 +17,7 @@ from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.rewrite import array_of, family_rule, number_of, producer, readers, rule
+from graphtool.symbolic import product as count
 
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
 
@@ -26,11 +27,14 @@ def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """softmax(mask(q·kᵀ·c))·v = attention(q, k, v, mask, scale=c)"""
     if any((attrs["transpose_a"], attrs["transpose_b"], attrs["dtype"])) or len(type.shape) < 3:
         return None
-    soft = _made_by(_without_guard(xs[0]), "softmax")
-    if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, len(type.shape) - 1):
+    weights = _without_split(xs[0])
+    soft = _made_by(_without_guard(weights), "softmax")
+    if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, weights.ndim - 1):
         return None
-    scores, mask = _split_mask(_operand(xs[0], soft, 0))
-    product, scale = _without_factor(scores)
+    found = _masked(_operand(weights, soft, 0))
+    if found is None:
+        return None
+    (product, scale), mask = _without_factor(found[0]), _across(found[1], weights, xs[0])
     dot = _made_by(product, "matmul")
     if dot is None or dot.attrs["transpose_a"] or dot.attrs["dtype"]:
         return None
@@ -38,7 +42,32 @@ def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     if not dot.attrs["transpose_b"]:
         n = k.ndim
         k = o.transpose(k, perm=(*range(n - 2), n - 1, n - 2))
-    return _whole(q, k, xs[1], mask, scale * at_q * at_k, type)
+    lead = type.shape[:-2]
+    return _whole(_led(q, lead), _led(k, lead), xs[1], mask, scale * at_q * at_k, type)
+
+
+def _led(x: Any, lead: tuple[Any, ...]) -> Any:
+    """x with these axes ahead of its last two, if they number as many."""
+    if x.shape[:-2] == lead or count(x.shape[:-2]) != count(lead):
+        return x
+    return o.reshape(x, shape=(*lead, *x.shape[-2:]))
+
+
+def _without_split(x: Any) -> Any:
+    """What x is with other axes ahead of its last two; x, if that is nothing."""
+    outer = _made_by(x, "reshape")
+    inner = x if outer is None else _operand(x, outer, 0)
+    return inner if inner.shape[-2:] == x.shape[-2:] else x
+
+
+def _across(mask: Any, old: Any, new: Any) -> Any:
+    """A mask of the one for the other, which has other axes ahead of the last two."""
+    if mask is None or old.shape == new.shape:
+        return mask
+    if all(d == 1 for d in mask.shape[:-2]):
+        return o.reshape(mask, shape=(*(1,) * (new.ndim - 2), *mask.shape[-2:]))
+    whole = mask if mask.shape == old.shape else o.broadcast(mask, shape=old.shape)
+    return o.reshape(whole, shape=new.shape)
 
 
 def _whole(q: Any, k: Any, v: Any, mask: Any, scale: float, type: Any) -> Any:
@@ -118,42 +147,39 @@ def _without_factor(x: Any) -> tuple[Any, float]:
     return y, inner * (c if node.op.name == "mul" else 1 / c)
 
 
-def _split_mask(x: Any) -> tuple[Any, Any]:
-    """The scores and the mask (bool or added) of masked scores; the mask may be None."""
-    y, windows = _without_windows(x)
-    if windows is not None:
-        scores, mask = _split_mask(y)
-        if mask is None or mask.dtype != bool_:
-            return scores, windows if mask is None else mask + windows
-    node = _made_by(x, "add", "select")
-    if node is None:
+def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
+    """The product, times a number or not, whose elements x is with masks added or selected, and
+    these as one: bool, added or None. None where there is no product, or none within so many steps.
+    """
+    if _made_by(_without_factor(x)[0], "matmul"):
         return x, None
+    node = _made_by(x, "add", "select", "reshape") if most else None
+    if node is None:
+        return None
     operands = [_operand(x, node, i) for i in range(len(node.inputs))]
+    if node.op.name == "reshape":
+        inner = _masked(operands[0], most - 1) if _without_split(x) is not x else None
+        return None if inner is None else (inner[0], _across(inner[1], operands[0], x))
     if node.op.name == "select":
         cond, a, b = operands
-        return (a, cond) if _hides(b) else (b, o.not_(cond)) if _hides(a) else (x, None)
-    for scores, mask in (operands, operands[::-1]):
-        inner = _without_factor(scores)[0] if isinstance(scores, Tracer) else scores
-        if _made_by(inner, "matmul") and isinstance(mask, Tracer):
-            return scores, _as_bool(mask)
-    return x, None
+        pairs = [(a, cond)] if _hides(b) else [(b, o.not_(cond))] if _hides(a) else []
+    else:
+        pairs = [(y, _as_bool(m)) for y, m in (operands, operands[::-1]) if isinstance(m, Tracer)]
+    for y, mask in pairs:
+        inner = _masked(y, most - 1) if isinstance(y, Tracer) and y.shape == x.shape else None
+        if inner is not None:
+            return inner[0], mask if inner[1] is None else _both(inner[1], mask)
+    return None
 
 
-def _without_windows(x: Any) -> tuple[Any, Any]:
-    """y and m, as large as y, where m is added to y under another shape, as masks of shifted
-    windows are; m is None where it is not so.
-    """
-    outer = _made_by(x, "reshape")
-    wide = x if outer is None else _operand(x, outer, 0)
-    node = _made_by(wide, "add") if outer is not None else None
-    operands = [] if node is None else [_operand(wide, node, i) for i in (0, 1)]
-    for a, m in (operands, operands[::-1]) if operands else ():
-        inner = _made_by(a, "reshape")
-        y = None if inner is None else _operand(a, inner, 0)
-        if y is not None and y.shape == x.shape and a.shape == wide.shape and (
-                isinstance(m, Tracer)):
-            return y, o.reshape(o.broadcast(m, shape=wide.shape), shape=x.shape)
-    return x, None
+def _both(a: Any, b: Any) -> Any:
+    """One mask that does what two do."""
+    if a.dtype == bool_ == b.dtype:
+        return o.and_(a, b)
+    if a.dtype == bool_ or b.dtype == bool_:
+        cond, added = (a, b) if a.dtype == bool_ else (b, a)
+        return o.select(cond, added, -math.inf)
+    return a + b
 
 
 def _hides(x: Any) -> bool:

@@ -9,7 +9,15 @@ from typing import Any
 
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.rewrite import Rule, array_of, family_rule, is_number, producer, rule, with_trait
+from graphtool.passes.rewrite import (
+    Rule,
+    array_of,
+    family_rule,
+    is_number,
+    producer,
+    rule,
+    with_trait,
+)
 from graphtool.symbolic import known
 
 # ---- reshape and transpose ---------------------------------------------------------------------

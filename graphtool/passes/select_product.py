@@ -44,7 +44,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         x = OPS["transpose"](x, perm=_swapped(x.ndim))
     n = w.shape[-2 if node.attrs["transpose_b"] else -1]
     constant = is_constant(w)
-    if not isinstance(n, int) or n < goal.target.lanes // 2:
+    if not isinstance(n, int) or narrow(n, goal):
         return None
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
     if not constant and (bounds(rows)[1] or 1 << 20) < 4:
@@ -116,3 +116,7 @@ def is_constant(x: Tracer) -> bool:
 
 def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def narrow(n: int, goal: Goal) -> bool:
+    return n < goal.target.lanes // 2

@@ -55,6 +55,10 @@ def full(x: Any, array: Any) -> Any:
     return x.builder.constant(np.asarray(array))
 
 
+def flat(x: Any) -> Any:
+    return o.reshape(x, shape=(8, *x.shape[2:]))
+
+
 TRIANGLE = np.where(np.tri(3, dtype=bool), 0, -INF).astype(np.float32)
 BAND = np.where(np.eye(3, dtype=bool), 0, -INF).astype(np.float32)
 HEADS = ("f32[2,4,3,4]", "f32[2,2,3,4]", "f32[2,2,3,5]")
@@ -141,6 +145,19 @@ SPELLINGS: dict[str, tuple[Callable[..., Any], tuple[str, ...], dict[str, Any]]]
         lambda q, k, v, m: o.matmul(guarded(o.softmax(scores(q, k) + o.select(
             m, full(q, np.float32(0)), full(q, np.float32(-INF))), axis=3)), v),
         (*Q, "bool[2,1,3,3]"), {"causal": False}),
+    "a position's bias, then a mask": (
+        lambda q, k, v, b, m: o.matmul(o.softmax(
+            full(q, BAND) * 0.25 + (scores(q, k) + b) + m, axis=3), v),
+        (*Q, "f32[1,4,3,3]", "f32[2,1,1,3]"), {"causal": False}),
+    "a bool mask over a bias": (
+        lambda q, k, v, b, m: o.matmul(guarded(o.softmax(o.select(
+            m, -INF, scores(q, k) + b), axis=3)), v),
+        (*Q, "f32[1,4,3,3]", "bool[2,1,3,3]"), {"causal": False}),
+    "heads as one axis inside": (
+        lambda q, k, v, b: o.reshape(o.matmul(o.reshape(o.softmax(o.reshape(
+            o.matmul(flat(q), flat(k), transpose_b=True) * 0.5 + flat(b), shape=(2, 4, 3, 3))
+            + full(q, TRIANGLE / 2), axis=3), shape=(8, 3, 3)), flat(v)), shape=(2, 4, 3, 5)),
+        (*Q, "f32[2,4,3,3]"), {"causal": False, "scale": None}),
     "grouped queries": (lambda q, k, v: plain(q, repeated(k), repeated(v)), HEADS, {}),
 }
 
