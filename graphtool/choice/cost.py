@@ -7,6 +7,7 @@ The model ranks the alternatives of one site. Its absolute figures leave out wha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from graphtool.choice import BLOCK, Candidate, Conv, Pool, Product, Recurrence, Site
 from graphtool.target import Target, isa, tile_rows
@@ -16,6 +17,8 @@ _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
 _UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
+_DOT = 8  # cycles to begin a dot product in plain loops, and to sum its lanes
+_PACK = 4  # cycles to pack a row of less than a vector
 _BARRIER = 2.0  # microseconds, with cores that arrive at different times
 _START = 0.2  # microseconds, of a kernel on one thread: its loops begin and end
 _BLAS = 1.15  # a library packs both operands at every call
@@ -200,6 +203,17 @@ def _gemm(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) 
         crossing = b if c.get("split", _split(s)) == 1 else a + s.m * s.n * 4
         traffic += _moved(t, crossing / t.threads, t.l2)
     return _time(t, work, traffic)
+
+
+def tiled(s: Product, target: Target, adjacent: bool) -> bool:
+    """Whether the panel's empty columns cost less than plain loops would: dot products along the
+    depth where columns are adjacent, else a walk across B for each element.
+    """
+    columns = _DOT + 2 * _ceil(s.k, target.lanes) if adjacent or s.n == 1 else s.k
+    plain = s.batch * s.m * s.n * columns
+    packing = 0 if s.constant else s.batch * _PACK * s.k
+    panel = Candidate("gemm", (("nv", 1),))
+    return cost(s, panel, replace(target, threads=1)) + packing / target.mhz < plain / target.mhz
 
 
 def _split(s: Product) -> int:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool.choice import Product
 from graphtool.choice.alternatives import Rules, choose
+from graphtool.choice.cost import tiled
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
+from graphtool.passes.rewrite import array_of
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
@@ -44,7 +48,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         x = OPS["transpose"](x, perm=_swapped(x.ndim))
     n = w.shape[-2 if node.attrs["transpose_b"] else -1]
     constant = is_constant(w)
-    if not isinstance(n, int) or narrow(n, goal):
+    if not isinstance(n, int):
         return None
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
     if not constant and (bounds(rows)[1] or 1 << 20) < 4:
@@ -52,7 +56,19 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     batch = 1 if w.ndim == 2 else product(node.outputs[0].type.shape[:-2])
     site = Product(cost_size(batch), cost_size(rows), n, cost_size(x.shape[-1]), constant, across,
                    all(isinstance(d, int) for d in (batch, rows)), half(x.dtype))
+    if n < goal.target.lanes // 2 and not tiled(
+            site, goal.target, node.attrs["transpose_b"] or constant):
+        return _dots(node, x, w, across)
     return best_product(goal, site, x, w, node.attrs["transpose_b"])
+
+
+def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
+    """The product in plain loops, along columns that are adjacent where that can be known now."""
+    columns = array_of(w)
+    if columns is None or columns.ndim != 2 or node.attrs["transpose_b"] or across:
+        return None
+    turned = w.builder.constant(np.ascontiguousarray(columns.T), hint=w.value.hint)
+    return OPS["matmul"](x, turned, **{**node.attrs, "transpose_b": True})
 
 
 def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
@@ -117,6 +133,3 @@ def is_constant(x: Tracer) -> bool:
 def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
 
-
-def narrow(n: int, goal: Goal) -> bool:
-    return n < goal.target.lanes // 2
