@@ -24,16 +24,18 @@ _MAX_BYTES = 1 << 20
 _ROWS = frozenset({"gather", "embedding"})
 _WIDENING = frozenset({"cast", "sub", "mul", "reshape", "broadcast", "slice"})
 _TABLE = 1 << 12  # bytes by which a table grows at most of which a run draws rows only
+_SHARED = 1 << 12  # bytes up to which a constant joins nothing: 0.5 is read everywhere
 
 
 def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     """The graph with constant parts computed. `max_bytes` is by how much one node may grow them:
 
     the bytes of its results, less those of the constants that only it reads, and of the constant
-    that it only moves. What packs weights for a kernel is folded at any size. A table of which a
-    run draws rows stays as narrow as it is: to widen those rows is little work.
+    that it only moves. Nodes that compute one weight out of others count as one. What packs weights
+    for a kernel is folded at any size. A table of which a run draws rows stays as narrow as it is:
+    to widen those rows is little work.
     """
-    uses, drawn = use_counts(graph), _drawn(graph)
+    uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
     folded = False
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
@@ -50,7 +52,8 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         grown = made - freed
         packs = node.op.category == "memory"  # what a kernel reads must not be made at run time
         most = min(_TABLE, max_bytes) if drawn.issuperset(node.outputs) else max_bytes
-        results = _evaluated(node, operands) if packs or grown <= most else None
+        few = packs or grown <= most or (node in whole and drawn.isdisjoint(node.outputs))
+        results = _evaluated(node, operands) if few else None
         if results is None:
             return None
         folded = True
@@ -79,6 +82,63 @@ def _drawn(graph: Graph) -> set[Value]:
     return drawn
 
 
+def together(graph: Graph, max_bytes: int) -> set[Node]:
+    """Constant nodes joined by values and large constants, where what others read of all these is
+    no more than `max_bytes` larger than the constants that nobody else reads: a weight that is
+    scaled to a norm, say, whose square is a step on the way.
+    """
+    made = producers(graph)
+    readers: dict[Value, list[Node]] = {}
+    constant: set[Node] = set()
+    for node in graph.nodes:
+        values = [x for x in node.inputs if isinstance(x, Value)]
+        for x in values:
+            readers.setdefault(x, []).append(node)
+        if node.op.name == "constant":
+            if not node.attrs["param"]:
+                constant.add(node)
+        elif values and _timeless(node) and all(made.get(x) in constant for x in values):
+            constant.add(node)
+    out: set[Node] = set()
+    for group in _joined(constant, made, readers):
+        grown, freed, most = 0, 0, 0
+        for v in (v for n in group for v in n.outputs):
+            data = made[v].op.name == "constant"
+            inside = v not in graph.outputs and constant.issuperset(readers.get(v, ()))
+            grown += 0 if data or inside else _nbytes(v)
+            freed += _nbytes(v) if data and inside else 0
+            most = max(most, 0 if data else _nbytes(v))
+        if grown - freed <= max_bytes and most <= freed:
+            out |= group
+    return out
+
+
+def _joined(nodes: set[Node], made: Mapping[Value, Node],
+            readers: Mapping[Value, list[Node]]) -> list[set[Node]]:
+    """The nodes in groups that share no value but small constants."""
+    groups: list[set[Node]] = []
+    left = {n for n in nodes if n.op.name != "constant"}
+    while left:
+        group, pending = set[Node](), [left.pop()]
+        while pending:
+            node = pending.pop()
+            group.add(node)
+            near = [v for v in (*node.inputs, *node.outputs) if isinstance(v, Value) and (
+                made[v].op.name != "constant" or _nbytes(v) > _SHARED)]
+            beside = {made[v] for v in near} | {n for v in near for n in readers.get(v, ())}
+            new = beside & nodes - group
+            left -= new
+            pending += new
+        groups.append(group)
+    return groups
+
+
+def _timeless(node: Node) -> bool:
+    """Whether the node gives the same whenever and wherever it runs, in sizes that are known."""
+    return bool(node.outputs) and not _open(node.attrs) and "world" not in node.op.traits and not (
+        any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape))
+
+
 def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
     """The graph with the numbers put in for sizes that have turned out to be constant."""
     made, found = producers(graph), dict[str, int]()
@@ -98,10 +158,7 @@ def _fits(n: int, size: Symbol) -> bool:
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:
     """The operands as arrays and literals, if every one is known and the sizes are too."""
-    if node.op.name == "constant" or not node.outputs or _open(node.attrs) or (
-            "world" in node.op.traits):
-        return None
-    if any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape):
+    if node.op.name == "constant" or not _timeless(node):
         return None
     out: list[Any] = []
     for x in inputs:

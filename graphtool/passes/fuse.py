@@ -201,12 +201,28 @@ class Fuser:
         """The same for what is neither moved nor read through a window."""
         if "reduction" in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
-            return "" if maker.op.name.startswith("reduce_") and _trailing(maker) and all(
-                "axes" in n.attrs and _trailing(n) for n in inside if "reduction" in n.op.traits
-            ) else "a reduction is computed in place over the innermost axes only"
+            if not (maker.op.name.startswith("reduce_") and _trailing(maker) and all(
+                    "axes" in n.attrs and _trailing(n) for n in inside
+                    if "reduction" in n.op.traits)):
+                return "a reduction is computed in place over the innermost axes only"
+            return "" if not self.turned(maker, inside) else (
+                "its rows are turned on the way: each element would sum its row again")
         if "elementwise" not in maker.op.traits and maker.op.name not in ("gather", "iota"):
             return f"{maker.op.name} is computed for itself"
         return "it belongs to another group already" if maker in self.taken else ""
+
+    def turned(self, maker: Node, inside: set[Node]) -> bool:
+        """Whether a member that is computed from this one moves the innermost axis."""
+        pending = [maker]
+        seen: set[Node] = set()
+        while pending:
+            node = pending.pop()
+            if _turns(node):
+                return True
+            new = inside.intersection(self.readers.get(node.outputs[0], ())) - seen
+            seen |= new
+            pending += new
+        return False
 
     def trim(self, inside: set[Node], root: Node) -> None:
         """Movement at the group's edge stays outside: there it is a view and costs nothing."""
@@ -237,6 +253,15 @@ def _trailing(node: Node) -> bool:
     axes = {a % len(shape) for a in node.attrs["axes"]}
     kept = [i for i, d in enumerate(shape) if i not in axes and d != 1]
     return not kept or all(a > kept[-1] for a in axes if shape[a] != 1)
+
+
+def _turns(node: Node) -> bool:
+    """Whether it is a transpose that puts another axis of several elements innermost."""
+    x = node.inputs[0]
+    if node.op.name != "transpose" or not isinstance(x, Value):
+        return False
+    order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
+    return bool(order) and order[-1] != max(order)
 
 
 def _repeats(v: Value, reader: Node) -> bool:

@@ -43,6 +43,12 @@ class Layout:
             return None
         if node.op.name == "matmul":
             return self.flattened(node, inputs, builder)
+        if node.op.name == "transpose" and tuple(node.attrs["perm"]) == to_last(3):
+            source = self.twin(builder, inputs[0])
+            return None if source is None else (source,)
+        if self.keeps(node, inputs):
+            self.last.add(node.outputs[0])
+            return None
         handler = _SOURCES.get(node.op.name)
         if handler is None and any(self.twin(builder, x) is not None for x in inputs):
             handler = _FOLLOWERS.get(node.op.name) or (
@@ -54,6 +60,14 @@ class Layout:
         last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
         self.last.add(last.value)
         return (OPS["transpose"](last, perm=to_first(rank)),)
+
+    def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
+        """Whether lines that the graph itself turned channels last stay so: known as such, they are
+        still when it turns them back, before the next convolution.
+        """
+        shape = node.outputs[0].type.shape
+        return len(shape) == 3 and node.op.name not in ("conv", "transpose") and any(
+            x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
 
     def flattened(self, node: Node, inputs: tuple[Operand, ...],
                   b: Builder) -> Sequence[Any] | None:

@@ -14,6 +14,11 @@ from graphtool.dtypes import int64
 from graphtool.ir.trace import like
 from graphtool.passes.fold import fold
 
+
+def scaled(w: Any) -> Any:
+    return w * o.rsqrt(o.reduce_sum(w * w, axes=(0,)))
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "chain": (lambda x: x + o.exp(values(x, 4) * 2.0), ["constant", "add"]),
     "no operands": (lambda x: o.cast(x, dtype=int64) + like(
@@ -25,10 +30,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "too large": (lambda x: x + o.reduce_sum(o.broadcast(values(x, 1), shape=(600, 600)),
                                              axes=(0, 1)),
                   ["constant", "broadcast", "reduce_sum", "add"]),
+    "a weight of a norm": (lambda x: o.matmul(x, scaled(values(x, 600, 600))),
+                           ["constant", "matmul"]),
     "fails": (lambda x: x + o.gather(values(x, 2), x.builder.constant(
         np.array([[7]])), axes=(0,)), ["constant", "constant", "gather", "add"]),
 }
-TYPES = {"repacking": "f32[1,600]"}
+TYPES = {"repacking": "f32[1,600]", "a weight of a norm": "f32[1,600]"}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -31,8 +31,14 @@ def test_a_sum_over_rows_reads_the_sums_within_them() -> None:
     assert groups(m) == [["mul", "reduce_sum"], ["div", "reduce_sum"]]
 
 
+def test_a_sum_stays_apart_from_what_turns_its_rows() -> None:
+    def fn(x: Any) -> Any:
+        return o.tanh(o.transpose(norm(x), perm=(0, 2, 1)))
+    assert groups(module(fn, "f32[2,3,4]")) == [["mul", "reduce_sum"], ["div", "transpose", "tanh"]]
+
+
 def gathered(rows: int) -> Module:
-    at = np.arange(rows).reshape(rows, 1) % 3
+    at = np.arange(rows, 0, -1).reshape(rows, 1) % 3
     return module(lambda x: o.gather(o.tanh(x), at, axes=(0,)), "f32[3,4]")
 
 

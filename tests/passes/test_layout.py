@@ -41,3 +41,15 @@ def test_flat_features_reorder_the_weights(transposed: bool) -> None:
     new = run(m, "layout,simplify,fold,dce")
     assert [n.op.name for n in new.graph.nodes].count("transpose") == 1
     assert_same(m, new, rtol=1e-4)
+
+
+def test_lines_that_the_graph_turns_itself() -> None:
+    """Layer norm over channels between convolutions: turned there and back, as torch writes it."""
+    def fn(x: Any) -> Any:
+        y = o.transpose(o.conv(x, values(x, 8, 3, 3)), perm=(0, 2, 1))
+        y = o.transpose(o.layer_norm(y, values(x, 8), axes=(2,)), perm=(0, 2, 1))
+        return o.conv(o.tanh(y), values(x, 4, 8, 3))
+    m = module(fn, "f32[2,3,12]")
+    new = run(m, "simplify,decompose{placed=false},layout,simplify,dce")
+    assert [n.op.name for n in new.graph.nodes].count("transpose") == 2
+    assert_same(m, new, rtol=1e-4)
