@@ -59,14 +59,26 @@ def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
             for row in whole]
 
 
-def progress(items: Iterator[Any], total: int, what: str) -> Iterator[Any]:
-    """The items as they come; on a terminal a bar on stderr says how many of `total` did."""
+def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Iterator[Any]:
+    """The items as they come; on a terminal a bar on stderr says which of them is being made, how
+    many there are, and for how long that goes on, at most `limit`.
+    """
     if not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console
-    from rich.progress import track
-    yield from track(items, what, total, console=Console(stderr=True), transient=True)
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
+               *([TextColumn(f"of {limit}")] if limit else []), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(_brief(names, 0), total=len(names))
+        for done, item in enumerate(items, 1):
+            yield item
+            bar.update(task, advance=1, description=_brief(names, done))
+
+
+def _brief(names: Sequence[str], at: int) -> str:
+    return names[at][:40] if at < len(names) else ""
 
 
 def _numeric(rows: Rows, column: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +26,8 @@ def tune(source: Annotated[str | None, typer.Argument(
              "--check", metavar="FILE", help="Measure a file's choices again; exit 1 if some are "
              "no longer the best.")] = None,
          budget: Annotated[str | None, typer.Option(
-             "--budget", metavar="TIME", help="When to stop, like 60s; by default when done.")
+             "--budget", metavar="TIME", help="No layer is begun after that time, like 60s; "
+             "unless given, all are measured.")
          ] = None,
          threads: options.Threads = None, march: Annotated[str, typer.Option(
              "--march", help="The instruction set, of those that this machine has.")] = "native",
@@ -50,8 +51,10 @@ def tune(source: Annotated[str | None, typer.Argument(
     target = named(march, threads or 0)
     rules = replace(sources.rules(precision, kernels, None), tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
+    _warn_of_load(target.threads)
     if source is None:
-        found = list(_shown(search.check(known, how), len(known.rows)))
+        names = [str(site) for site in search.due(known, how)]
+        found = list(terminal.progress(search.check(known, how), names))
         report = search.TuneReport(target.threads, found, [], not any(t.refuted for t in found))
     else:
         todo = search.sites(_records(source, target), how)
@@ -59,12 +62,27 @@ def tune(source: Annotated[str | None, typer.Argument(
             raise InputError("GT3091", "nothing here has alternatives to measure", where=source)
         measured = search.tune(todo, how, _seconds(budget),
                                lambda t: save(t, path) if path else None, known)
-        found = list(_shown(measured, len(todo)))
+        found = []
+        try:
+            found += terminal.progress(measured, [str(s) for s in todo], budget or "")
+        except KeyboardInterrupt:
+            if path is not None:
+                terminal.note(f"interrupted: {path} holds what was measured")
+            raise
         done = {t.site for t in found}
         report = search.TuneReport(target.threads, found,
                                    [str(s) for s in todo if str(s) not in done], True)
     _tell(report, json)
     return 0 if report.ok else 1
+
+
+def _warn_of_load(threads: int) -> None:
+    """A note where others use the processors: threads then wait for one another, at random."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    free = (os.cpu_count() or 1) - load
+    if free < threads - 0.5:
+        terminal.note(f"the machine is busy ({load:.1f} of {os.cpu_count()} processors): measure "
+                      "on an idle one, or what is kept may not hold")
 
 
 def _tell(report: Any, json: bool) -> None:
@@ -75,10 +93,6 @@ def _tell(report: Any, json: bool) -> None:
     if not json and not report.ok:
         stale = [t.site for t in report.sites if t.refuted]
         terminal.lines([f"no longer the best: {s}" for s in stale])
-
-
-def _shown(items: Iterator[Any], total: int) -> Iterator[Any]:
-    return terminal.progress(items, total, "measuring")
 
 
 def _seconds(budget: str | None) -> float | None:

@@ -33,7 +33,7 @@ LEAST, MOST = 7, 200  # calls of each candidate
 
 def measure(site: Contraction, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Candidate, float]:
-    """Microseconds of each candidate, the median of calls in turns.
+    """Microseconds of each candidate: the lower quartile of calls in turns.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
     """
@@ -66,7 +66,8 @@ def _call(path: Path, threads: int) -> Callable[[], None]:
 
 def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
              target: Target) -> list[float]:
-    """Median microseconds of each; a slow spell hits all of them alike."""
+    """Microseconds of each, of which a quarter of its calls stay below: what disturbs a call only
+    ever makes it longer, and a slow spell hits all of them alike."""
     swept = np.ones(target.l2 // 2, np.float32)  # twice the cache
     samples: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -79,7 +80,7 @@ def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
             start = time.perf_counter()
             call()
             own.append(1e6 * (time.perf_counter() - start))
-    return [statistics.median(own) for own in samples]
+    return [statistics.quantiles(own, n=4)[0] for own in samples]
 
 
 # ---- models of one operation -------------------------------------------------------------------

@@ -88,14 +88,17 @@ def tune(found: Mapping[Contraction, int], search: Search, budget: float | None,
         yield _tuned(site, count, times, usual, search.target)
 
 
+def due(known: Tuning, search: Search) -> list[Contraction]:
+    """The file's sites of this kind of machine and number of threads, as far as they are ones that
+    can be measured."""
+    found = [read_site(r.site) for r in known.rows.values()
+             if key_of(r) == key(r.site, search.target, search.target.threads)]
+    return [site for site in found if isinstance(site, Contraction)]
+
+
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
     """Measure the file's sites of this kind of machine again, and compare with what it chooses."""
-    for r in known.rows.values():
-        if key_of(r) != key(r.site, search.target, search.target.threads):
-            continue  # of another machine, or number of threads
-        found = read_site(r.site)
-        if not isinstance(found, Contraction):
-            continue
+    for found in due(known, search):
         usual = choose(found, search.target, search.rules).candidate
         yield _tuned(found, 1, _measured(found, search), usual, search.target)
 
@@ -133,6 +136,10 @@ def tune_lines(report: TuneReport) -> list[str]:
     before = sum(t.count * t.usual_us for t in report.sites)
     after = sum(t.count * t.us for t in report.sites)
     changed = sum(t.best != t.usual for t in report.sites)
-    out = [f"{len(report.sites)} sites, {changed} of them with another kernel than before: "
+    out = [f"{_sites(len(report.sites))}, {changed} of them with another kernel than before: "
            f"{before:.0f} → {after:.0f} µs over all their layers"] if report.sites else []
-    return out + ([f"{len(report.left)} sites left out for want of time"] if report.left else [])
+    return out + ([f"{_sites(len(report.left))} left out for want of time"] if report.left else [])
+
+
+def _sites(count: int) -> str:
+    return f"{count} site{'s' if count != 1 else ''}"
