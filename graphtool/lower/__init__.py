@@ -185,8 +185,9 @@ def _room(b: Storage, limits: Limits) -> Dim:
             elements = elements.replace(s.name, name_before(s.name))
         open_sizes = [name_before(s.name) for s in symbols(b.size) if s.name in limits and (
             limits[s.name] is None)]
-        raise InputError("GT2005", f"the size {' and '.join(open_sizes)} has no upper bound, and "
-                         "compiled code plans its memory by it",
+        which = "size {} has" if len(open_sizes) == 1 else "sizes {} have"
+        raise InputError("GT2005", f"the {which.format(' and '.join(open_sizes))} no upper bound, "
+                         "and compiled code plans its memory by it",
                          where=f"{b.label} has {elements} elements",
                          hint="import an ONNX model with " + " ".join(
                              f"--dynamic {name}=0..MOST" for name in open_sizes)

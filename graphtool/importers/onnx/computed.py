@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphtool import dtypes
+from graphtool.importers.onnx.reach import most_of
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
@@ -70,6 +71,8 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
     known = resolved(scalar.value, 0, builder)
     if known is not None:
         return known
+    if most is None:
+        most = most_of(scalar.value, builder.made.get, lambda v, i: resolved(v, i, builder))
     size, most = builder.fresh(least, most)
     wide = scalar if scalar.dtype is dtypes.int64 else o.cast(scalar, dtype=dtypes.int64)
     o.size(wide, size=size, most=most)

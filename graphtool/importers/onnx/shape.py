@@ -250,10 +250,11 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
         count = max(int(np.ceil((last - first) / step)), 0)
         if not isinstance(start, Tracer):
             return (first + np.arange(count) * step).astype(row.numpy)
-    elif not isinstance(step, int) or step <= 0:
-        raise Refused("Range with a symbolic bound and a step that is not positive")
+    elif not isinstance(step, int) or step == 0:
+        raise Refused("Range with a symbolic bound and a step that is symbolic or 0")
     else:
-        count = maximum(floordiv(last - first + step - 1, step), 0)
+        far, by = (last - first, step) if step > 0 else (first - last, -step)
+        count = maximum(floordiv(far + by - 1, by), 0)
     line = iota(start, (count,), 0, row)
     line = line if step == 1 else o.mul(line, step)
     if isinstance(first, (int, float)):

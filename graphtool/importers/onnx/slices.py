@@ -284,14 +284,13 @@ def center_crop_pad(x: Any, shape: Any, *, axes: Any = None, ctx: Any) -> Any:
         axes = axes or tuple(range(x.ndim))
         wanted: tuple[Dim, ...] = tuple(room[a] for a in axes)
     else:
-        wanted = tuple(ints(shape, "the shape")) if array_of(shape) is None else dims(
-            shape, "the shape")
+        wanted = dims(shape, "the shape")
     at = range(x.ndim) if axes is None else axes_of(axes, x.ndim)
     lo: list[Dim] = [0] * x.ndim
     hi: list[Dim] = [0] * x.ndim
     for a, want in zip(at, wanted, strict=True):
-        gap = want - x.shape[a]
-        lo[a] = -floordiv(-gap, 2) if known(gap, "<", 0) is True else floordiv(gap, 2)
+        gap = want - x.shape[a]  # half of it goes to the front, cut off towards 0
+        lo[a] = floordiv(maximum(gap, 0), 2) - floordiv(maximum(-gap, 0), 2)
         hi[a] = gap - lo[a]
     return o.pad(x, lo=tuple(lo), hi=tuple(hi))
 
