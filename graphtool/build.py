@@ -22,8 +22,9 @@ from graphtool import weights as side_files
 from graphtool.blas import linking
 from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
-from graphtool.emit.c import emit, used_headers
+from graphtool.emit.c import emit
 from graphtool.emit.driver import open_sizes, parallel_work
+from graphtool.emit.headers import used_headers
 from graphtool.emit.main import main_program
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError

@@ -13,8 +13,9 @@ from pathlib import Path
 from graphtool.blas import linking
 from graphtool.build import Job, Options, check_name, make, parts_of, weights_of
 from graphtool.compiler import find
-from graphtool.emit.c import emit, used_headers
+from graphtool.emit.c import emit
 from graphtool.emit.driver import header
+from graphtool.emit.headers import used_headers
 from graphtool.emit.levels import dispatcher
 from graphtool.loops.ir import Program
 from graphtool.symbolic import maximum

@@ -5,11 +5,10 @@ Identifiers are generated; a name from the model appears as an escaped string or
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Sequence
-from importlib import resources
+from collections.abc import Sequence
 
 from graphtool.emit.driver import driver, header
+from graphtool.emit.headers import used_headers
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.weights import Part
 from graphtool.loops.ir import Program, counters
@@ -34,34 +33,3 @@ def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
     for i, chunk in enumerate(chunks):
         files[f"{name}_kernels{i}.c"] = printer.file(chunk)
     return files | used_headers(files.values())
-
-
-def used_headers(texts: Iterable[str]) -> dict[str, str]:
-    """The kernel headers that the files include, and those that these include in turn; of what a
-    header includes for a macro alone, what the files define the macro for."""
-    folder = resources.files("graphtool.kernels")
-    found: dict[str, str] = {}
-    pending = list(texts)
-    given = {macro for text in pending for macro in re.findall(r"#define (GT_\w+)", text)}
-    while pending:
-        for header_name in _included(pending.pop(), given):
-            path = folder / header_name
-            if header_name not in found and path.is_file():
-                found[header_name] = path.read_text()
-                pending.append(found[header_name])
-    return dict(sorted(found.items()))
-
-
-def _included(text: str, given: Collection[str]) -> list[str]:
-    """The files that a text includes when these macros are defined; other conditions may hold."""
-    found, open_ = [], list[bool]()
-    for word, rest in re.findall(r"^#(\w+)(?: (.*))?$", text, re.MULTILINE):
-        if word in ("if", "ifdef", "ifndef"):
-            open_.append(word != "ifdef" or not rest.startswith("GT_") or rest in given)
-        elif word in ("else", "elif") and open_:
-            open_[-1] = True
-        elif word == "endif" and open_:
-            open_.pop()
-        elif word == "include" and rest.startswith('"') and all(open_):
-            found.append(rest.strip('"'))
-    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.headers import called
 from graphtool.emit.steps import Steps
 from graphtool.emit.weights import Part, part_of
 from graphtool.emit.writer import Writer, c_comment
@@ -85,9 +85,6 @@ def open_sizes(program: Program, port: Port) -> bool:
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
     """The sequence of kernels, run by every thread, with barriers where data crosses threads."""
     name, w = program.name, Writer()
-    w.line(f'#include "{name}.h"')
-    w.line('#include "runtime.h"')
-    w.line(f'#include "{name}_kernels.h"')
     w.line()
     with w.block("typedef struct {", "} run_state;"):
         w.line("const char *weights;")
@@ -121,10 +118,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     w.line(f"GT_PROFILED({name})")
     w.line()
     _entry(w, program, printer)
-    text = w.text()
-    if re.search(r"gt_(min_i64|max_i64|floordiv|floormod)\(", text):  # in symbolic sizes
-        text = text.replace('#include "runtime.h"', '#include "nest.h"\n#include "runtime.h"', 1)
-    return text
+    head = [f"{name}.h", *called(w.text()), "runtime.h", f"{name}_kernels.h"]
+    return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
 
 def weight_text(b: Buffer, parts: Sequence[Part]) -> str:

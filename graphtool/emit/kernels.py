@@ -9,6 +9,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter, compute_type
 from graphtool.emit.fields import WIDEST, Fields, along_fields
+from graphtool.emit.headers import called
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
 from graphtool.emit.writer import Writer, c_comment
@@ -28,8 +29,6 @@ from graphtool.loops.ir import (
 )
 from graphtool.symbolic import Dim, Poly, symbol_of, symbols
 
-_FIELDS = re.compile(r"gt_fields?(_|\d)")  # what fields.h defines
-_NARROW = re.compile(r"gt_(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\(")  # what narrow.h defines
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
@@ -52,19 +51,12 @@ class Kernels:
 
     def file(self, kernels: Sequence[Kernel]) -> str:
         w = Writer()
-        w.line('#include "nest.h"')
-        w.line(f'#include "{self.program.name}_kernels.h"')
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
-        text = w.text()
-        if "gt_row_" in text:
-            text = text.replace('#include "nest.h"', '#include "rows.h"\n#include "nest.h"', 1)
-        if _NARROW.search(text):
-            text = text.replace('#include "nest.h"', '#include "narrow.h"\n#include "nest.h"', 1)
-        if _FIELDS.search(text):
-            text = text.replace('#include "nest.h"', '#include "fields.h"\n#include "nest.h"', 1)
-        return text
+        head = ["nest.h", *(h for h in called(w.text()) if h != "nest.h"),
+                f"{self.program.name}_kernels.h"]
+        return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
         for label in self.labels[kernel.name][:3]:

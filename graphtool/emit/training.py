@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
-from graphtool.emit.c import used_headers
+from graphtool.emit.headers import used_headers
 from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import product

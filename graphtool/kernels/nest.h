@@ -3,7 +3,6 @@
 #define GT_NEST_H
 
 #include "prelude.h"
-#include "integers.h"
 #include "vmath.h"
 
 /* The loop pragmas are OpenMP's; a compiler without it vectorises what it can by itself. */

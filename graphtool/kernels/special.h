@@ -1,9 +1,7 @@
 /* Special functions of one number, computed in double: what graphtool/special.py says, in C. */
 #ifndef GT_SPECIAL_H
 #define GT_SPECIAL_H
-#include <math.h>
-
-#include "prelude.h"
+#include "vmath.h"
 
 /* Logarithmic derivative of Γ: the asymptotic series from 10 on, reached by ψ(x) = ψ(x+1) - 1/x,
    and reflection below 0 (DLMF 5.11.2, 5.5.2, 5.5.4). NaN at the poles, but ∓Inf at ±0. */

@@ -236,8 +236,6 @@ GT_INLINE double gt_sigmoid_f64(double x)
     return (x >= 0.0 ? 1.0 : e) / (1.0 + e);
 }
 
-#include "special.h"
-
 /* ---- the same text for float and double ---- */
 
 #define GT_FLOATS(t, T, f)                                                                        \

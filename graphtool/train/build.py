@@ -24,7 +24,8 @@ from graphtool.build import (
 )
 from graphtool.choice.alternatives import Rules
 from graphtool.compiler import find
-from graphtool.emit.c import emit, used_headers
+from graphtool.emit.c import emit
+from graphtool.emit.headers import used_headers
 from graphtool.emit.trainer import Judge, trainer_program
 from graphtool.emit.training import state_layout, training_sources
 from graphtool.errors import UsageError

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+from functools import cache
+from importlib import resources
+
 import pytest
 
-from graphtool.emit.c import used_headers
+from graphtool import dtypes
+from graphtool.emit.headers import called, used_headers
+
+ON_DEMAND = ("fields.h", "integers.h", "narrow.h", "rows.h", "special.h")
+SUFFIXES = tuple(f"_{d.short}" for d in dtypes.TABLE)
 
 
 @pytest.mark.parametrize(("macros", "more"), [
@@ -17,3 +27,33 @@ def test_only_what_the_macros_want(macros: tuple[str, ...], more: set[str]) -> N
 def test_a_barrier_only_where_threads_share_tiles() -> None:
     assert "runtime.h" not in used_headers(['#include "winograd.h"'])
     assert "runtime.h" in used_headers(['#define GT_SHARED 1\n#include "winograd.h"'])
+
+
+@cache
+def defined() -> dict[str, set[str]]:
+    """Header → the functions that it defines, as the preprocessor sees them."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    text = "".join(f'#include "{h}"\n' for h in ("nest.h", *ON_DEMAND))
+    with resources.as_file(resources.files("graphtool.kernels")) as folder:
+        done = subprocess.run(["gcc", "-E", "-I", str(folder), "-"], input=text, text=True,
+                              capture_output=True, check=True)
+    found: dict[str, set[str]] = {}
+    for line in done.stdout.splitlines():
+        if marker := re.match(r'# \d+ ".*/(\w+\.h)"', line):
+            here = found.setdefault(marker[1], set())
+        elif "unused" in line:
+            here.update(re.findall(r"unused\)\) \w+ (gt_\w+)\(", line))
+    return found
+
+
+@pytest.mark.parametrize("header", ON_DEMAND)
+def test_what_a_header_defines_brings_it_along(header: str) -> None:
+    typed = {f for f in defined()[header] if f.endswith(SUFFIXES)}
+    assert typed and {f: called(f"{f}(") for f in typed} == {f: [header] for f in typed}
+
+
+@pytest.mark.parametrize("header", ["nest.h", "prelude.h", "vmath.h"])
+def test_what_is_always_there_brings_nothing_along(header: str) -> None:
+    functions = defined()[header]
+    assert functions and {h for f in functions for h in called(f"{f}(")} <= {"nest.h"}

@@ -8,8 +8,8 @@ from harness import KERNELS, compile_c, width
 TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "sort.h", "recurrent.h",
              "recurrent_grad.h", "collective.h", "trees.h", "nbits.h", "int8_gemm.h",
              "int8_conv.h", "int8_depthwise.h", "pool.h"}
-PLAIN = ("int8.h", "integers.h", "prelude.h", "row_sums.h", "rows.h", "square.h", "tile.h",
-         "vmath.h")
+PLAIN = ("fields.h", "int8.h", "integers.h", "narrow.h", "nest.h", "prelude.h", "row_sums.h",
+         "rows.h", "special.h", "square.h", "tile.h", "vmath.h")
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])

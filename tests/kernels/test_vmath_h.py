@@ -34,7 +34,7 @@ def _loop(name: str, source: str, result: str, arity: int) -> str:
 
 
 def _source() -> str:
-    text = '#include "integers.h"\n'
+    text = '#include "integers.h"\n#include "special.h"\n'
     for t, (c, _) in FLOATS.items():
         text += "".join(_loop(f"{f}_{t}", c, c, 1) for f in UNARY)
         text += "".join(_loop(f"{f}_{t}", c, c, 2) for f in BINARY)

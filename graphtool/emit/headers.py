@@ -1,0 +1,57 @@
+"""Which kernel headers the emitted files include, and which files have to come along for that.
+
+What only some models call is included by the files that call it: a build holds nothing it can do
+without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from importlib import resources
+
+# header → the calls of what it defines
+_CALLS = {
+    "fields.h": re.compile(r"\bgt_fields?(_|\d)"),
+    "integers.h": re.compile(r"\bgt_(?!bitcast_|row_)\w+_([iu](8|16|32|64)|bool)\("),
+    "narrow.h": re.compile(r"\bgt_(?!fields_)(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\("),
+    "nest.h": re.compile(r"\bgt_(floordiv|floormod|bitcast_\w+)\("),
+    "rows.h": re.compile(r"\bgt_row_(of|to)_[iu]8\("),
+    "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
+}
+
+
+def called(text: str) -> list[str]:
+    """The headers that define what a piece of C calls, of those that are not always included."""
+    return [header for header, call in _CALLS.items() if call.search(text)]
+
+
+def used_headers(texts: Iterable[str]) -> dict[str, str]:
+    """The kernel headers that the files include, and those that these include in turn; of what a
+    header includes for a macro alone, what the files define the macro for."""
+    folder = resources.files("graphtool.kernels")
+    found: dict[str, str] = {}
+    pending = list(texts)
+    given = {macro for text in pending for macro in re.findall(r"#define (GT_\w+)", text)}
+    while pending:
+        for header_name in _included(pending.pop(), given):
+            path = folder / header_name
+            if header_name not in found and path.is_file():
+                found[header_name] = path.read_text()
+                pending.append(found[header_name])
+    return dict(sorted(found.items()))
+
+
+def _included(text: str, given: Collection[str]) -> list[str]:
+    """The files that a text includes when these macros are defined; other conditions may hold."""
+    found, open_ = [], list[bool]()
+    for word, rest in re.findall(r"^#(\w+)(?: (.*))?$", text, re.MULTILINE):
+        if word in ("if", "ifdef", "ifndef"):
+            open_.append(word != "ifdef" or not rest.startswith("GT_") or rest in given)
+        elif word in ("else", "elif") and open_:
+            open_[-1] = True
+        elif word == "endif" and open_:
+            open_.pop()
+        elif word == "include" and rest.startswith('"') and all(open_):
+            found.append(rest.strip('"'))
+    return found
