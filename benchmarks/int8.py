@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from benchmarks import peers, prepare, stats, work, zoo
+from benchmarks import peers, prepare, stats, tables, work, zoo
 from benchmarks.league import Case, Peer
 from benchmarks.stats import OURS
 from benchmarks.work import Row
@@ -50,7 +50,7 @@ def report(rows: list[Row], command: str = "") -> str:
            "ratio is the best contestant's time over graphtool's."
            + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
            "## Largest error against the float64 original, over the largest output", "",
-           zoo.facts(rows, names, "error64", zoo.tables.error), *_faster(rows),
+           zoo.facts(rows, names, "error64", tables.error), *_faster(rows),
            *zoo.failures(rows)]
     return "\n".join(out)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks import prepare, single, stats, tables, work, zoo
 from benchmarks.contest import contest
+from benchmarks.peers import PEERS
 from benchmarks.single import OPS, Single
 from benchmarks.stats import OURS
 from benchmarks.work import Journal, Row
@@ -15,7 +16,7 @@ RUNTIMES = (OURS, "onnxruntime", "openvino")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    zoo.of_contests(parser, zoo.PEERS)
+    zoo.of_contests(parser, PEERS)
     parser.add_argument("--ops", default=list(OPS), type=lambda text: text.split(","),
                         help=f"ONNX operators, of {','.join(OPS)}")
     parser.add_argument("--most", type=int, default=60, metavar="N",
@@ -25,8 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     ready = [m for m in options.models if prepare.ensure(m)]
     chosen = single.collect(ready, options.ops)[:options.most]
-    names = zoo.chosen(options.contestants or [n for n in RUNTIMES if zoo.PEERS[n].installed],
-                       zoo.PEERS)
+    names = zoo.chosen(options.contestants or [n for n in RUNTIMES if PEERS[n].installed],
+                       PEERS)
     journal = Journal(work.results("kernels.jsonl"), lambda row: (row["model"], row["threads"]))
     for one in () if options.report_only else chosen:
         for threads in options.threads:

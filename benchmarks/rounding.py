@@ -42,7 +42,7 @@ def main(options: argparse.Namespace) -> int:
     text = report(rows, options.command_line)
     work.results("rounding.md").write_text(text)
     print(f"\n{text}\n{work.results('rounding.md')} written")
-    return len(options.models) * options.batches - len(rows)
+    return len(options.models) * int(options.batches) - len(rows)
 
 
 def errors(model: str, batch: int) -> Row:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def measure(family: str, size: int, threads: list[int], seconds: float) -> Row:
             hurry(os.getpid(), True)
             times[str(n)] = stats.summary([rounds(loaded.call, seconds, 2000)]).median
             hurry(os.getpid(), False)
-    return {"flops": int(total(flops, module.graph)), "ms": times}
+    return {"flops": total(flops, module.graph), "ms": times}
 
 
 def model(family: str, size: int) -> Module:
@@ -162,7 +163,7 @@ def _encoder(b: Builder, length: int, width: int, depth: int) -> tuple[Tracer, T
     return x, y
 
 
-def _heads(x: Tracer, length: int, width: int) -> Tracer:
+def _heads(x: Tracer, length: int, width: int) -> Any:
     split = o.reshape(x, shape=(1, length, width // 64, 64))
     return o.transpose(split, perm=(0, 2, 1, 3))
 

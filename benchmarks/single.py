@@ -65,7 +65,8 @@ def _cut(model: str, ops: list[str]) -> Iterator[tuple[Single, Any]]:
         known = all(n in constants or n in types for n in (*node.input, *node.output) if n)
         if node.op_type not in ops or not known:
             continue
-        bare, inputs, held, told = onnx.NodeProto(), [], [], []
+        inputs, held, told = list[Any](), list[Any](), list[str]()
+        bare = onnx.NodeProto()
         bare.CopyFrom(node)
         bare.name = bare.doc_string = ""
         del bare.metadata_props[:], bare.input[:], bare.output[:]
@@ -126,7 +127,7 @@ def _attributes(node: Any) -> str:
 def _write(one: Single, proto: Any) -> None:
     """model.onnx, random inputs, what the evaluator makes of them in float32 and float64."""
     from graphtool import importers, interp
-    from graphtool.costs import flops
+    from graphtool.costs import flops, total
     from graphtool.dtypes import float64
     target = work.prepared(one.name)
     target.folder.mkdir(parents=True, exist_ok=True)
@@ -134,13 +135,13 @@ def _write(one: Single, proto: Any) -> None:
     temporary.write_bytes(proto.SerializeToString())
     module = importers.import_source(str(temporary))
     inputs = _random(module)
-    arrays: dict[str, Array] = {f"in_{i}": a for i, a in enumerate(inputs.values())}
+    arrays: dict[str, Any] = {f"in_{i}": a for i, a in enumerate(inputs.values())}
     for prefix, dtype in (("out", None), ("out64", float64)):
         results = interp.run(module, inputs, dtype=dtype).values()
         arrays |= {f"{prefix}_{i}": a for i, a in enumerate(results)}
     np.savez(target.folder / "io.npz", **arrays)
-    cost = sum(int(flops(n)) for n in module.graph.nodes)
-    meta = {"name": one.name, "kind": one.op, "operands": one.operands, "flops": cost}
+    meta = {"name": one.name, "kind": one.op, "operands": one.operands,
+            "flops": total(flops, module.graph)}
     (target.folder / "meta.json").write_text(json.dumps(meta, indent=1) + "\n")
     temporary.rename(target.onnx)
 

@@ -20,8 +20,8 @@ from graphtool.errors import CompilerError
 from graphtool.target import Target, cpu_flags
 
 TIMEOUT = 600  # seconds for one file
-BASE = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno", "-fvisibility=hidden",
-        "-Wall", "-Wextra", "-Wno-psabi")
+BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",
+                         "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
 # gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
 APART = "-fno-thread-jumps"
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program

@@ -108,7 +108,7 @@ def same(got: list[Any], outputs: list[Any], case: Case) -> None:
         _same(value, want, case.rtol, case.atol)
 
 
-def _flat(values: Case) -> list[Any]:
+def _flat(values: list[Any]) -> list[Any]:
     return [x for v in values for x in (_flat(v) if isinstance(v, list) else
                                         [] if v is None else [v])]
 
