@@ -26,6 +26,7 @@ from graphtool.emit.c import emit
 from graphtool.emit.driver import open_sizes, parallel_work
 from graphtool.emit.headers import used_headers
 from graphtool.emit.main import main_program
+from graphtool.emit.names import check_name
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
 from graphtool.folder import replacing
@@ -63,7 +64,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     mode, GT2114 for a program made for another vector width, CompilerError GT212x when the
     compiler is missing or fails, InputError GT0330 when the directory cannot be written.
     """
-    check_name(name, weights)
+    check_options(name, weights)
     if isinstance(module, Program):
         program, held = replace(module, name=name), dict(store or {})
         target = _made_for(program, target or named(march))
@@ -80,11 +81,9 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
                 out_dir, jobs)
 
 
-def check_name(name: str, weights: str) -> None:
-    """Raises UsageError GT2110 for what C cannot be called, GT2113 for an unknown mode."""
-    if not name.isidentifier() or not name.isascii():
-        raise UsageError("GT2110", f"{name!r} cannot name a C function",
-                         hint="use letters, digits and underscores")
+def check_options(name: str, weights: str) -> None:
+    """Raises UsageError GT2110 for a bad name, GT2113 for an unknown mode: before the work."""
+    check_name(name)
     if weights not in MODES:
         raise UsageError("GT2113", f"weights cannot be {weights!r}", hint=", ".join(MODES))
 

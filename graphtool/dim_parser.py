@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from graphtool.errors import InputError
+from graphtool.errors import InputError, listed
 from graphtool.symbolic import Dim, floordiv, maximum, minimum, mod
 
 _TOKEN = re.compile(r"\s*(\d+|//|[-+*%(),]|[^\s\-+*/%(),]+)")
@@ -36,8 +36,8 @@ class _Parser:
             end = match.end()
 
     def fault(self) -> InputError:
-        return InputError("GT0311", f"cannot read the dimension {self.source!r}",
-                          hint=f"known symbols: {', '.join(self.table) or 'none'}")
+        return InputError("GT0311", f"cannot read the dimension {self.source[:80]!r}",
+                          hint=f"known symbols: {listed(self.table)}")
 
     def parse(self) -> Dim:
         value = self.sum()

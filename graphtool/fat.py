@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 from graphtool.blas import linking
-from graphtool.build import Job, Options, check_name, make, parts_of, weights_of
+from graphtool.build import Job, Options, check_options, make, parts_of, weights_of
 from graphtool.compiler import find
 from graphtool.emit.c import emit
 from graphtool.emit.driver import header
@@ -38,7 +38,7 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
 
     Options and errors are those of `build`; a compiler for another machine raises GT2124.
     """
-    check_name(name, weights)
+    check_options(name, weights)
     held = {w.digest: w for p in lowered.values() for w in weights_of(p, store)}
     needed = [held[d] for d in sorted(held)]
     at, _ = layout(needed)

@@ -49,6 +49,17 @@ def write_bytes(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def beside(path: Path, suffix: str) -> Path:
+    """The file NAME + `suffix` next to an artifact NAME.graph.json, NAME.program.json, NAME.json.
+
+    Raises InputError GT0330 where the path is a directory, so that nothing is half written.
+    """
+    if not path.name or path.is_dir():
+        raise InputError("GT0330", "cannot write: it is a directory", where=str(path))
+    stem = path.name.removesuffix(".json").removesuffix(".graph").removesuffix(".program")
+    return path.with_name(stem + suffix)
+
+
 def compact(x: Any) -> str:
     """One line of JSON in the order given; the same value gives the same text."""
     return json.dumps(x, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)

@@ -154,11 +154,11 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
     names = value_names(module.graph)
     wanted = {names[v]: v.type for v in module.graph.inputs}
     listing = listed(f"{n}: {t}" for n, t in wanted.items())
+    if extra := [n for n in inputs if n not in wanted]:  # first: it may be one misspelt
+        raise InputError("GT0512", f"there is no input {listed(extra)}",
+                         hint=f"the inputs are {listing}")
     if missing := [n for n in wanted if n not in inputs]:
         raise InputError("GT0511", f"missing input {listed(missing)}",
-                         hint=f"the inputs are {listing}")
-    if extra := [n for n in inputs if n not in wanted]:
-        raise InputError("GT0512", f"there is no input {listed(extra)}",
                          hint=f"the inputs are {listing}")
     arrays = {n: _converted(n, _array(inputs[n], t), t, setting) for n, t in wanted.items()}
     _bind_sizes(arrays, wanted, setting.sizes)
@@ -179,7 +179,11 @@ def _array(x: Any, t: TensorType) -> Array:
 
 
 def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
-    have = dtypes.of_numpy(x.dtype)
+    try:
+        have = dtypes.of_numpy(x.dtype)
+    except InputError as error:
+        error.where = f"input {name}"
+        raise
     if have is not t.dtype and have is not setting.widened(t.dtype):
         raise InputError("GT0513", f"input {name} is {have.short}, {t.dtype.short} expected")
     if len(x.shape) != t.rank:
@@ -261,7 +265,11 @@ def random_inputs(module: Module, seed: int = 0,
     out = {}
     for v in module.graph.inputs:
         shape = [n for d in v.type.shape if isinstance(n := substitute(d, bound), int)]
-        out[names[v]] = _random_array(rng, v, shape, limits.get(v))
+        try:
+            out[names[v]] = _random_array(rng, v, shape, limits.get(v))
+        except (ValueError, MemoryError) as error:  # numpy's limits, and the machine's
+            raise InputError("GT0333", f"cannot make up {names[v]}: {error}",
+                             hint="choose smaller sizes, as in --dim batch=8") from error
     return out
 
 

@@ -46,7 +46,7 @@ def _read(file: BinaryIO) -> Array:
     fields = array.dtype.names
     if fields is not None and len(fields) == 1 and fields[0] in BY_NAME:
         return np.asarray(array.view(BY_NAME[fields[0]].numpy))
-    return as_array(array)
+    return as_array(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
 
 
 def save(arrays: Mapping[str, Array], path: Path) -> None:

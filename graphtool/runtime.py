@@ -175,11 +175,11 @@ class Model:
     def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The inputs as arrays that fit; sizes and arena are set for them."""
         self._seen = None
+        names = [s.name for s in self.inputs]
+        if extra := [n for n in inputs if n not in names]:  # first: it may be one misspelt
+            raise InputError("GT2211", f"there is no input {listed(extra)}",
+                             hint=f"the inputs are {listed(names)}")
         arrays = [self._input(spec, inputs) for spec in self.inputs]
-        if len(inputs) > len(self.inputs):
-            extra = sorted(set(inputs) - {s.name for s in self.inputs})
-            raise InputError("GT2211", f"unknown input {extra[0]!r}", hint="the model takes "
-                             + listed(s.name for s in self.inputs))
         sizes = self._bind(arrays)
         self._made = [(s.name, _extents(s, sizes), s.dtype.numpy) for s in self.outputs]
         self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
@@ -190,7 +190,8 @@ class Model:
 
     def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
         if spec.name not in inputs:
-            raise InputError("GT2210", f"the input {spec.name!r} is missing")
+            raise InputError("GT2210", f"missing input {spec.name}",
+                             hint=f"the inputs are {listed(s.name for s in self.inputs)}")
         a = _array(spec.name, inputs[spec.name])
         if a.dtype != spec.dtype.numpy:
             raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")

@@ -42,6 +42,11 @@ def test_foreign_files(data: bytes) -> None:
         npz.loads(data, "x")
 
 
+def test_the_other_byte_order(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3, dtype=">f4"))
+    assert npz.load(tmp_path / "a.npz")["x"].dtype == np.float32
+
+
 def test_pickles_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(InputError, match="plain arrays"):

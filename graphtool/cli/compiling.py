@@ -22,9 +22,22 @@ if TYPE_CHECKING:
 Model = Annotated[str, typer.Argument(
     metavar="IN", help="A graph, a program, or a model; models are imported, and what has no "
                         "fusion groups yet is optimised.")]
-March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
 Fat = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …, or "
                                   "fat: all of x86-64, chosen at load.")]
+Jobs = Annotated[int | None, typer.Option(
+    "-j", "--jobs", min=1, help="C files compiled at a time.")]
+Exe = Annotated[bool, typer.Option(
+    "--exe", help="Also a program that reads and writes .npz files; of a training graph one that "
+    "trains.")]
+Static = Annotated[bool, typer.Option(
+    "--static", help="A static library (.a) in place of a shared one; an --exe that needs no "
+    "libraries at all.")]
+OpenMP = Annotated[bool, typer.Option("--openmp/--no-openmp", help="Threads by OpenMP.")]
+WeightsIn = Annotated[str, typer.Option(
+    "--weights", help="file (mapped at run time), embed (in the library), or c.")]
+Mpi = Annotated[bool, typer.Option(
+    "--mpi", help="Of a training graph: several processes, started by mpirun.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep each stage's artifact in OUT/stages.")]
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class Lowered:
 
 
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
-          march: March = "native", precision: options.Precision = "default",
+          march: options.March = "native", precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None) -> None:
     """Lower a graph to loops and a memory plan: NAME.program.json."""
     from graphtool.loops import serial
@@ -51,86 +64,70 @@ def lower(graph: options.Graph, out: options.Out = None, name: options.Name = No
 
 def emit(source: Model, out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the C files.")],
-         name: options.Name = None, march: March = "native") -> None:
+         name: options.Name = None, march: options.March = "native") -> None:
     """Write the C of a graph or program, without compiling it."""
     from graphtool import files
     from graphtool.emit.c import emit as emit_c
     from graphtool.errors import InputError
-    program = _lowered(source, name, _target("cpu", march)).program
+    texts = emit_c(_lowered(source, name, _target("cpu", march)).program)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
-    for file, text in emit_c(program).items():
+    for file, text in texts.items():
         files.write_bytes(out / file, text.encode())
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
 
 
-def build(source: Model,
-          out: Annotated[Path, typer.Option("-o", "--out", help="The build directory.")],
-          name: options.Name = None, target: options.Target = "cpu", march: Fat = "native",
-          cc: Annotated[str | None, typer.Option("--cc", help="The C compiler.")] = None,
-          jobs: Annotated[int | None, typer.Option(
-              "-j", "--jobs", min=1, help="C files compiled at a time.")] = None,
-          passes: options.Passes = None,
-          exe: Annotated[bool, typer.Option(
-              "--exe", help="Also a program that reads and writes .npz files; of a training graph "
-                             "one that trains.")] = False,
-          static: Annotated[bool, typer.Option(
-              "--static", help="A static library (.a) in place of a shared one; an --exe that "
-                                "needs no libraries at all.")] = False,
-          openmp: Annotated[bool, typer.Option(
-              "--openmp/--no-openmp", help="Threads by OpenMP.")] = True,
-          weights: Annotated[str, typer.Option(
-              "--weights", help="file (mapped at run time), embed (in the library), or c.")
-          ] = "file",
-          mpi: Annotated[bool, typer.Option(
-              "--mpi", help="Of a training graph: several processes, started by mpirun.")
-          ] = False,
-          precision: options.Precision = "default", kernels: options.Kernels = "generated",
-          tuning: options.Tuning = None,
-          keep: Annotated[bool, typer.Option(
-              "--keep", help="Keep each stage's artifact in OUT/stages.")] = False) -> None:
+def build(source: Model, out: options.OutDir, name: options.Name = None,
+          target: options.Target = "cpu", march: Fat = "native", cc: options.Cc = None,
+          jobs: Jobs = None, passes: options.Passes = None, exe: Exe = False,
+          static: Static = False, openmp: OpenMP = True, weights: WeightsIn = "file",
+          mpi: Mpi = False, precision: options.Precision = "default",
+          kernels: options.Kernels = "generated", tuning: options.Tuning = None,
+          keep: Keep = False) -> None:
     """Compile a graph, program or model into a build directory.
 
     It holds the C, the library, its header, the weights file and build.json."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from graphtool.build import build as compile_program
-    from graphtool.compiler import find
+    from graphtool.emit.names import c_name
     rules = sources.rules(precision, kernels, tuning)
+    how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
     if march == "fat":
-        path = _fat(source, out, name, passes, keep, rules, cc=cc, jobs=jobs, exe=exe,
-                    static=static, openmp=openmp, weights=weights)
-        terminal.lines([str(path)])
-        return
-    chosen = _target(target, march)
-    if training := _training_graph(source):
+        path = _fat(source, out, name, passes, keep, rules, weights=weights, **how)
+    elif training := _training_graph(source):
         from graphtool.train.build import build_training
         if keep or passes is not None or weights != "file":
             raise UsageError("GT3052", "--keep, --passes and --weights are for models, this is a "
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
-        path = build_training(training, out, name=name or c_name(source), target=chosen, cc=cc,
-                              jobs=jobs, exe=exe, static=static, openmp=openmp, mpi=mpi,
-                              rules=rules)
-        terminal.lines([str(path)])
-        return
-    if mpi:
+        path = build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
+                              target=_target(target, march), **how)
+    elif mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
-    with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
-        beside.submit(find, cc, chosen, openmp=openmp)
-        lowered = _lowered(source, name, chosen, passes, rules)
-    path = compile_program(lowered.program, out, name=lowered.program.name, target=chosen, cc=cc,
-                           jobs=jobs, exe=exe, static=static, openmp=openmp,
-                           weights=weights, store=lowered.store)
-    if keep:
-        _keep(lowered, path)
-    terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
-    if line := _memory(lowered.program):
-        terminal.note(line)
+    else:
+        lowered, path = _model(source, out, name, passes, rules, _target(target, march),
+                               weights=weights, **how)
+        if keep:
+            _keep(lowered, path)
+        terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
+        if line := _memory(lowered.program):
+            terminal.note(line)
     terminal.lines([str(path)])
+
+
+def _model(source: str, out: Path, name: str | None, passes: str | None, rules: Rules,
+           target: Target, **how: Any) -> tuple[Lowered, Path]:
+    """The build of a graph, program or model, and what it was made from."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from graphtool.build import build as compile_program
+    from graphtool.compiler import find
+    with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
+        beside.submit(find, how["cc"], target, openmp=how["openmp"])
+        lowered = _lowered(source, name, target, passes, rules)
+    return lowered, compile_program(lowered.program, out, name=lowered.program.name, target=target,
+                                    store=lowered.store, **how)
 
 
 def _memory(program: Program) -> str:
@@ -145,6 +142,7 @@ def _memory(program: Program) -> str:
 def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool, rules: Rules,
          **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
+    from graphtool.emit.names import c_name
     from graphtool.fat import build_fat, targets
     if keep or source.endswith(".program.json") or _training_graph(source):
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
@@ -182,8 +180,11 @@ def _lowered(source: str, name: str | None, target: Target,
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
     from graphtool.choice.alternatives import Rules
+    from graphtool.emit.names import c_name, check_name
     from graphtool.ir.serial import collect_all
     from graphtool.lower import lower as lower_module
+    name = name or c_name(source)
+    check_name(name)
     module = sources.load(source)
     stages = {"import": module} if sources.is_model(source) else {}
     raw = sources.is_model(source) or not (as_is or module.graph.groups)
@@ -195,15 +196,8 @@ def _lowered(source: str, name: str | None, target: Target,
                                    "built as it is",
                          hint="give --precision, --kernels and --tuning to `graphtool opt`, or "
                               "to build with a model")
-    program = lower_module(module, target, name=name or c_name(source))
+    program = lower_module(module, target, name=name)
     return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
-
-
-def c_name(source: str) -> str:
-    """A C identifier made from a file's name."""
-    stem = "model" if source == "-" else Path(source.partition(":")[0]).name.split(".")[0]
-    word = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).strip("_") or "model"
-    return f"m_{word}" if word[0].isdigit() else word
 
 
 def _keep(lowered: Lowered, path: Path) -> None:

@@ -12,8 +12,7 @@ from graphtool.errors import UsageError
 
 
 def jvp(graph: options.Graph, out: options.Out = None,
-        wrt: Annotated[str, typer.Option(
-            "--wrt", help="params, inputs, or names, with commas.")] = "inputs",
+        wrt: options.Wrt = "inputs",
         bound: Annotated[int | None, typer.Option(
             "--bound", min=0, help="The most turns of each `while` that states none.")] = None
         ) -> None:

@@ -10,24 +10,24 @@ import typer
 from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
+Small = Annotated[Path, typer.Option(
+    "-o", "--out", help="The small graph; its inputs go to an .npz file beside it.")]
+Compiled = Annotated[bool, typer.Option(
+    "--compiled", help="The fault is in compiled code, not in the passes.")]
+Command = Annotated[str | None, typer.Option(
+    "--command", help="The fault is that this fails, with {graph} and {inputs} in it: any exit "
+    "code but 0.")]
+Tries = Annotated[int, typer.Option("--tries", min=1, help="The most graphs to try.")]
 
-def reduce(graph: options.Graph,
-           out: Annotated[Path, typer.Option(
-               "-o", "--out", help="The small graph; its inputs go to an .npz file beside it.")],
-           passes: options.Passes = None,
-           compiled: Annotated[bool, typer.Option(
-               "--compiled", help="The fault is in compiled code, not in the passes.")] = False,
-           command: Annotated[str | None, typer.Option(
-               "--command", help="The fault is that this fails, with {graph} and {inputs} "
-                                 "in it: any exit code but 0.")] = None,
-           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
-           dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
-           tries: Annotated[int, typer.Option(
-               "--tries", min=1, help="The most graphs to try.")] = 1000) -> int:
+
+def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
+           compiled: Compiled = False, command: Command = None, inputs: options.Inputs = None,
+           input: options.Input = None, seed: options.Seed = 0, dim: options.Dim = None,
+           atol: options.Atol = None, rtol: options.Rtol = 1e-4, tries: Tries = 1000) -> int:
     """Shrink a graph that shows a fault to a small one that still shows it.
 
     The fault: the passes change what the evaluator computes (or fail); with --compiled, C does."""
-    from graphtool import npz
+    from graphtool import files, npz
     from graphtool.cli.transform import module_inputs
     from graphtool.target import detect
     from graphtool.verify.faults import command_fails, compiled_differs, passes_change
@@ -47,7 +47,7 @@ def reduce(graph: options.Graph,
     whole = reducer.size(reducer.best)
     small, held = reducer.run()
     sources.save(small, out)
-    beside = out.with_name(out.name.removesuffix(".json").removesuffix(".graph") + ".npz")
+    beside = files.beside(out, ".npz")
     npz.save(held, beside)
     terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "
                   f"inputs in {beside}")

@@ -40,8 +40,8 @@ def run(argv: Sequence[str]) -> int:
         return _say(str(error) + _reproducer(argv, error), error.exit_code)
     except RecursionError as error:
         return _internal(argv, error, "nested too deeply")
-    except MemoryError as error:
-        return _internal(argv, error, "out of memory")
+    except MemoryError as error:  # of numpy, which says for what
+        return _say(f"error[GT0333]: out of memory: {error}".rstrip(": "), 3)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             return _internal(argv, error, f"{type(error).__name__}: {error}")

@@ -10,26 +10,25 @@ import typer
 from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
+Stats = Annotated[bool, typer.Option(
+    "--stats", help="Ops, parameters, FLOPs, bytes, peak memory, dims.")]
+Tabular = Annotated[bool, typer.Option(
+    "--tabular", help="One row a node: kind, name, op, operands, type.")]
+Category = Annotated[str | None, typer.Option(
+    "--category", help="Only nodes that are compute, data, shape, control or memory.")]
+Where = Annotated[bool, typer.Option("--where", help="Add the table of source locations.")]
+Why = Annotated[bool, typer.Option(
+    "--why", help="Which kernels were chosen, against which, and the rules that made the nodes; "
+    "of a graph, program or build.")]
+OneNode = Annotated[str | None, typer.Option(
+    "--node", metavar="NAME", help="Only this node, or kernel, with --why.")]
+WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
+    "--why-not-fused", metavar="A B", help="What keeps two nodes in two kernels.")]
 
-def show(graph: options.Graph,
-         stats: Annotated[bool, typer.Option(
-             "--stats", help="Ops, parameters, FLOPs, bytes, peak memory, dims.")] = False,
-         tabular: Annotated[bool, typer.Option(
-             "--tabular", help="One row a node: kind, name, op, operands, type.")] = False,
-         category: Annotated[str | None, typer.Option(
-             "--category", help="Only nodes that are compute, data, shape, control or memory.")
-         ] = None,
-         where: Annotated[bool, typer.Option(
-             "--where", help="Add the table of source locations.")] = False,
-         why: Annotated[bool, typer.Option(
-             "--why", help="Which kernels were chosen, against which, and the rules that made the "
-             "nodes; of a graph, program or build.")] = False,
-         node: Annotated[str | None, typer.Option(
-             "--node", metavar="NAME", help="Only this node, or kernel, with --why.")] = None,
-         why_not_fused: Annotated[tuple[str, str] | None, typer.Option(
-             "--why-not-fused", metavar="A B", help="What keeps two nodes in two kernels.")
-         ] = None,
-         json: options.Json = False) -> None:
+
+def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
+         category: Category = None, where: Where = False, why: Why = False, node: OneNode = None,
+         why_not_fused: WhyNotFused = None, json: options.Json = False) -> None:
     """Print a graph: a listing, its statistics, or a table; or why its kernels are as they are."""
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json)

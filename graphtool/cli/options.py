@@ -15,7 +15,7 @@ Inputs = Annotated[Path | None, typer.Option("--inputs", help="An .npz file of i
 Input = Annotated[list[str] | None, typer.Option(
     "--input", metavar="NAME=VALUE", help="One input: x=@x.npy or x=1x4xf32=0.5; repeatable.")]
 Random = Annotated[bool, typer.Option("--random", help="Make up the inputs that are not given.")]
-Seed = Annotated[int, typer.Option("--seed", help="The seed of made-up inputs.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of made-up inputs.")]
 Dim = Annotated[list[str] | None, typer.Option(
     "--dim", metavar="NAME=SIZE", help="Size of an open dim in made-up inputs; repeatable.")]
 Passes = Annotated[str | None, typer.Option(
@@ -29,6 +29,10 @@ Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a torch dim open: batch=1..64 is dim 0 of "
     "every input, seq@ids.1,mask.1=1..128 the dims named; repeatable.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
+Wrt = Annotated[str, typer.Option("--wrt", help="params, inputs, or names, with commas.")]
+OutDir = Annotated[Path, typer.Option("-o", "--out", help="The build directory.")]
+Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler.")]
+March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads.")]
 Atol = Annotated[float | None, typer.Option(
     "--atol", min=0.0, help="Absolute tolerance; by default 1e-5 of each output's largest.")]

@@ -24,7 +24,7 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     from graphtool.cli.transform import write_outputs
     from graphtool.verify.sides import port_inputs
     model = runtime.load(build, threads)
-    sizes = sources.sizes(dim)
+    sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: port_inputs(model, seed, sizes)) if random else None)
     write_outputs(dict(model.run(arrays)), out)
@@ -90,7 +90,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     from graphtool.report.bench import bench_lines
     from graphtool.verify.sides import port_inputs
     ours = runtime.load(build, threads)
-    sizes = sources.sizes(dim)
+    sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
                             lambda: port_inputs(ours, seed, sizes))
     outputs = ours.run(arrays)
@@ -118,7 +118,8 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
     from graphtool.report import profile as report
     from graphtool.verify.sides import port_inputs, training_state
     model = runtime.load(build, threads)
-    sizes, state = sources.sizes(dim), training_state(build)
+    sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
+    state = training_state(build)
     arrays = sources.arrays([p.name for p in model.inputs if p.name not in state], inputs, input,
                             lambda: port_inputs(model, seed, sizes) | state)
     found, marks = report.profile(build, arrays, threads, runs)

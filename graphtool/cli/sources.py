@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +60,18 @@ def write(out: Path | None, text: str) -> None:
         files.write_bytes(out, text.encode())
 
 
-def sizes(dims: Sequence[str] | None) -> dict[str, int]:
-    """`--dim B=8` as a mapping. Raises UsageError GT3011."""
+def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
+          ) -> dict[str, int]:
+    """`--dim B=8` as a mapping; only dims `among` the known ones. Raises UsageError GT3011."""
     out = {}
     for text in dims or ():
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value.isdigit():
             raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
+        if among is not None and name not in among:
+            raise UsageError("GT3011", f"there is no dim {name!r}",
+                             hint=f"the dims are {listed(among)}" if among
+                             else "all sizes are fixed")
         out[name] = int(value)
     return out
 

@@ -18,62 +18,89 @@ if TYPE_CHECKING:
     from graphtool.train.loop import Trainer
 
 
-def grad(graph: options.Graph,
-         loss: Annotated[str, typer.Option(
-             "--loss", help="mse, cross_entropy{axis=-1}, bce{from_logits=true}, huber, or the "
-                            "name of an output.")],
-         out: options.Out = None,
-         wrt: Annotated[str, typer.Option(
-             "--wrt", help="params, inputs, or names, with commas.")] = "params",
-         optimizer: Annotated[str | None, typer.Option(
-             "--optimizer", help="sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop or lion; "
-                                 "arguments in braces: adamw{weight_decay=0.01}.")] = None,
-         target: Annotated[str, typer.Option("--target", help="The target's name.")] = "y",
-         lr: Annotated[float | None, typer.Option(
-             "--lr", min=0.0, help="The learning rate that `train` starts from.")] = None,
-         clip_value: Annotated[float | None, typer.Option(
-             "--clip-value", min=0.0, help="Bound of each gradient's elements.")] = None,
-         clip_norm: Annotated[float | None, typer.Option(
-             "--clip-norm", min=0.0, help="Bound of the norm of all gradients.")] = None,
-         accumulate: Annotated[int, typer.Option(
-             "--accumulate", min=1, help="Batches whose gradients make one step.")] = 1,
-         decay_vectors: Annotated[bool, typer.Option(
-             "--decay-vectors/--no-decay-vectors",
-             help="Weight decay for biases and norms too.")] = True,
-         batch_norm: Annotated[bool, typer.Option(
-             "--batch-norm/--frozen-batch-norm",
-             help="Statistics of the batch, or those of the model.")] = True,
-         batch_norm_momentum: Annotated[float, typer.Option(
-             "--batch-norm-momentum", min=0.0, max=1.0,
-             help="How fast the running statistics move.")] = 0.1,
-         checkpoint: Annotated[str, typer.Option(
-             "--checkpoint", help="Modules, with commas, whose inside the backward pass computes "
-                                  "again instead of keeping it.")] = "",
-         group: Annotated[list[str] | None, typer.Option(
-             "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for "
-                             "parameters of such names; may be repeated, the last one counts.")
-             ] = None,
-         bound: Annotated[int | None, typer.Option(
-             "--bound", min=0, help="The most turns of each `while` that states none: its "
-                                    "backward pass keeps what every turn starts from.")] = None,
-         dim: options.Dim = None) -> None:
+# what `grad` makes of the model
+Loss = Annotated[str, typer.Option(
+    "--loss", help="mse, cross_entropy{axis=-1}, bce{from_logits=true}, huber, or the name of an "
+    "output.")]
+Optimizer = Annotated[str | None, typer.Option(
+    "--optimizer", help="sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop or lion; "
+    "arguments in braces: adamw{weight_decay=0.01}.")]
+Target = Annotated[str, typer.Option("--target", help="The target's name.")]
+StartRate = Annotated[float | None, typer.Option(
+    "--lr", min=0.0, help="The learning rate that `train` starts from.")]
+ClipValue = Annotated[float | None, typer.Option(
+    "--clip-value", min=0.0, help="Bound of each gradient's elements.")]
+ClipNorm = Annotated[float | None, typer.Option(
+    "--clip-norm", min=0.0, help="Bound of the norm of all gradients.")]
+Accumulate = Annotated[int, typer.Option(
+    "--accumulate", min=1, help="Batches whose gradients make one step.")]
+DecayVectors = Annotated[bool, typer.Option(
+    "--decay-vectors/--no-decay-vectors", help="Weight decay for biases and norms too.")]
+BatchNorm = Annotated[bool, typer.Option(
+    "--batch-norm/--frozen-batch-norm", help="Statistics of the batch, or those of the model.")]
+Momentum = Annotated[float, typer.Option(
+    "--batch-norm-momentum", min=0.0, max=1.0, help="How fast the running statistics move.")]
+Checkpointed = Annotated[str, typer.Option(
+    "--checkpoint", help="Modules, with commas, whose inside the backward pass computes again "
+    "instead of keeping it.")]
+Groups = Annotated[list[str] | None, typer.Option(
+    "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for parameters of "
+    "such names; may be repeated, the last one counts.")]
+Bound = Annotated[int | None, typer.Option(
+    "--bound", min=0, help="The most turns of each `while` that states none: its backward pass "
+    "keeps what every turn starts from.")]
+
+# how `train` goes through the data
+Build = Annotated[Path, typer.Argument(
+    metavar="BUILD", help="The build directory of a training graph.")]
+Data = Annotated[Path, typer.Option(
+    "--data", help="An .npz file: arrays under the inputs' names, and the target.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=0)]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")]
+Rate = Annotated[float | None, typer.Option(
+    "--lr", min=0.0, help="The learning rate; without, that of `grad`.")]
+Val = Annotated[str, typer.Option(
+    "--val", help="The share held back to validate, or an .npz file of examples for it.")]
+Schedule = Annotated[str, typer.Option(
+    "--schedule", help="constant, step{every=10,factor=0.1}, cosine or onecycle.")]
+Warmup = Annotated[int, typer.Option(
+    "--warmup", min=0, help="Steps over which the rate rises.")]
+Patience = Annotated[int, typer.Option(
+    "--patience", min=0, help="Stop after so many epochs without a better loss.")]
+Seed = Annotated[int, typer.Option(
+    "--seed", min=0, max=2**64 - 1, help="Of split and order.")]
+Shuffle = Annotated[bool, typer.Option(
+    "--shuffle/--no-shuffle", help="A new order each epoch.")]
+Folder = Annotated[Path | None, typer.Option(
+    "--checkpoint", help="The directory for checkpoints, log and curve.")]
+Resume = Annotated[bool, typer.Option(
+    "--resume", help="Go on from the checkpoint, if there is one.")]
+SaveEvery = Annotated[int, typer.Option(
+    "--save-every", min=0, help="Steps between checkpoints; else each epoch.")]
+Start = Annotated[Path | None, typer.Option(
+    "--start", help="Weights to start from, .safetensors with torch's names.")]
+
+
+def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options.Wrt = "params",
+         optimizer: Optimizer = None, target: Target = "y", lr: StartRate = None,
+         clip_value: ClipValue = None, clip_norm: ClipNorm = None, accumulate: Accumulate = 1,
+         decay_vectors: DecayVectors = True, batch_norm: BatchNorm = True,
+         batch_norm_momentum: Momentum = 0.1, checkpoint: Checkpointed = "",
+         group: Groups = None, bound: Bound = None, dim: options.Dim = None) -> None:
     """The gradients of a loss; with an optimizer the whole training step, as one graph.
 
     Its state (parameters and the optimizer's) is donated: a compiled step updates it in place."""
     from graphtool import training
     from graphtool.passes.specialize import specialize
     module = sources.load(graph)
-    if sizes := sources.sizes(dim):
-        unknown = [n for n in sizes if n not in module.symbols]
-        if unknown:
-            raise UsageError("GT3011", f"there is no dim {unknown[0]!r}",
-                             hint=f"the dims are {', '.join(module.symbols) or 'all static'}")
+    if sizes := sources.sizes(dim, module.symbols):
         module = specialize(module, **sizes)
     names, marked = (tuple(n.strip() for n in text.split(",") if n.strip())
                      for text in (wrt, checkpoint))
-    recipe = training.Recipe(loss, names, optimizer, target, lr, clip_value, clip_norm, accumulate,
-                             decay_vectors, batch_norm, batch_norm_momentum, marked, bound,
-                             group or ())
+    recipe = training.Recipe(
+        loss, names, optimizer, target, lr=lr, clip_value=clip_value, clip_norm=clip_norm,
+        accumulate=accumulate, decay_vectors=decay_vectors, batch_norm=batch_norm,
+        batch_norm_momentum=batch_norm_momentum, checkpoint=marked, bound=bound, groups=group or ())
     result = training.training(module, recipe)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
@@ -83,36 +110,11 @@ def grad(graph: options.Graph,
                      if (again := result.meta.get("recomputed")) else ""))
 
 
-def train(build: Annotated[Path, typer.Argument(
-        metavar="BUILD", help="The build directory of a training graph.")],
-          data: Annotated[Path, typer.Option(
-              "--data", help="An .npz file: arrays under the inputs' names, and the target.")],
-          epochs: Annotated[int, typer.Option("--epochs", min=0)] = 10,
-          batch: Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")] = 64,
-          lr: Annotated[float | None, typer.Option(
-              "--lr", min=0.0, help="The learning rate; without, that of `grad`.")] = None,
-          val: Annotated[str, typer.Option(
-              "--val", help="The share held back to validate, or an .npz file of examples for it.")
-              ] = "0",
-          schedule: Annotated[str, typer.Option(
-              "--schedule", help="constant, step{every=10,factor=0.1}, cosine or onecycle.")
-              ] = "constant",
-          warmup: Annotated[int, typer.Option(
-              "--warmup", min=0, help="Steps over which the rate rises.")] = 0,
-          patience: Annotated[int, typer.Option(
-              "--patience", min=0, help="Stop after so many epochs without a better loss.")] = 0,
-          seed: Annotated[int, typer.Option("--seed", min=0, help="Of split and order.")] = 0,
-          shuffle: Annotated[bool, typer.Option(
-              "--shuffle/--no-shuffle", help="A new order each epoch.")] = True,
-          checkpoint: Annotated[Path | None, typer.Option(
-              "--checkpoint", help="The directory for checkpoints, log and curve.")] = None,
-          resume: Annotated[bool, typer.Option(
-              "--resume", help="Go on from the checkpoint, if there is one.")] = False,
-          save_every: Annotated[int, typer.Option(
-              "--save-every", min=0, help="Steps between checkpoints; else each epoch.")] = 0,
-          start: Annotated[Path | None, typer.Option(
-              "--start", help="Weights to start from, .safetensors with torch's names.")] = None,
-          threads: options.Threads = None) -> None:
+def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: Rate = None,
+          val: Val = "0", schedule: Schedule = "constant", warmup: Warmup = 0,
+          patience: Patience = 0, seed: Seed = 0, shuffle: Shuffle = True,
+          checkpoint: Folder = None, resume: Resume = False, save_every: SaveEvery = 0,
+          start: Start = None, threads: options.Threads = None) -> None:
     """Train with a compiled step: epochs, validation, log, loss curve, checkpoints.
 
     Killed at any moment it goes on with --resume to bit-identical weights."""

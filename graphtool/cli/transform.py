@@ -49,10 +49,14 @@ def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs 
 
     The outputs go to an .npz file, or as a summary to stdout."""
     from graphtool import dtypes, interp, npz
+    wide = dtypes.dtype(dtype) if dtype else None
+    if wide is not None and not wide.is_float:
+        raise UsageError("GT3023", f"floats cannot be evaluated as {wide}",
+                         hint="a float type: float64, float32, float16, bfloat16")
     module = sources.load(graph)
     arrays = module_inputs(module, inputs, input, random, seed, dim)
     values: dict[str, Any] = {}
-    results = interp.run(module, arrays, dtype=dtypes.dtype(dtype) if dtype else None,
+    results = interp.run(module, arrays, dtype=wide,
                          on_value=values.__setitem__ if dump_values else None)
     if dump_values:
         npz.save(values, dump_values)
@@ -65,10 +69,7 @@ def module_inputs(module: Module, file: Path | None, given: list[str] | None, ra
     from graphtool import interp
     from graphtool.ir.text import value_names
     names = value_names(module.graph)
-    sizes = sources.sizes(dims)
-    if unknown := [n for n in sizes if n not in module.symbols]:
-        raise UsageError("GT3011", f"there is no dim {unknown[0]!r}",
-                         hint=f"the dims are {', '.join(module.symbols) or 'all static'}")
+    sizes = sources.sizes(dims, module.symbols)
     return sources.arrays([names[v] for v in module.graph.inputs], file, given,
                           (lambda: interp.random_inputs(module, seed, sizes)) if random else None)
 
@@ -119,10 +120,11 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     if list_:
         terminal.lines(watch.names)
         return 0
+    sizes = sources.sizes(dim, module.symbols)
     if bisect:
-        return watch.bisect(seed, sources.sizes(dim), atol, rtol, json)
+        return watch.bisect(seed, sizes, atol, rtol, json)
     result = watch.run()
-    ok = watch.check(result, seed, sources.sizes(dim), atol, rtol) if check else True
+    ok = watch.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
         sources.save(result, out)
     report = watch.report(result)

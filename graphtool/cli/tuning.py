@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-def tune(source: Annotated[str | None, typer.Argument(
-        metavar="IN", help="A build, program, graph or model; not needed with --check.")] = None,
-         out: Annotated[Path | None, typer.Option(
-             "-o", "--out", help="The tuning file, JSON lines; what is in it stays.")] = None,
-         check: Annotated[Path | None, typer.Option(
-             "--check", metavar="FILE", help="Measure a file's choices again; exit 1 if some are "
-             "no longer the best.")] = None,
-         budget: Annotated[str | None, typer.Option(
-             "--budget", metavar="TIME", help="No layer is begun after that time, like 60s; "
-             "unless given, all are measured.")
-         ] = None,
-         threads: options.Threads = None, march: Annotated[str, typer.Option(
-             "--march", help="The instruction set, of those that this machine has.")] = "native",
+Source = Annotated[str | None, typer.Argument(
+    metavar="IN", help="A build, program, graph or model; not needed with --check.")]
+File = Annotated[Path | None, typer.Option(
+    "-o", "--out", help="The tuning file, JSON lines; what is in it stays.")]
+Check = Annotated[Path | None, typer.Option(
+    "--check", metavar="FILE", help="Measure a file's choices again; exit 1 if some are no longer "
+    "the best.")]
+Budget = Annotated[str | None, typer.Option(
+    "--budget", metavar="TIME", help="No layer is begun after that time, like 60s; unless given, "
+    "all are measured.")]
+March = Annotated[str, typer.Option(
+    "--march", help="The instruction set, of those that this machine has.")]
+Seconds = Annotated[float, typer.Option(
+    "--seconds", min=0.01, help="How long to time the kernels of one layer.")]
+
+
+def tune(source: Source = None, out: File = None, check: Check = None, budget: Budget = None,
+         threads: options.Threads = None, march: March = "native",
          precision: options.Precision = "default", kernels: options.Kernels = "generated",
-         seconds: Annotated[float, typer.Option(
-             "--seconds", min=0.01, help="How long to time the kernels of one layer.")] = 0.3,
-         cc: Annotated[str | None, typer.Option("--cc", help="The C compiler.")] = None,
-         json: options.Json = False) -> int:
+         seconds: Seconds = 0.3, cc: options.Cc = None, json: options.Json = False) -> int:
     """Measure the alternatives of each layer's kernel on this machine.
 
     `build --tuning FILE` takes the fastest. Interrupted, the file holds what was measured."""
@@ -46,6 +48,7 @@ def tune(source: Annotated[str | None, typer.Argument(
     from graphtool.tune import search
     if (source is None) == (check is None):
         raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file")
+    until = _seconds(budget)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
     target = named(march, threads or 0)
@@ -60,7 +63,7 @@ def tune(source: Annotated[str | None, typer.Argument(
         todo = search.sites(_records(source, target), how)
         if not todo:
             raise InputError("GT3091", "nothing here has alternatives to measure", where=source)
-        measured = search.tune(todo, how, _seconds(budget),
+        measured = search.tune(todo, how, until,
                                lambda t: save(t, path) if path else None, known)
         found = []
         try:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from graphtool.emit.driver import driver, header
 from graphtool.emit.headers import used_headers
 from graphtool.emit.kernels import Kernels
+from graphtool.emit.names import check_name
 from graphtool.emit.weights import Part
 from graphtool.loops.ir import Program, counters
 
@@ -20,8 +21,10 @@ def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
     """File name → text: NAME.h, NAME.c, NAME_kernels*.c/.h and the headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
+    Raises UsageError GT2110 for a name that files and functions cannot have.
     """
     name = program.name
+    check_name(name)
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     dims |= {s.name: s.name for s in counters(program.steps)}
     dims |= {s.name: f"size{i}" for i, s in enumerate(program.sizes)}

@@ -24,6 +24,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0332": ("cannot read", "There is no such file, it is a directory, or it is not readable."),
     "GT0335": ("not an .npy or .npz file",
                "Arrays are read from numpy's own files, never from pickles; save plain arrays."),
+    "GT0333": ("out of memory",
+               "The sizes ask for more than the machine has: smaller ones, by --dim for made-up "
+               "inputs, or a larger machine."),
     "GT0336": ("several arrays for one .npy file",
                "An .npy file holds a single array without a name; name the file .npz."),
     "GT0340": ("not a graph artifact",
@@ -57,6 +60,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "The graph and the weights file belong to different models or versions."),
     "GT0354": ("a group of unknown nodes",
                "A fusion group names nodes of its graph; drop the table of groups and fuse again."),
+    "GT0355": ("a graph that contradicts itself",
+               "What the file says of a node is not what its op makes of the operands; the place "
+               "is marked. A graph edited by hand needs its types to follow."),
+    "GT0356": ("a dim that no size fits", "The most that a dim may be is below the least."),
     "GT0360": ("not a program artifact",
                "The verb reads NAME.program.json, which `graphtool lower` writes."),
     "GT0361": ("a program of another version",

@@ -17,6 +17,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3021": ("unknown capture", "export is torch.export, fx is torch.fx.symbolic_trace."),
     "GT3022": ("--print-after of a pass that does not run",
                "Name one of the passes in the list, or all, or changed."),
+    "GT3023": ("floats as something else", "eval --dtype takes a float type, like float64."),
     "GT3025": ("two kinds of fault at once",
                "reduce keeps one fault: what passes change, what compiled code changes, or what a "
                "command says."),

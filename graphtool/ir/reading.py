@@ -69,6 +69,10 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str) -> Modul
 class _Reader:
     def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str) -> None:
         self.file, self.store, self.where = file, store, where
+        for name, row in file.symbols.items():
+            if row.min is not None and row.max is not None and row.max < row.min:
+                raise self.fault("GT0356", f"the dim {name} is at least {row.min} and at most "
+                                           f"{row.max}")
         self.declared = {name: Symbol(name, row.min, row.max)
                          for name, row in file.symbols.items() if not row.defined}
         self.table: dict[str, Dim] = {n: symbol(n, r.min, r.max) for n, r in file.symbols.items()}
@@ -85,8 +89,14 @@ class _Reader:
             if not bracket or not rest.endswith("]"):
                 raise self.fault("GT0345", f"cannot read the type {source!r}")
             inner = rest[:-1]
-            dims = tuple(parse_dim(d, self.table) for d in split_dims(inner)) if inner else ()
-            self.types[source] = TensorType(dtype(name), dims)
+            try:
+                dims = tuple(parse_dim(d, self.table) for d in split_dims(inner)) if inner else ()
+                self.types[source] = TensorType(dtype(name), dims)
+            except InputError as error:
+                error.where = self.where
+                raise
+            if any(isinstance(d, int) and d < 0 for d in dims):
+                raise self.fault("GT0345", f"a size below 0 in the type {source!r}")
         return self.types[source]
 
     def body(self, inputs: list[InputRow], params: list[ParamRow], nodes: list[NodeRow],
@@ -121,7 +131,7 @@ class _Reader:
         try:
             op = named(row.op)
             inputs = tuple(self.operand(x, by_name, ids[0]) for x in row.inputs)
-            attrs = complete_attrs(op, self.attrs(op, row.attrs))
+            attrs = complete_attrs(op, self.attrs(op, row.attrs, ids[0]))
         except InputError as error:
             error.where = error.where or f"{self.where}\nnode {ids[0]}"
             raise
@@ -136,14 +146,15 @@ class _Reader:
             return by_name[x]
         return float(x["value"]) if isinstance(x, dict) else x
 
-    def attrs(self, op: Op, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def attrs(self, op: Op, raw: Mapping[str, Any], place: str) -> dict[str, Any]:
         out = {}
         for name, value in raw.items():
             annotation = op.schema[name].annotation if name in op.schema else Any
             try:
                 out[name] = self.attr(value, annotation)
             except (TypeError, ValueError, KeyError) as error:
-                raise self.fault("GT0350", f"{op.name}.{name} cannot be {value!r}") from error
+                raise self.fault("GT0350", f"{op.name}.{name} cannot be {value!r}",
+                                 f"node {place}") from error
         return out
 
     def attr(self, x: Any, annotation: Any) -> Any:

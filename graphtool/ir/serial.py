@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphtool import files, weights
-from graphtool.errors import InputError
+from graphtool.errors import InputError, InternalError
 from graphtool.ir.graph import Graph, Module
 from graphtool.ir.reading import module_of, parse
 from graphtool.ir.rows import FORMAT, VERSION, GraphFile
+from graphtool.ir.verify import verify_module
 from graphtool.ir.writing import INLINE, dumps, inline
 from graphtool.weights import Weight
 
@@ -22,7 +23,7 @@ __all__ = ["FORMAT", "INLINE", "VERSION", "GraphFile", "collect_all", "collect_w
 
 def save(module: Module, path: Path) -> None:
     """Write `path` and, if it has large constants, the `.safetensors` file of the same stem."""
-    side = path.with_name(path.name.removesuffix(".json").removesuffix(".graph") + ".safetensors")
+    side = files.beside(path, ".safetensors")
     large = collect_weights(module.graph) + [
         w for w in module.initial.values() if not inline(w)]
     if large:
@@ -46,8 +47,11 @@ def collect_all(graph: Graph) -> list[Weight]:
     return found
 
 
-def load(path: Path) -> Module:
-    """Read a graph file and map its weights. Raises InputError GT033x or GT034x."""
+def load(path: Path, check: bool = True) -> Module:
+    """Read a graph file and map its weights. Raises InputError GT033x to GT035x.
+
+    A file may be anyone's: with `check` its types are inferred anew, and must agree.
+    """
     file = parse(files.read_bytes(path), str(path))
     store: Mapping[str, Weight] = {}
     if file.weights:
@@ -55,9 +59,21 @@ def load(path: Path) -> Module:
             raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the graph",
                              where=str(path))
         store = weights.load(path.with_name(file.weights))
-    return module_of(file, store, str(path))
+    module = module_of(file, store, str(path))
+    return _checked(module, str(path)) if check else module
 
 
 def loads(data: bytes | str, where: str = "-") -> Module:
-    """Read a graph whose constants stand in the text itself."""
-    return module_of(parse(data, where), {}, where)
+    """Read a graph whose constants stand in the text itself, and check it."""
+    return _checked(module_of(parse(data, where), {}, where), where)
+
+
+def _checked(module: Module, where: str) -> Module:
+    try:
+        verify_module(module)
+    except InternalError as error:  # so says the verifier of what a pass made; this came in
+        raise InputError("GT0355", error.message, where=f"{where}\n{error.where}") from error
+    except InputError as error:
+        error.where = f"{where}\n{error.where}"
+        raise
+    return module

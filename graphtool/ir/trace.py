@@ -193,7 +193,7 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
         where = "\n".join(s for s in (where, error.where, *rows) if s)
         raise type(error)(error.code, f"{op.name}: {error.message}", where=where,
                           hint=error.hint) from None
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         _check_arity(op, len(inputs))
         raise TypeMismatch("GT0404", f"{op.name}: {error}", where=where) from error
 

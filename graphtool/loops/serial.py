@@ -36,8 +36,7 @@ def loads(data: bytes | str, where: str = "-") -> Program:
 
 def side_file(path: Path) -> Path:
     """Where the weights of the program at `path` lie: not in NAME.safetensors, the graph's own."""
-    stem = path.name.removesuffix(".json").removesuffix(".program")
-    return path.with_name(stem + ".program.safetensors")
+    return files.beside(path, ".program.safetensors")
 
 
 def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:

@@ -54,36 +54,53 @@ def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
             if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.name not in SUPPLIED}
 
 
-def parse(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[PassCall]:
-    """The calls in a list of passes. Raises UsageError GT060x for what is not one of `functions`,
+def parse(text: str, functions: Mapping[str, Callable[..., Any]],
+          kind: str = "pass") -> list[PassCall]:
+    """The calls in a list of passes, or of another kind of functions that is written like them.
 
-    or not an argument of its pass; the message lists what there is.
+    Raises UsageError GT060x for what is not one of `functions`, or not an argument of its own;
+    the message lists what there is.
     """
     calls, at = [], 0
     while at < len(text):
         item = _ITEM.match(text, at)
         if item is None or (item[3] and item.end() == len(text)):
-            raise UsageError("GT0608", f"cannot read the list of passes at {text[at:]!r}",
-                             hint="write it like fold{max_bytes=1048576},dce")
+            raise UsageError("GT0608", f"cannot read the {kind} at {text[at:]!r}",
+                             hint="write it like NAME{argument=value}, several with commas")
         given = [pair.partition("=")[::2] for pair in (item[2] or "").split(",") if pair.strip()]
-        calls.append(checked(item[1], {k.strip(): v.strip() for k, v in given}, functions))
+        calls.append(checked(item[1], {k.strip(): v.strip() for k, v in given}, functions,
+                             kind))
         at = item.end()
     return calls
 
 
+def one(kind: str, code: str, text: str, functions: Mapping[str, Callable[..., Any]],
+        also: str = "") -> PassCall:
+    """The one call that the text is; `also` says in the error what else it could have been.
+
+    Raises UsageError GT060x as `parse` does, and with `code` where there is no such function.
+    """
+    name = text.partition("{")[0].strip()
+    calls = parse(text, functions, kind) if name in functions else []
+    if len(calls) != 1:
+        raise UsageError(code, f"unknown {kind} {text!r}",
+                         hint=f"one of {', '.join(functions)}{also}")
+    return calls[0]
+
+
 def checked(name: str, given: Mapping[str, Any],
-            functions: Mapping[str, Callable[..., Any]]) -> PassCall:
+            functions: Mapping[str, Callable[..., Any]], kind: str = "pass") -> PassCall:
     """The call with its arguments read by their annotations; values that are no text stay."""
     if name not in functions:
-        raise UsageError("GT0601", f"unknown pass {name!r}",
-                         hint=f"the passes are {', '.join(functions)}")
+        raise UsageError("GT0601", f"unknown {kind} {name!r}",
+                         hint=f"one of {', '.join(functions)}")
     known = arguments(functions[name])
     anything = next((a for a in known.values() if a.any_name), None)
     values = {}
     for key, value in given.items():
         argument = known.get(key, anything)
         if argument is None or (argument.any_name and not key):
-            raise UsageError("GT0602", f"the pass {name} has no argument {key!r}",
+            raise UsageError("GT0602", f"the {kind} {name} has no argument {key!r}",
                              hint=f"it has {', '.join(known) or 'none'}")
         try:
             values[key] = _read(value, argument.annotation) if isinstance(value, str) else value

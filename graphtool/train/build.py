@@ -26,9 +26,9 @@ from graphtool.choice.alternatives import Rules
 from graphtool.compiler import find
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
+from graphtool.emit.names import check_name
 from graphtool.emit.trainer import Judge, trainer_program
 from graphtool.emit.training import state_layout, training_sources
-from graphtool.errors import UsageError
 from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
@@ -51,9 +51,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     `mpi`: for several processes; the graph is distributed if it is not yet.
     Raises as `build` does, and InputError GT0617.
     """
-    if not name.isidentifier() or not name.isascii():
-        raise UsageError("GT2110", f"{name!r} cannot name a C function",
-                         hint="use letters, digits and underscores")
+    check_name(name)
     if mpi:
         module = distribute(module)
     target = target or named("native")

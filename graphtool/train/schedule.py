@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.passes.arguments import parse
+from graphtool.passes.arguments import one
 
 Rate = Callable[[int], float]
 
@@ -51,12 +50,13 @@ SCHEDULES: dict[str, Callable[..., Rate]] = {
 def schedule(text: str, lr: float, total: int, epoch: int, warmup: int = 0) -> Rate:
     """The rate of each step from 0; over the first `warmup` it rises linearly to the schedule's.
 
-    `total` and `epoch` count steps. Raises UsageError GT3070 for an unknown schedule.
+    `total` and `epoch` count steps. Raises UsageError GT3070 for an unknown schedule, and
+    for arguments that divide by 0.
     """
-    name = text.partition("{")[0].strip()
-    calls: list[Any] = parse(text, SCHEDULES) if name in SCHEDULES else []
-    if len(calls) != 1:
-        raise UsageError("GT3070", f"unknown schedule {text!r}",
-                         hint=f"one of {', '.join(SCHEDULES)}, as in step{{every=5,factor=0.5}}")
-    rate = SCHEDULES[calls[0].name](lr, max(total, 1), max(epoch, 1), **calls[0].arguments)
+    call = one("schedule", "GT3070", text, SCHEDULES, ", as in step{every=5,factor=0.5}")
+    try:
+        rate = SCHEDULES[call.name](lr, max(total, 1), max(epoch, 1), **call.arguments)
+        rate(0)
+    except ZeroDivisionError:
+        raise UsageError("GT3070", f"the schedule {text!r} divides by 0") from None
     return lambda s: rate(s) * min(1.0, (s + 1) / warmup) if warmup else rate(s)

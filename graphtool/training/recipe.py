@@ -8,11 +8,10 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError
 from graphtool.ir.graph import TensorType
 from graphtool.optimizers import OPTIMIZERS
-from graphtool.passes.arguments import PassCall
-from graphtool.passes.arguments import parse as parse_calls
+from graphtool.passes.arguments import PassCall, one
 
 
 @dataclass(frozen=True)
@@ -78,25 +77,16 @@ def target_type(call: PassCall, x: TensorType) -> TensorType:
 
 def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
     """The loss with its arguments. Raises UsageError GT0616 where there is no such loss."""
-    return _call("loss", text, LOSSES, outputs)
+    also = f", or an output: {', '.join(outputs)}" if outputs else ""
+    return one("loss", "GT0616", text, LOSSES, also)
 
 
 def optimizer_call(text: str) -> PassCall:
     """The optimizer with its arguments. Raises UsageError GT0616 where there is none such."""
-    return _call("optimizer", text, {n: row.update for n, row in OPTIMIZERS.items()}, {})
+    return one("optimizer", "GT0616", text, {n: row.update for n, row in OPTIMIZERS.items()})
 
 
 def group_call(text: str, optimizer: str) -> tuple[str, Mapping[str, Any]]:
     """A pattern of parameters' names, and what the optimizer takes for them instead."""
     pattern, brace, rest = text.partition("{")
     return pattern.strip(), optimizer_call(optimizer + brace + rest).arguments
-
-
-def _call(kind: str, text: str, table: Mapping[str, Callable[..., Any]],
-          more: Mapping[str, int]) -> PassCall:
-    name = text.partition("{")[0].strip()
-    calls = parse_calls(text, table) if name in table else []
-    if len(calls) != 1:
-        raise UsageError("GT0616", f"unknown {kind} {text!r}",
-                         hint=f"one of {', '.join([*table, *more])}")
-    return calls[0]

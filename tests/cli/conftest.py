@@ -47,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     serial.save(import_source(DIGITS), path / "digits.graph.json")
     image = npz.load(SAMPLES / "digits_test.npz")["image"][:3]
     npz.save({"image": image}, path / "in.npz")
+    npz.save({}, path / "hollow.npz")
     npz.save({"picture": image}, path / "misnamed.npz")
     npz.save({"image": image, "extra": image}, path / "extra.npz")
     npz.save({"image": image.astype(np.float64)}, path / "double.npz")
@@ -58,6 +59,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "unknown.graph.json").write_text(text.replace('"op": "relu"', '"op": "relux"'))
     (path / "cycle.graph.json").write_text(text.replace('"in": ["image"', '"in": ["logits"'))
     (path / "lost.graph.json").write_text(text.replace("digits.safetensors", "gone.safetensors"))
+    for name, old, new in (  # one thing wrong in each
+            ("type", '"type": "f32[batch,16,8,8]"', '"type": "f32[batch,17,8,8]"'),
+            ("negative", '"type": "f32[batch,1,8,8]"', '"type": "f32[batch,-1,8,8]"'),
+            ("dim", '"type": "f32[batch,1,8,8]"', '"type": "f32[batch//0,1,8,8]"'),
+            ("stride", '"strides": [1, 1]', '"strides": [0, 1]'),
+            ("attribute", '"strides": [1, 1]', '"strides": ["a", 1]'),
+            ("operands", '"in": ["image", "@block1.conv.weight"]', '"in": []'),
+            ("range", '"min": 1, "max": null', '"min": 5, "max": 1')):
+        assert old in text
+        (path / f"{name}.graph.json").write_text(text.replace(old, new, 1))
     (path / "bad.npz").write_bytes(b"PK\3\4 no archive")
     (path / "bad.onnx").write_bytes(b"\0\1\2\3 no model")
     (path / "bad.program.json").write_text(text)

@@ -58,11 +58,32 @@ CASES = [  # exit code, error code, command line
     (3, "GT0401", "show {}/unknown.graph.json"),
     (3, "GT0349", "show {}/cycle.graph.json"),
     (3, "GT0320", "show {}/lost.graph.json"),
+    (3, "GT0355", "show {}/type.graph.json"),
+    (3, "GT0345", "show {}/negative.graph.json"),
+    (3, "GT0311", "show {}/dim.graph.json"),
+    (3, "GT0404", "show {}/stride.graph.json"),
+    (3, "GT0350", "show {}/attribute.graph.json"),
+    (3, "GT0405", "show {}/operands.graph.json"),
+    (3, "GT0356", "show {}/range.graph.json"),
     (3, "GT0335", "eval " + G + " --inputs {}/bad.npz"),
     (3, "GT0330", f"opt {G} -o {{}}/no/such/folder/x.graph.json"),
     (3, "GT0330", f"opt {G} --dump-dir {{}}/in.npz"),
+    (3, "GT0330", f"opt {G} -o ."),
+    (3, "GT0333", f"eval {G} --random --dim batch=99999999999"),
+    (3, "GT0333", f"eval {G} --random --dim batch=9999999999999999999999"),
+    (2, "GT3001", f"eval {G} --random --seed -1"),
+    (2, "GT3023", f"eval {G} --random --dtype int8"),
+    (2, "GT3011", f"opt {G} --check --dim rows=3"),
+    (2, "GT2110", f"build {G} -o {{}}/out --name conv"),
+    (2, "GT2110", f"build {G} -o {{}}/out --name {'x' * 300}"),
+    (2, "GT2110", f"emit {G} -o {{}}/out --name ../x"),
+    (2, "GT2110", f"lower {G} --name 1x"),
+    (2, "GT0608", f"grad {G} --loss mse{{{{"),
+    (2, "GT0616", f"grad {G} --loss zz"),
+    (2, "GT0602", f"grad {G} --loss mse --optimizer adam{{{{beta=1}}}}"),
     (3, "GT0401", "ops nosuchop"),
-    (3, "GT0511", "eval " + G + " --inputs {}/misnamed.npz"),
+    (3, "GT0512", "eval " + G + " --inputs {}/misnamed.npz"),
+    (3, "GT0511", f"eval {G} --inputs {{}}/hollow.npz"),
     (3, "GT0512", "eval " + G + " --inputs {}/extra.npz"),
     (3, "GT0513", "eval " + G + " --inputs {}/double.npz"),
     (3, "GT0514", "eval " + G + " --inputs {}/shape.npz"),
@@ -106,7 +127,7 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("fault", "code"), [
     (KeyboardInterrupt(), 130), (BrokenPipeError(), 0), (RecursionError(), 70),
-    (MemoryError(), 70), (InternalError("GT7001", "declared twice"), 70), (SystemExit(3), 3)])
+    (MemoryError(), 3), (InternalError("GT7001", "declared twice"), 70), (SystemExit(3), 3)])
 def test_exit_codes(fault: BaseException, code: int, gt: Cli, monkeypatch: pytest.MonkeyPatch,
                     tmp_path: Path) -> None:
     def fail(_: object) -> None:

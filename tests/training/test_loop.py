@@ -20,7 +20,7 @@ import torch
 
 from graphtool import api
 from graphtool.cli.faults import run as cli
-from graphtool.errors import GraphtoolError
+from graphtool.errors import GraphtoolError, UsageError
 from graphtool.train import checkpoint
 from graphtool.train.build import build_training
 from graphtool.train.data import cuts, prepared
@@ -245,3 +245,9 @@ def test_a_batch_is_looked_at_again_when_it_differs(digits: Path) -> None:
     assert model.step({n: a[:4] for n, a in batch.items()}, 0.0) != first
     with pytest.raises(GraphtoolError, match="float32 expected"):
         model.step({**batch, name: batch[name].astype(np.float64)}, 0.0)
+
+
+@pytest.mark.parametrize("text", ["linear", "step{every=0}", "onecycle{start=0}", "", "step,step"])
+def test_schedules_that_there_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="schedule"):
+        schedule(text, 0.1, 10, 5)
