@@ -18,7 +18,7 @@ from graphtool.passes.rewrite import (
     rule,
     with_trait,
 )
-from graphtool.symbolic import known
+from graphtool.symbolic import known, product
 
 # ---- reshape and transpose ---------------------------------------------------------------------
 
@@ -201,6 +201,24 @@ def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
     return o.reshape(o.gather(x, i, axes=(0,)), shape=(*i.shape[:-1], *s[1:]))
 
 
+@family_rule("gather")
+def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """f(x)[i] = f(x[i]) where fewer elements are gathered than x has: rows of a quantised table."""
+    node = producer(xs[0])
+    if node is None or "elementwise" not in node.op.traits or known(
+            product(type.shape), "<", product(xs[0].shape)) is not True:
+        return None
+    parts = [xs[0].builder.wrap(v) for v in node.inputs]
+    whole = [p for p in parts if not is_number(p) and p.shape == xs[0].shape]
+    if len(whole) != 1 or not all(is_number(p) or p is whole[0] or product(p.shape) == 1
+                                  for p in parts):
+        return None
+    rank = len(type.shape)
+    return node.op(*(op(p, xs[1], **attrs) if p is whole[0] else
+                     p if is_number(p) else o.reshape(p, shape=(1,) * rank) for p in parts),
+                   **node.attrs)
+
+
 # ---- reductions --------------------------------------------------------------------------------
 
 @family_rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
@@ -249,5 +267,5 @@ SHAPE: tuple[Rule, ...] = (
     move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
     matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
     broadcast_operand, gather_of_run, slice_slice, pad_pad, concat_parts, reverse_reverse,
-    gather_of_reshape, reduce_ones, reduce_reduce, conv_of_pad,
+    gather_of_reshape, gather_operand, reduce_ones, reduce_reduce, conv_of_pad,
 )

@@ -126,6 +126,10 @@ SHAPE: Cases = {
     "concat_parts": (on(lambda x, y: o.concat(o.concat(x, y, axis=0), x, axis=-2), F, F),
                      on(lambda x, y: o.concat(o.concat(x, y, axis=1), o.concat(y, x, axis=1),
                                               axis=0), F, F)),
+    "gather_operand": (
+        on(lambda x, i: o.gather(o.cast(x, dtype=float32) * 0.5, i, axes=(0,)),
+           "u8[9,4]", "i32[3,1]"),
+        on(lambda x, i: o.gather(o.exp(x), i, axes=(0,)), "f32[2,4]", "i32[3,1]")),
     "reverse_reverse": (on(lambda x: o.reverse(o.reverse(x, axes=(0, 1)), axes=(-1,))),
                         on(lambda x: o.reverse(x, axes=(0, 1)))),
     "gather_of_reshape": (
