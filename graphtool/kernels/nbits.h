@@ -8,9 +8,11 @@
    GT_W          uint8_t, GT_BLOCK * GT_BITS / 8 a block, the lowest bits first
    GT_SCALES     float a row of w and block; GT_ZEROS likewise, or left out for the middle
    GT_Y(row)     where the results go, GT_YS the step to the next one
-   GT_WORK(t)    room for 8 sorted rows of x, floats of thread t
+   GT_MR, GT_NV  the register tile of many rows: up to MR rows (a literal) of NV vectors
+   GT_DEEP       columns of x that a panel of weights is widened for at a time, whole blocks
+   GT_WORK(t)    room for 8 sorted rows of x, and for DEEP rows of a panel; floats of thread t
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
-#include "prelude.h"
+#include "tile.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -63,6 +65,27 @@ GT_INLINE gt_vf gt_first_scales(const float *p, const int count)
 GT_INLINE gt_vf gt_centred_nibble(gt_vi words) { return gt_field(words, 0, 15) - gt_splat(8.0f); }
 GT_INLINE gt_vf gt_first_scales(const float *p, const int count) { return gt_load_first(p, count); }
 #endif
+/* The words, or floats, that lie so many bytes, or elements, behind p. */
+GT_INLINE gt_vi gt_gathered_words(const uint8_t *p, const int32_t *bytes)
+{
+#if GT_LANES == 16 && defined __AVX512F__
+    return (gt_vi)_mm512_i32gather_epi32(_mm512_loadu_si512(bytes), p, 1);
+#else
+    int32_t word[GT_LANES];
+    gt_vi v;
+    for (int i = 0; i < GT_LANES; i++) memcpy(&word[i], p + bytes[i], 4);
+    memcpy(&v, word, sizeof v);
+    return v;
+#endif
+}
+GT_INLINE gt_vf gt_gathered(const float *p, const int32_t *elements)
+{
+    float lanes[GT_LANES];
+    gt_vf v;
+    for (int i = 0; i < GT_LANES; i++) lanes[i] = p[elements[i]];
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
 GT_INLINE float gt_total(gt_vf v)
 {
     float lanes[GT_LANES], total = 0.0f;
@@ -178,8 +201,94 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
     }
 }
 
+/* NV vectors of rows of w from n on, as numbers: columns from k on, a row of the panel each. Rows
+   beyond the last one are copies of it. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
+                                          float *panel GT_PARAMS)
+{
+    enum { fields = GT_JOIN(GT_NAME, _fields), mask = (1 << GT_BITS) - 1 };
+    const int64_t all = (GT_PARTS) * (GT_BLOCK);
+    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1)));
+    for (int64_t j = 0; j < GT_NV; j++) {
+        const int64_t first = gt_min(n + j * GT_LANES, (GT_N)-1);
+        int32_t row[GT_LANES], tables[GT_LANES]; /* from the first row on: bytes, and blocks */
+        for (int i = 0; i < GT_LANES; i++) {
+            const int64_t down = gt_min(n + j * GT_LANES + i, (GT_N)-1) - first;
+            row[i] = (int32_t)(down * (all * GT_BITS / 8));
+            tables[i] = (int32_t)(down * (GT_PARTS));
+        }
+        for (int64_t b = 0; b < depth; b += GT_BLOCK) {
+            const int64_t block = first * (GT_PARTS) + (k + b) / (GT_BLOCK);
+            const uint8_t *w = GT_W + (first * all + k + b) * GT_BITS / 8;
+            const gt_vf scale = gt_gathered(GT_SCALES + block, tables);
+#ifdef GT_ZEROS
+            const gt_vf shift = (gt_gathered(GT_ZEROS + block, tables) - middle) * scale;
+#else
+            const gt_vf shift = gt_splat(0.0f);
+#endif
+            for (int64_t c = 0; c < (GT_BLOCK); c += fields) {
+                const gt_vi words = gt_gathered_words(w + c * GT_BITS / 8, row);
+                GT_UNROLL
+                for (int f = 0; f < fields; f++) {
+                    gt_vf real = gt_centred_nibble(words >> f * GT_BITS);
+                    if (GT_BITS != 4) real = gt_field(words, f * GT_BITS, mask) - middle;
+                    gt_store(panel + ((b + c + f) * GT_NV + j) * GT_LANES, real * scale - shift);
+                }
+            }
+        }
+    }
+}
+
+#define GT_INSTANCE(rows)                                                                         \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _rows##rows)(const float *x, const float *panel,            \
+                                                   int64_t depth, float *out GT_PARAMS)           \
+    {                                                                                             \
+        gt_vf acc[GT_MR * GT_NV];                                                                 \
+        gt_tile_zero(acc, rows, GT_NV);                                                           \
+        gt_tile_fma(acc, rows, GT_NV, x, (GT_X(1)) - (GT_X(0)), panel, depth,                     \
+                    (const char *)panel, 0, 0);                                                   \
+        gt_tile_store(acc, rows, GT_NV, out);                                                     \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+/* Many rows: a panel of weights is widened once for all of them, DEEP columns at a time. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _panels)(int t, int threads GT_PARAMS)
+{
+    enum { nr = GT_NV * GT_LANES };
+    const int64_t panels = gt_ceil_div(GT_N, nr), end = gt_part(panels, t + 1, threads);
+    const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
+    float *panel = GT_WORK(t), out[GT_MR * nr] GT_ALIGNED;
+    for (int64_t k = 0; k < (GT_K); k += GT_DEEP)
+        for (int64_t p = gt_part(panels, t, threads); p < end; p++) {
+            const int64_t n = p * nr, depth = gt_min(GT_DEEP, (GT_K)-k);
+            const int64_t count = gt_min(nr, (GT_N)-n);
+            GT_JOIN(GT_NAME, _widen)(n, k, depth, panel GT_ARGS);
+            for (int64_t block = 0, m = 0; block < blocks; block++) {
+                const int64_t rows = shorter + (block < longer);
+                const float *x = GT_X(m) + k;
+                switch (rows) {
+#define GT_INSTANCE(rows)                                                                         \
+    case rows: GT_JOIN(GT_NAME, _rows##rows)(x, panel, depth, out GT_ARGS); break;
+                    GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+                }
+                for (int64_t i = 0; i < rows; i++, m++)
+                    for (int64_t c = 0; c < count; c++) {
+                        float *y = GT_Y(m) + (n + c) * (GT_YS);
+                        *y = k ? *y + out[i * nr + c] : out[i * nr + c];
+                    }
+            }
+        }
+}
+
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
+    if ((GT_M) >= 16 && (GT_XS) == 1 && GT_BLOCK * GT_BITS % 32 == 0) {
+        GT_JOIN(GT_NAME, _panels)(t, threads GT_ARGS);
+        return;
+    }
     const int64_t all = (GT_PARTS) * (GT_BLOCK), end = gt_part(GT_N, t + 1, threads);
     float *x = GT_WORK(t);
     int64_t sorted = 0;
@@ -214,5 +323,8 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_Y
 #undef GT_YS
 #undef GT_WORK
+#undef GT_MR
+#undef GT_NV
+#undef GT_DEEP
 #undef GT_PARAMS
 #undef GT_ARGS

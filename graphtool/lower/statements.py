@@ -30,8 +30,10 @@ from graphtool.lower.whole import Lowered, operand, scratch, work_of
 from graphtool.ops.collective import FLAT
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
-from graphtool.target import Target
+from graphtool.symbolic import Dim, Symbol, maximum, minimum, product, symbol_of
+from graphtool.target import Target, tile_rows
+
+WIDENED = 2048  # columns that a panel of packed weights is widened for: it stays in L2
 
 
 def lower_statements(node: Node, placement: Placement, target: Target) -> Lowered:
@@ -258,12 +260,14 @@ def _nbits(node: Node, placement: Placement, target: Target) -> Lowered:
         raise UnsupportedError("GT2003", f"{node.outputs[0].hint}: a {x.dtype.name} product of "
                                          "packed weights, or of weights that are views")
     n, blocks = tables[0].shape[:2]
-    share = 8 * blocks * a["block"]
+    deep = minimum(blocks, max(1, WIDENED // a["block"])) * a["block"]
+    share = maximum(8 * blocks * a["block"], deep * target.nr)
     work = scratch(placement, dtypes.float32, share * target.threads, node.outputs[0].hint)
     macros: list[tuple[str, str | Dim]] = [
         ("GT_M", x.shape[0]), ("GT_N", n), ("GT_K", x.shape[1]), ("GT_BITS", str(a["bits"])),
         ("GT_BLOCK", str(a["block"])), ("GT_PARTS", blocks), ("GT_XS", x.strides[1]),
-        ("GT_YS", out.strides[1])]
+        ("GT_YS", out.strides[1]), ("GT_MR", str(tile_rows(target, target.nv, None))),
+        ("GT_NV", str(target.nv)), ("GT_DEEP", deep)]
     pointers = [("GT_X(row)", x.buffer, x.index((row, 0))),
                 ("GT_Y(row)", out.buffer, out.index((row, 0))),
                 *((f"GT_{name}", t.buffer, t.index((0,) * len(t.shape)))
