@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from graphtool.choice import (
+    BLOCK,
     Candidate,
     Choice,
     Contraction,
@@ -159,15 +160,16 @@ def _groups(s: Conv, m: int, threads: int) -> list[Candidate]:
 
 
 def _depthwise(s: Conv, target: Target) -> list[Candidate]:
-    """Vectors of channels in a sweep, and output rows of a register block.
-
-    A sweep of two is left to small blocks: gcc makes one body of them, and large ones spill.
+    """Vectors of channels in a sweep, and output rows of a register block: two where the registers
+    hold them, or each sum waits for itself. All channels in one sweep read an image in order; of
+    large windows more would be read again than the first cache holds.
     """
-    registers = 32 if target.lanes == 16 else 16
-    small = (s.kh, s.kw, s.sh, s.sw) == (3, 3, 1, 1) and registers == 32
-    blocks = [b for b in ((1, 2, 4) if small else (1, 4)) if b == 1 or (b - 1) * target.lanes < s.c]
+    registers, every = 32 if target.lanes == 16 else 16, -(-s.c // target.lanes)
+    tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= registers
+    sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
     return [Candidate("depthwise", (("block", b), ("high", high)))
-            for b in blocks for high in ((2, 1) if small else (1,))]
+            for b in sweeps if b == 1 or (b - 1) * target.lanes < s.c
+            for high in ((2, 1) if tall else (1,))]
 
 
 def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:

@@ -16,6 +16,7 @@ from graphtool.target import Target, isa, tile_rows
 _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
 _UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
+_LINE = 64  # bytes of a line of the caches
 _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
 _DOT = 8  # cycles to begin a dot product in plain loops, and to sum its lanes
 _PACK = 4  # cycles to pack a row of less than a vector
@@ -153,23 +154,31 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
 
 
 def _depthwise(s: Site, c: Candidate, t: Target) -> float:
-    """Loads of the cache bind it: an input pixel is read once a row of the window and of the block.
+    """Sums that wait for themselves bind it, or loads of the cache: an input pixel is read once a
+    row of the window and of the block.
     """
     assert isinstance(s, Conv)
-    if s.integer:
-        return _depthwise_quads(s, c, t)
     vectors, high = c.get("block", 1), c.get("high", 1)
-    width = 7
-    columns = (width - 1) * s.sw + (s.kw - 1) * s.dw + 1
-    blocks = _share(s.n * s.h, t.threads) * _ceil(s.w, width) * _ceil(s.c, t.lanes)
-    sums = s.kh * s.kw * width / _UNITS
+    columns = (BLOCK - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    blocks = _share(s.n * s.h, t.threads) * _ceil(s.w, BLOCK) * _ceil(s.c, t.lanes)
+    sums = s.kh * s.kw * max(BLOCK * high / _UNITS, _LATENCY) / high
     loads = (s.kh * columns + s.kh * s.kw / high) / _UNITS
-    begun = 40 / high + 12 / vectors  # a block of rows, and a sweep over channels
-    # rows that neighbours share are still in the first level if a band of the block's channels is
-    band = s.kh * s.w * s.sw * vectors * t.lanes * 4
+    begun = 40 / high + 12 / min(vectors, 4)  # a block of rows, and a sweep over channels
+    return _time(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
+
+
+def _swept(s: Conv, vectors: int, t: Target) -> float:
+    """Microseconds for the image, so many vectors of channels at a time: those of a part of a line
+    fetch it again. Rows that neighbours share are in the first cache if a band of a sweep's
+    channels is; where a sweep takes all channels, they are in the second one.
+    """
     image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
-    again = 1 if band <= t.l1 else 1.5
-    return _time(t, blocks * (max(sums, loads) + begun), _moved(t, image * again, image))
+    if vectors > 1 and vectors * t.lanes >= s.c:
+        return max(_moved(t, image, image), _moved(t, image * s.kh / s.sh, t.l2 / 2))
+    piece = vectors * t.lanes * 4
+    lines = max(1.0, _LINE / piece) if vectors * t.lanes < s.c else 1.0
+    band = s.kh * s.w * s.sw * piece
+    return _moved(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
 
 
 def _depthwise_quads(s: Conv, c: Candidate, t: Target) -> float:
