@@ -74,6 +74,12 @@ def _winograd(node: Node) -> Dim:
     return 2 * elements(_out(node)) * channels * (t + 2) ** 2 // t**2
 
 
+def _winograd_line(node: Node) -> Dim:
+    """t+2 products of all lines, threes of taps and channels for t outputs"""
+    t: int = node.attrs["tile"]
+    return 2 * elements(_out(node)) * _operand(node, 1).shape[2] * (t + 2) // t
+
+
 def _attend(node: Node) -> Dim:
     """Two products and a softmax of about ten operations an element; a causal mask saves nothing"""
     q, k, v = (_operand(node, i) for i in range(3))
@@ -107,6 +113,7 @@ _FLOPS: dict[str, Cost] = {
     "depthwise": _depthwise,
     "winograd": _winograd,
     "winograd_int": _winograd,
+    "winograd_line": _winograd_line,
     "attend": _attend,
     "pooled": _window,
     "reduce_window": _window,

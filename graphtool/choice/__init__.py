@@ -37,6 +37,11 @@ class Conv:
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
 
+    @property
+    def upright(self) -> bool:
+        """Whether threes of taps along columns are fewer than along rows: what `line` goes by."""
+        return self.kw * -(-self.kh // 3) < self.kh * -(-self.kw // 3)
+
     def __str__(self) -> str:
         return _record("conv", self)
 
@@ -115,7 +120,7 @@ Site = Contraction | Recurrence | Pool
 class Candidate:
     """One way to compute a site: a kernel and its parameters, in the order they are written."""
 
-    kind: str  # direct | winograd | depthwise | gemm | bf16 | blas | panels | columns …
+    kind: str  # direct | winograd | line | depthwise | gemm | bf16 | blas | panels | columns …
     parameters: tuple[tuple[str, int], ...] = ()
 
     def get(self, name: str, default: int) -> int:

@@ -36,6 +36,9 @@ def error(site: Site, c: Candidate) -> float:
     match c.kind:
         case "winograd" if isinstance(site, Conv) and not site.integer:
             return _winograd(c.get("tile", 2), site.c)
+        case "line" if isinstance(site, Conv):
+            taps = site.kw * -(-site.kh // 3) if site.upright else site.kh * -(-site.kw // 3)
+            return _line(c.get("tile", 2), site.c * taps)
         # what is bfloat16 already loses nothing more
         case "bf16" if isinstance(site, Contraction) and not site.half:
             depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
@@ -63,6 +66,19 @@ def _winograd(m: int, c: int) -> float:
     products = np.stack([v[:, :, i, j] @ u[:, :, i, j] for i in range(n) for j in range(n)], -1)
     y = a @ products.reshape(8, _OUTPUTS, n, n) @ a.T
     return _relative(y.astype(np.float64), exact)
+
+
+@cache
+def _line(m: int, depth: int) -> float:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, depth, m + 2)).astype(np.float32)
+    w = rng.standard_normal((depth, _OUTPUTS, 3)).astype(np.float32)
+    wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 3, 2)
+    exact = np.einsum("tcir,cor->toi", wide, w.astype(np.float64))
+    b, a = (np.asarray(t[m], np.float32) for t in (_B, _A))
+    u, v = (G[m] @ w.astype(np.float64).swapaxes(1, 2)).astype(np.float32), x @ b.T
+    products = np.stack([v[:, :, i] @ u[:, i] for i in range(m + 2)], -1)
+    return _relative((products @ a.T).astype(np.float64), exact)
 
 
 @cache

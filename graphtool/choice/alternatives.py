@@ -115,7 +115,8 @@ def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
     if rules.bf16 and target.bf16 and s.constant and not s.half:
         out += [Candidate("bf16", c.parameters) for c in out]
     # weights that training moves: what a tile of 4 loses would add up over the steps
-    return out + _winograd(s, target, rules, (4, 2) if s.constant else (2,))
+    tiles = _winograd(s, target, rules, (4, 2) if s.constant else (2,))
+    return out + (tiles or _lines(s, target, rules))
 
 
 def _conv_integer(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
@@ -135,6 +136,16 @@ def _winograd(s: Conv, target: Target, rules: Rules, tiles: tuple[int, ...]) -> 
         return []
     return [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
             for w in _groups(s, m, target.threads)]
+
+
+def _lines(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+    """Threes of taps along one axis, of any window of stride 1 that has so many."""
+    if max(s.kh, s.kw) < 3 or min(s.o, s.c) < WINOGRAD_LEAST or s.half or not s.constant or not (
+            s.sh == s.sw == s.groups == 1):
+        return []
+    return [Candidate("line", (("tile", m), ("nv", nv), ("group", g)))
+            for m in (4, 2) if m <= rules.winograd for nv in _widths(s.o, target)
+            for g in (28, 14)]
 
 
 def _widths(columns: int, target: Target) -> list[int]:

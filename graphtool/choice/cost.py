@@ -15,6 +15,8 @@ from graphtool.target import Target, isa, tile_rows
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
 _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
+_LINE_INPUT = {2: 8, 4: 16}  # and of one three of taps along a line
+_LINE_OUTPUT = {2: 9, 4: 18}
 _UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 _LINE = 64  # bytes of a line of the caches
 _LATENCY = 4  # cycles from one multiply-add to the next on the same sum
@@ -37,7 +39,11 @@ def held(site: Site, c: Candidate, target: Target) -> int:
     """Bytes of the candidate's weights, which stay in memory as long as the model does."""
     if not isinstance(site, Conv) or not site.constant or c.kind == "depthwise":
         return 0
-    points = (c.get("tile", 2) + 2) ** 2 if c.kind == "winograd" else site.kh * site.kw
+    points = site.kh * site.kw
+    if c.kind == "winograd":
+        points = (c.get("tile", 2) + 2) ** 2
+    elif c.kind == "line":
+        points = (c.get("tile", 2) + 2) * _threes(site)
     nv = c.get("nv", 1 if site.o // site.groups <= target.lanes else target.nv)
     panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
     width = 2 if c.kind == "bf16" else 4
@@ -151,6 +157,31 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
     # weights that are no constants are read, combined along both axes and packed at every call
     transform = 0 if s.constant else _moved(t, 5 * split * weights / t.threads, split * weights)
     return products + ends / t.mhz + moved + 2 * _BARRIER * shared + transform
+
+
+def _threes(s: Conv) -> int:
+    """Threes of taps in the window, along the axis that has fewer."""
+    return s.kw * _ceil(s.kh, 3) if s.upright else s.kh * _ceil(s.kw, 3)
+
+
+def _line(s: Site, c: Candidate, t: Target) -> float:
+    """Transforms along one axis: each line of the window, and each three of it, has its own."""
+    assert isinstance(s, Conv)
+    m, group = c.get("tile", 2), c.get("group", 28)
+    across, along, apart = (s.w, s.h, s.dh) if s.upright else (s.h, s.w, s.dw)
+    nv, threes = c.get("nv", t.nv), _threes(s)
+    nr, depth = nv * t.lanes, threes * s.c
+    panels, tiles = _ceil(s.o, nr), s.n * across * _ceil(along, m * apart) * apart
+    own = _share(tiles, t.threads)
+    groups = _ceil(own, group)
+    most, last = tile_rows(t, nv, group), own - (groups - 1) * group
+    step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
+    weights = (m + 2) * panels * depth * nr * 4
+    products = _time(t, (m + 2) * panels * depth * step, _weights(t, weights, groups))
+    ends = own * (_LINE_INPUT[m] * threes * _ceil(s.c, t.lanes)
+                  + _LINE_OUTPUT[m] * _ceil(s.o, t.lanes))
+    planes = (m + 2) * min(group, own) * (depth + panels * nr + 32) * 4
+    return products + ends / t.mhz + _moved(t, 2 * planes * groups, planes)
 
 
 def _depthwise(s: Site, c: Candidate, t: Target) -> float:
@@ -278,8 +309,9 @@ def _pooled(s: Pool, t: Target, steps: float) -> float:
 
 
 _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
-    "direct": _direct, "winograd": _winograd, "depthwise": _depthwise, "gemm": _gemm,
-    "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows, "columns": _columns}
+    "direct": _direct, "winograd": _winograd, "line": _line, "depthwise": _depthwise,
+    "gemm": _gemm, "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows,
+    "columns": _columns}
 
 
 def gate(target: Target, image: int, weights: int) -> tuple[float, float]:

@@ -155,6 +155,27 @@ def winograd(site: Site) -> None:
     _pixels(site, (np.rint(y) if whole else y)[:, :oh, :ow], 0)
 
 
+def winograd_line(site: Site) -> None:
+    m, upright, c, o = (site.number(f"GT_{x}") for x in ("TILE", "UPRIGHT", "C", "O"))
+    count, lines, length = (site.number(f"GT_{x}") for x in ("BATCH", "ACROSS", "ALONG"))
+    ka, kl, da, dl = (site.number(f"GT_{x}") for x in ("KA", "KL", "DA", "DL"))
+    threes, whole = -(-kl // 3), -(-length // (m * dl)) * m * dl
+    x = _strided(site.pointer("GT_X"), (count, lines + (ka - 1) * da, length + (kl - 1) * dl, c),
+                 (*(site.number(f"GT_X{x}") for x in "NAL"), 1))
+    x = np.pad(x, ((0, 0), (0, 0), (0, whole - length + (threes * 3 - kl) * dl), (0, 0)))
+    u = _panels(site, site.pointer("GT_W"), (m + 2,), ka * threes * c, o)
+    b, a = np.array(_INPUT[m], F), np.array(_OUTPUT[m], F)
+    y = np.zeros((count, lines, whole, o))
+    for at in (start + k for start in range(0, whole, m * dl) for k in range(dl)):
+        parts = [np.einsum("is,nasc->inac", b, x[:, r * da:r * da + lines,
+                                                 at + 3 * j * dl:][:, :, :(m + 1) * dl + 1:dl])
+                 for r in range(ka) for j in range(threes)]
+        y[:, :, at:at + (m - 1) * dl + 1:dl] = np.einsum(
+            "si,inao->naso", a, np.einsum("inad,ido->inao", np.concatenate(parts, -1), u))
+    y = y[:, :, :length]
+    _pixels(site, y.swapaxes(1, 2) if upright else y, 0)
+
+
 def attention(site: Site) -> None:
     s, t, d, dv = (site.number(f"GT_{x}") for x in ("S", "T", "D", "DV"))
     for b in range(site.number("GT_HEADS")):
@@ -255,6 +276,7 @@ def nbits(site: Site) -> None:
 
 MEANINGS: dict[str, Callable[[Site], None]] = {
     "gemm.h": gemm, "conv.h": conv, "depthwise.h": depthwise, "winograd.h": winograd,
+    "winograd_line.h": winograd_line,
     "transpose.h": transpose, "pool.h": pool,
     "attention.h": attention, "recurrent.h": meaning_recurrent.steps,
     "recurrent_grad.h": meaning_recurrent.back, "sort.h": sort,

@@ -156,6 +156,30 @@ def winograd(site: Site) -> Lowered:
     return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
 
 
+def winograd_line(site: Site) -> Lowered:
+    x, w, a = site.view(0), site.view(1), site.root.attrs
+    points, _, depth, nr = w.shape
+    assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
+    nv, group, channels = panel_vectors(site.target, nr), site.plan.get("group", 28), a["channels"]
+    share = points * (group * (-(-depth // site.target.lanes) * site.target.lanes + 16) + 16)
+    share += points * (group * (-(-channels // nr) * nr + 16) + 16)
+    work = scratch_of(site, share)
+    n, oh, ow, _ = site.out.type.shape
+    high, wide = zip(a["window"], x.strides[1:3], (oh, ow), a["dilation"], strict=True)
+    across, along = (wide, high) if a["upright"] else (high, wide)
+    macros: Macros = [
+        ("GT_TILE", str(a["tile"])), ("GT_MR", str(tile_rows(site.target, nv, group))),
+        ("GT_NV", str(nv)), ("GT_GROUP", str(group)), ("GT_UPRIGHT", str(int(a["upright"]))),
+        ("GT_BATCH", n), ("GT_ACROSS", across[2]), ("GT_ALONG", along[2]), ("GT_C", x.shape[3]),
+        ("GT_O", channels), ("GT_KA", across[0]), ("GT_KL", along[0]), ("GT_DA", across[3]),
+        ("GT_DL", along[3]), ("GT_XN", x.strides[0]), ("GT_XA", across[1]), ("GT_XL", along[1])]
+    pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
+                ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
+    hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
+    flops = product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2
+    return template(site, "winograd_line.h", macros, pointers, hook, (work,)), flops
+
+
 def pointwise(site: Site, x: View, w: View) -> Lowered:
     """Rows that lie in an image with a halo: a 1×1 convolution."""
     nr, pairs = w.shape[-1], site.root.op.name == "matmul_bf16"

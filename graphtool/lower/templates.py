@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from graphtool.ir.graph import Node
 from graphtool.lower.attention import attention
-from graphtool.lower.convolutions import conv, depthwise, pooled, winograd
+from graphtool.lower.convolutions import conv, depthwise, pooled, winograd, winograd_line
 from graphtool.lower.integers import conv_int, depthwise_int, matmul_int
 from graphtool.lower.place import Placement
 from graphtool.lower.products import library, matmul
@@ -16,9 +16,10 @@ from graphtool.target import Target
 
 TEMPLATES: dict[str, Callable[[Site], Lowered]] = {
     "matmul_packed": matmul, "matmul_bf16": matmul, "matmul_blas": library, "conv_packed": conv,
-    "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd, "attend": attention,
-    "matmul_int": matmul_int, "conv_int": conv_int, "depthwise_int": depthwise_int,
-    "winograd_int": winograd, "pooled": pooled}
+    "conv_bf16": conv, "depthwise": depthwise, "winograd": winograd,
+    "winograd_line": winograd_line, "attend": attention, "matmul_int": matmul_int,
+    "conv_int": conv_int, "depthwise_int": depthwise_int, "winograd_int": winograd,
+    "pooled": pooled}
 
 
 def lower_template(unit: Unit, root: Node, placement: Placement, target: Target) -> Lowered:

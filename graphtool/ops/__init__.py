@@ -38,6 +38,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     strings,
     taps,
     target,
+    target_line,
     transformer,
     window,
 )

@@ -12,8 +12,8 @@ from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
-                          "conv_bf16", "depthwise", "winograd", "attend", "matmul_int", "conv_int",
-                          "depthwise_int", "winograd_int", "pooled"})
+                          "conv_bf16", "depthwise", "winograd", "winograd_line", "attend",
+                          "matmul_int", "conv_int", "depthwise_int", "winograd_int", "pooled"})
 ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains

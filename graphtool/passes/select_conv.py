@@ -138,6 +138,8 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
                   else transformed(w, tile, nr))
         return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
+    if candidate.kind == "line":
+        return _by_lines(goal, choice, x, w, dilation)
     nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
     call = {"channels": o, "window": (kh, kw), "strides": strides, "dilation": dilation,
             "choice": str(choice)}
@@ -147,6 +149,17 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
         return OPS["conv_bf16"](narrowed(x), flat, **call)
     return OPS["conv_packed"](x, OPS["pack_conv"](w, nr=nr, groups=groups), **call)
+
+
+def _by_lines(goal: Goal, choice: Choice, x: Any, w: Any, dilation: Any) -> Any:
+    """The convolution by Winograd's sums along one axis."""
+    assert isinstance(choice.site, Conv)
+    o, _, kh, kw = w.shape
+    tile, upright = choice.candidate.get("tile", 2), choice.site.upright
+    nr = goal.target.lanes * choice.candidate.get("nv", goal.target.nv)
+    packed = OPS["pack_winograd_line"](w, tile=tile, nr=nr, upright=upright)
+    return OPS["winograd_line"](x, packed, channels=o, tile=tile, window=(kh, kw),
+                                dilation=dilation, upright=upright, choice=str(choice))
 
 
 def _depthwise(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any) -> Any:

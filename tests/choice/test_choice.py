@@ -53,7 +53,11 @@ EXPECTED = [
     (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
     (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
     (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
-    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "direct{nv=3"),
+    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "line{tile=4,nv=3"),
+    (Conv(1, 14, 14, 64, 48, 5, 5, 2, 2), 1, "direct{nv=3"),
+    (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "line{tile=4"),
+    (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "line{tile=2"),  # a tile of 4 would pass the edge
+    (Conv(1, 28, 28, 32, 96, 3, 3, dh=2, dw=2), 1, "line{tile=4"),
     (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "columns"),
     (Pool(1, 20, 20, 128, 5, 5), 1, "columns"),
     (Pool(1, 112, 112, 64, 2, 2, 2, 2), 1, "windows"),  # they share nothing

@@ -34,6 +34,11 @@ def winograd(x: Any) -> Any:
     return o.relu(o.conv(padded(x), values(x, 32, 32, 3, 3)))
 
 
+def lines(x: Any) -> Any:
+    y = o.relu(o.conv(padded(x), values(x, 36, 32, 1, 5) * 0.1, rhs_dilation=(1, 2)))
+    return o.conv(y, values(x, 32, 36, 5, 1) * 0.1)
+
+
 def depthwise(x: Any) -> Any:
     return o.conv(padded(x), values(x, 8, 1, 3, 3), groups=8, strides=(2, 2)) + values(x, 8, 1, 1)
 
@@ -95,6 +100,7 @@ def ordered(x: Any) -> Any:
 MODULES: dict[str, Callable[[], Module]] = {
     **{name: (lambda m=m: m) for name, m in SAMPLES.items()},
     "winograd": lambda: module(winograd, "f32[1,32,9,8]"),
+    "lines": lambda: module(lines, "f32[1,32,12,37]"),
     "depthwise": lambda: module(depthwise, "f32[2,8,7,7]"),
     "pools": lambda: module(pools, "f32[B,7,9,20]"),
     "grouped": lambda: module(grouped, "f32[1,8,5,6]"),
@@ -127,7 +133,8 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "header"), [
-    ("winograd", "winograd.h"), ("depthwise", "depthwise.h"), ("grouped", "conv.h"),
+    ("winograd", "winograd.h"), ("lines", "winograd_line.h"), ("depthwise", "depthwise.h"),
+    ("grouped", "conv.h"),
     ("pools", "pool.h"),
     ("product", "gemm.h"), ("attend", "attention.h"), ("cells", "recurrent.h"),
     ("cells back", "recurrent_grad.h"),

@@ -40,7 +40,7 @@ def convolution(shape: tuple[int, ...], o: int, window: tuple[int, int], **attrs
 
 def kernels(m: Any) -> list[str]:
     return [n.op.name for n in m.graph.nodes if n.op.name in (
-        "matmul_packed", "conv_packed", "winograd")]
+        "matmul_packed", "conv_packed", "winograd", "winograd_line")]
 
 
 @pytest.mark.parametrize(("o", "window", "padding"), ONE_PIXEL)
@@ -64,6 +64,25 @@ def test_few_channels_share_the_phases_of_a_row() -> None:
     m = convolution((1, 8, 8, 4), 3, (4, 4), padding=((2, 2), (2, 2)), lhs_dilation=(2, 2))
     assert len(kernels(run(m, "select{march=x86-64-v4}"))) == 2
     assert len(kernels(run(m, "select{march=x86-64-v2}"))) == 4
+
+
+LINES = [  # input, channels out, window, dilation: an image, or a row of one
+    ((1, 40, 30, 32), 48, (1, 7), (1, 1)), ((2, 60, 20, 32), 32, (3, 1), (4, 1)),
+    ((1, 33, 31, 48), 40, (3, 3), (2, 2)), ((1, 26, 27, 32), 64, (5, 5), (1, 1)),
+    ((2, 300, 64), 64, (3,), (1,)), ((1, 500, 32), 64, (15,), (1,))]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "dilation"), LINES)
+def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, o: int, window: Any,
+                                                        dilation: Any) -> None:
+    def fn(x: Any) -> Any:
+        w = values(x, o, shape[-1], *window)
+        return OPS["conv"](x, w, channels_last=True, rhs_dilation=dilation)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["winograd_line"]
+    assert kernels(run(m, "select{march=x86-64-v4,winograd=0},simplify,fold")) == ["conv_packed"]
+    assert_same(m, new, rtol=1e-4)
 
 
 VOLUMES = [  # input, channels out, window, attributes, kernels
