@@ -31,18 +31,20 @@ Pathlike = str | PathLike[str]
 
 def import_model(source: Any, args: tuple[Any, ...] | None = None, *, inputs: Sequence[str] = (),
                  capture: str = "export",
-                 dynamic: Mapping[str, tuple[int, int | None]] | None = None) -> Module:
-    """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, or a torch module.
+                 dynamic: Mapping[str, tuple[int, int | None]] | None = None,
+                 kwargs: Mapping[str, Any] | None = None) -> Module:
+    """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, a torch module, or a program
+    of torch.export.
 
-    A torch module comes with example `args`; a source has its own, or takes `inputs` such as
-    `x:f32[1,3]`. `capture` is export or fx, `dynamic` maps a dim's name to its bounds.
+    A torch module comes with example `args` and `kwargs`; a source has its own, or takes `inputs`
+    such as `x:f32[1,3]`. `capture` is export or fx, `dynamic` maps a dim's name to its bounds.
     Raises UnsupportedError with all that is missing, InputError for a bad model.
     """
     if isinstance(source, (str, PathLike)):
         return importers.import_source(str(source), inputs=inputs, capture=capture,
                                        dynamic=dynamic)
     from graphtool.importers.torch import import_torch
-    return import_torch(source, args or (), capture=capture, dynamic=dynamic)
+    return import_torch(source, args or (), capture=capture, dynamic=dynamic, kwargs=kwargs)
 
 
 def read(path: Pathlike) -> Module:

@@ -705,6 +705,19 @@ for _flip in (True, False):
     case("reflect", [(2, 4, 3), t((2, 3), kind="unit"), (2, 4, 2)], transpose=_flip)
 case("lu_solve", [(2, 3, 3), t((2, 3), "i64", "index", 3), (2, 3, 2)])
 
+_SYMMETRIC = (_SQUARE + _SQUARE.transpose(0, 2, 1)).astype(np.float32)
+for _shape in ((2, 4, 4), (3, 3), (1, 1)):  # gradients of all three: tests/ops/test_spectral.py
+    edge("eigh", [_SYMMETRIC[..., :_shape[-1], :_shape[-1]].copy() if len(_shape) == 3 else
+                  _SYMMETRIC[0, :_shape[-1], :_shape[-1]].copy()])
+edge("eigh", [np.diag([2, 1, 2]).astype(np.float32)])
+edge("eigh", [np.zeros((2, 0, 0), np.float32)])
+for _shape in ((2, 4, 3), (3, 5), (2, 2)):
+    for _all in (True, False):
+        edge("svd", [np.random.default_rng(7).normal(size=_shape).astype(np.float32)], full=_all)
+edge("svd", [np.ones((3, 2), np.float32)])
+edge("svd", [np.zeros((0, 2, 2), np.float32)])
+edge("svd", [np.zeros((2, 3, 0), np.float32)], full=True)
+
 # ---- spectra -----------------------------------------------------------------------------------
 
 for _shape in ((8,), (2, 3, 5), (2, 1), (2, 320)):

@@ -36,8 +36,9 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
             from graphtool.importers.torch import import_torch, need_torch
             need_torch()
             from graphtool.importers.torch.source import load
-            model, args, names = load(source, inputs)
-            return import_torch(model, args, capture=capture, dynamic=dynamic, names=names)
+            made = load(source, inputs)
+            return import_torch(made.model, made.args, capture=capture, dynamic=dynamic,
+                                names=made.names, kwargs=made.kwargs)
 
 
 def form(source: str) -> str:

@@ -34,6 +34,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     resample_computed,
     shape,
     sizes,
+    spectral,
     spectrum,
     strings,
     taps,

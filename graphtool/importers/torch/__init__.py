@@ -38,9 +38,11 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     reduce,
     resize,
     sampling,
+    sequence_loss,
     shape,
     sized,
     special,
+    spectral,
 )
 from graphtool.importers.torch.convert import to_module
 from graphtool.importers.torch.pt2 import read_pt2
@@ -59,8 +61,9 @@ def need_torch() -> None:
 
 def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
                  dynamic: Mapping[str, tuple[int, int | None]] | None = None,
-                 names: Sequence[str] = ()) -> Module:
-    """The module that computes `model(*args)`, an nn.Module in the mode that it is in.
+                 names: Sequence[str] = (), kwargs: Mapping[str, Any] | None = None) -> Module:
+    """The module that computes `model(*args, **kwargs)`, an nn.Module in the mode that it is in,
+    or a program of torch.export, which needs no inputs.
 
     `dynamic` maps a symbol to its bounds: `batch` makes dim 0 of every input symbolic,
     `seq@ids.1,mask.1` the named dims. `names` replaces the inputs' names in order.
@@ -68,4 +71,5 @@ def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
     """
     need_torch()
     from graphtool.importers.torch import capture as captures
-    return to_module(captures.program(model, args, capture, dynamic or {}, names))
+    return to_module(captures.program(model, args, capture, dynamic or {}, names,
+                                      kwargs or {}))

@@ -6,7 +6,7 @@ is told apart here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ from torch import fx
 from torch._decomp import core_aten_decompositions
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.capture import without_kept
 from graphtool.importers.torch.convert import to_module
 from graphtool.importers.torch.live import Nodes, array, bound
 from graphtool.importers.torch.records import Program, Ref, Sink, Source, least
 from graphtool.ir.graph import Module
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, symbols
 from graphtool.weights import weight
 
 
@@ -80,7 +81,21 @@ def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Capture
                       nodes.symbols, {"source": "torch.compile"})
     sizes, axes = _where_sizes_are(nodes, holders)
     tensors = tuple(i for i, t in enumerate(is_tensor) if t and i not in frozen)
-    return Captured(to_module(program), tensors, sizes, axes, outputs)
+    module = to_module(program)
+    _need_sizes(module, outputs, sizes.keys() | axes.keys())
+    return Captured(module, tensors, sizes, axes, outputs)
+
+
+def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[str]) -> None:
+    """Raises UnsupportedError GT1101 for results as long as the data say: their memory is torch's,
+    which is made before the call."""
+    dims: list[Dim] = [d for v in module.graph.outputs for d in v.type.shape]
+    for made in outputs:
+        dims += [*(made.strides or ()), *([] if made.size is None else [made.size])]
+    late = sorted({s.name for d in dims for s in symbols(d) if s.name not in known})
+    if late:
+        raise UnsupportedError("GT1101", "a result is as long as the data say", tuple(
+            Unsupported(name, "torch makes the memory of results before a call") for name in late))
 
 
 def _ranges(holders: list[fx.Node]) -> dict[str, tuple[int | None, int | None]]:

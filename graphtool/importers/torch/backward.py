@@ -27,6 +27,19 @@ def embedding_dense_backward(c: Context, grad_output: Tracer, indices: Tracer, n
     return o.scatter(start, index, grad_output, axes=(0,), kind="add")
 
 
+@aten("_weight_norm_interface_backward", "_weight_norm_differentiable_backward")
+def weight_norm_back(c: Context, grad_w: Tracer, saved_v: Tracer, saved_g: Tracer,
+                     saved_norms: Tracer, dim: int) -> Any:
+    """Of w = g·v / |v|: ḡ = Σ w̄·v / |v| and v̄ = (w̄ − v·ḡ / |v|)·g / |v|, norms over all axes but
+    one."""
+    axes = tuple(i for i in range(saved_v.ndim) if i != dim % saved_v.ndim)
+    norms, g = (c.reshape(x, [1 if i in axes else d for i, d in enumerate(saved_v.shape)])
+                for x in (saved_norms, saved_g))
+    grad_g = o.div(o.reduce_sum(o.mul(grad_w, saved_v), axes=axes), norms)
+    grad_v = o.mul(o.sub(grad_w, o.div(o.mul(saved_v, grad_g), norms)), o.div(g, norms))
+    return grad_v, c.reshape(grad_g, saved_g.shape)
+
+
 def _max_pool_backward(n: int) -> Any:
     """Each gradient added to the place in its plane that won; the indices come last."""
     def gradient(c: Context, grad_output: Tracer, self: Tracer, *rest: Any) -> Any:
@@ -128,7 +141,7 @@ def _of_forward(name: str, count: int, same: bool) -> Any:
 
         def forward(*args: Tracer) -> Any:
             inner = Context(args[0].builder)
-            inner.outs = (grad_output.type,)
+            inner.outs, inner.first = (grad_output.type,), grad_output.type
             fn = handler(f"aten.{name}")
             assert fn is not None
             return fn(inner, *args, *rest)

@@ -5,7 +5,6 @@ Runs the model's Python. Ops that have a kernel or a stable form of ours are kep
 
 from __future__ import annotations
 
-import inspect
 import io
 import logging
 import sys
@@ -20,8 +19,10 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
+from graphtool.importers.torch.arguments import as_called, input_names, placed
 from graphtool.importers.torch.checkpoints import annotated
 from graphtool.importers.torch.exported import read as read_exported
+from graphtool.importers.torch.fakes import fakes
 from graphtool.importers.torch.fxtrace import places_of, traced
 from graphtool.importers.torch.lines import failure, root_of
 from graphtool.importers.torch.live import CHECKPOINT
@@ -49,25 +50,54 @@ KEEP = (
 
 
 def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, Bounds],
-            names: Sequence[str]) -> Program:
-    """The captured program. Raises UsageError GT1104, UnsupportedError GT1102."""
+            names: Sequence[str], kwargs: Mapping[str, Any]) -> Program:
+    """The captured program; one of torch.export as it is, with the dims that it has.
+
+    Raises UsageError GT1104, UnsupportedError GT1102.
+    """
+    if isinstance(model, ExportedProgram):
+        return _captured_before(model, dynamic, names)
     if not isinstance(model, nn.Module):
         raise UsageError("GT1104", f"expected an nn.Module, got {type(model).__name__}")
     if how not in ("export", "fx"):
         raise UsageError("GT1104", f"unknown capture {how!r}", hint="export or fx")
-    inputs = list(names) or input_names(model, args)
-    if len(inputs) != len(args) and names:
-        raise UsageError("GT1104", f"{len(names)} names for {len(args)} inputs")
-    args, shapes, marks = _dynamic_shapes(args, inputs, dynamic)
-    with quiet(), annotated():
+    args, kwargs = placed(model, args, kwargs)
+    if how == "fx" and kwargs:
+        raise UsageError("GT1104", f"{next(iter(kwargs))} goes in by its name alone, not for fx",
+                         hint="--capture export")
+    inputs = list(names) or input_names(model, args, kwargs)
+    given = (*args, *kwargs.values())
+    if len(inputs) != len(given) and names:
+        raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
+    given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
+    args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
+    with quiet(), annotated(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
-        exported = _exported(model, args, shapes and _as_called(model, shapes))
-    renamed = _symbol_names(exported, marks)
-    meta = {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
+        exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))
+    known = _symbol_names(exported, marks)
+    meta = _meta(how)
     read = read_exported(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
-                         renamed, meta, places_of(model))
-    return read if not names and how == "export" else _renamed(read, inputs)
+                         known, meta, places_of(model))
+    return read if not names and how == "export" else renamed(read, inputs)
+
+
+def _meta(how: str) -> dict[str, str]:
+    return {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
+
+
+def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
+                     names: Sequence[str]) -> Program:
+    if dynamic:
+        raise UsageError("GT1104", "an exported program has the dims that it was exported with",
+                         hint="give dynamic_shapes to torch.export")
+    users = [s for s in exported.graph_signature.user_inputs if isinstance(s, str)]
+    if names and len(names) != len(users):
+        raise UsageError("GT1104", f"{len(names)} names for {len(users)} inputs")
+    with quiet(), fakes():
+        exported = decomposed(exported)
+    read = read_exported(exported, {}, {}, _meta("export"), {})
+    return renamed(read, list(names)) if names else read
 
 
 @contextmanager
@@ -82,17 +112,6 @@ def quiet() -> Iterator[None]:
         finally:
             logging.disable(level)
     sys.stderr.write(said.getvalue())  # what the model itself printed, if all went well
-
-
-def input_names(model: nn.Module, args: tuple[Any, ...]) -> list[str]:
-    """forward's own parameter names; `*xs` gives `xs_0`, `xs_1`, …"""
-    out: list[str] = []
-    for p in inspect.signature(model.forward).parameters.values():
-        if p.kind is p.VAR_POSITIONAL:
-            out += [f"{p.name}_{i}" for i in range(len(args) - len(out))]
-        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(out) < len(args):
-            out.append(p.name)
-    return out
 
 
 # ---- dynamic dims ------------------------------------------------------------------------------
@@ -149,16 +168,6 @@ def _dynamic_shapes(args: tuple[Any, ...], inputs: list[str], dynamic: Mapping[s
     return tuple(new), shapes, marks
 
 
-def _as_called(model: nn.Module, shapes: list[Any]) -> tuple[Any, ...]:
-    """One entry a parameter of forward; `*xs` takes all that are left."""
-    parameters = inspect.signature(model.forward).parameters.values()
-    kinds = [p.kind for p in parameters]
-    fixed = kinds.index(inspect.Parameter.VAR_POSITIONAL) if (
-        inspect.Parameter.VAR_POSITIONAL in kinds) else len(shapes)
-    rest = (tuple(shapes[fixed:]),) if fixed < len(shapes) else ()
-    return (*shapes[:fixed], *rest)
-
-
 def _nothing(a: Any) -> Any:
     return torch.utils._pytree.tree_map(lambda _: None, a)
 
@@ -192,15 +201,23 @@ def _symbol_names(exported: ExportedProgram, marks: Mapping[tuple[int, int], str
 
 # ---- capture -----------------------------------------------------------------------------------
 
-def _exported(model: nn.Module, args: tuple[Any, ...], shapes: Any) -> ExportedProgram:
+def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
+              shapes: Any) -> ExportedProgram:
     """Non-strict first; strict sees some Python that it cannot, such as numpy in forward."""
     try:
-        exported = torch.export.export(model, args, dynamic_shapes=shapes, strict=False)
+        exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
+                                       strict=False)
     except Exception as error:  # whatever the user's model raises is reported with its line
         try:
-            exported = torch.export.export(model, args, dynamic_shapes=shapes, strict=True)
+            exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
+                                           strict=True)
         except Exception:
             raise failure(error, "torch.export", _TORCH) from error
+    return decomposed(exported)
+
+
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
+    """The program in functional core ATen, with the ops that we keep whole."""
     for module in exported.graph_module.modules():  # of which decomposing wants one value a call
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             mine = node.meta.pop("custom", {}).get(CHECKPOINT)
@@ -226,7 +243,8 @@ def without_kept(table: Any) -> Any:
     return table
 
 
-def _renamed(p: Program, names: list[str]) -> Program:
+def renamed(p: Program, names: list[str]) -> Program:
+    """The program whose users' inputs have these names, in order."""
     users = iter(names)
     sources = tuple(replace(s, key=next(users, s.key)) if s.kind == "user" else s
                     for s in p.sources)

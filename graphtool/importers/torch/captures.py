@@ -16,7 +16,7 @@ from graphtool.importers.torch import import_torch
 from graphtool.importers.torch.capture import quiet
 from graphtool.importers.torch.lines import failure, root_of
 from graphtool.importers.torch.live import array
-from graphtool.importers.torch.source import load
+from graphtool.importers.torch.source import Loaded, load
 from graphtool.ir.graph import Module
 from graphtool.weights import Array
 
@@ -29,12 +29,14 @@ def captures(source: str, specs: Sequence[str] = ()) -> tuple[
 
     Raises what loading the source raises.
     """
-    model, args, names = load(source, specs)
+    made = load(source, specs)
+    rest: dict[str, Any] = {"names": made.names, "kwargs": made.kwargs}
     takes: dict[str, Callable[[], Module]] = {
-        "fx": lambda: import_torch(model, args, capture="fx", names=names),
-        "export": lambda: import_torch(model, args, names=names),
-        "onnx": lambda: _by_onnx(model, args)}
-    arrays = [array(x) for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
+        "fx": lambda: import_torch(made.model, made.args, capture="fx", **rest),
+        "export": lambda: import_torch(made.model, made.args, **rest),
+        "onnx": lambda: _by_onnx(made)}
+    arrays = [array(x) for x in pytree.tree_leaves((made.args, made.kwargs))
+              if isinstance(x, torch.Tensor)]
     return {way: _tried(takes[way]) for way in WAYS}, arrays
 
 
@@ -45,12 +47,13 @@ def _tried(take: Callable[[], Module]) -> Module | GraphtoolError:
         return error
 
 
-def _by_onnx(model: Any, args: tuple[Any, ...]) -> Module:
+def _by_onnx(made: Loaded) -> Module:
     with tempfile.TemporaryDirectory(prefix="graphtool-captures-") as folder:
         path = Path(folder) / "model.onnx"
         try:
             with quiet(), torch.no_grad():
-                torch.onnx.export(model, args, str(path), dynamo=True, verbose=False)
+                torch.onnx.export(made.model, made.args, str(path), kwargs=made.kwargs,
+                                  dynamo=True, verbose=False)
         except ImportError as error:
             raise UnsupportedError("GT1121", f"torch cannot write ONNX: {error}",
                                    hint="pip install onnxscript") from error

@@ -145,3 +145,15 @@ def geometric(c: Context, self: Tracer, p: float, **_: Any) -> Any:
     """How many trials up to the first success."""
     tries = o.ceil(o.div(o.log1p(o.neg(_unit(c))), math.log1p(-p)))
     return c.cast(o.max(tries, 1.0), c.out.dtype)
+
+
+@aten("rrelu_with_noise_functional", "rrelu_with_noise")
+def rrelu(c: Context, self: Tracer, noise: Tracer, lower: float = 1 / 8, upper: float = 1 / 3,
+          training: bool = False, *_: Any) -> Any:
+    """A slope of its own for each number below 0 while training, the middle one otherwise."""
+    if not training:
+        return o.leaky_relu(self, slope=(lower + upper) / 2), noise
+    draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype, low=float(lower),
+                   high=float(upper))
+    slope = o.select(o.le(self, 0.0), draw, 1.0)
+    return o.mul(self, slope), slope

@@ -34,7 +34,8 @@ class Missing(Exception):
 
 
 class Context:
-    """The current call's surroundings. `outs` are torch's types of its results, None if unused."""
+    """The current call's surroundings. `outs` are torch's types of its results, None if unused;
+    `first` is that of the first in any case."""
 
     def __init__(self, builder: Builder,
                  convert: Callable[[Program], Graph] | None = None) -> None:
@@ -42,7 +43,8 @@ class Context:
         self.builder = builder
         self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
-        self.complex_out = False  # then `outs` are the types of the results' parts
+        self.first: TensorType | None = None
+        self.complex_outs: tuple[bool, ...] = ()  # whose `outs` are the types of their parts
         self.seed: Tracer | None = None   # the graph input, once something is random
         self.state: Tracer | None = None  # what it has become by now
         self.declared: Container[str] = ()  # symbols that the inputs have
@@ -69,7 +71,7 @@ class Context:
 
     def open_size(self) -> tuple[Dim, tuple[Value, Tracer] | None]:
         """The size of the result that data decide, and what is known of it already."""
-        kinds = [t for t in self.outs if t is not None]
+        kinds = [t for t in (self.first, *self.outs) if t is not None]
         for d in (d for t in kinds for d in t.shape):
             s = bare(d)
             if s is not None and s.name not in self.declared:
@@ -77,11 +79,15 @@ class Context:
         raise Missing("its size depends on the data in a way that has no form here")
 
     @property
+    def complex_out(self) -> bool:
+        return any(self.complex_outs)
+
+    @property
     def out(self) -> TensorType:
         """The type of the first result."""
-        if not self.outs or self.outs[0] is None:
-            raise InternalError("GT7202", "a handler asked for the type of an unused result")
-        return self.outs[0]
+        if self.first is None:
+            raise InternalError("GT7202", "a handler asked for the type of what is no tensor")
+        return self.first
 
     def used(self, i: int) -> bool:
         return i < len(self.outs) and self.outs[i] is not None

@@ -5,29 +5,50 @@ What a graph inside reads from outside is an operand already: capture has lifted
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from graphtool import ops as o
 from graphtool.importers.torch.context import Context, Missing
+from graphtool.importers.torch.pairs import PAIRED, Pair
 from graphtool.importers.torch.records import Program
-from graphtool.importers.torch.table import aten
+from graphtool.importers.torch.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.trace import Tracer, inline, trace
 
 _SPACE = "higher_order"
 
 
+def region_op(*names: str) -> Callable[[Handler], Handler]:
+    """Declare a handler whose tensors may be complex: their parts go in and come out side by side,
+    as they do in the graphs inside."""
+    def declare(fn: Handler) -> Handler:
+        def joined(c: Context, *args: Any, **kwargs: Any) -> Any:
+            return _joined(c, fn(c, *args, **kwargs))
+        PAIRED.update({f"{_SPACE}.{name}": joined for name in names})
+        return aten(*names, namespace=_SPACE)(fn)
+    return declare
+
+
+def _joined(c: Context, results: Any) -> tuple[Any, ...]:
+    """The parts of complex results as pairs."""
+    parts = iter(results if isinstance(results, (tuple, list)) else (results,))
+    return tuple(Pair(next(parts), next(parts)) if split else next(parts)
+                 for split in c.complex_outs)
+
+
 def _tensors(*groups: Any) -> list[Tracer]:
     """The operands that are tensors; sizes need not be handed into a region."""
-    return [x for group in groups for x in group if isinstance(x, Tracer)]
+    return [part for group in groups for x in group if isinstance(x, (Tracer, Pair))
+            for part in ((x.real, x.imag) if isinstance(x, Pair) else (x,))]
 
 
 def _all_tensors(what: str, *groups: Any) -> None:
-    if not all(isinstance(x, Tracer) for group in groups for x in group):
+    if not all(isinstance(x, (Tracer, Pair)) for group in groups for x in group):
         raise Missing(f"{what} that is a number; make it a tensor")
 
 
-@aten("cond", namespace=_SPACE)
+@region_op("cond")
 def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
          operands: tuple[Any, ...] = ()) -> Any:
     if not isinstance(pred, (Tracer, bool)):
@@ -37,12 +58,12 @@ def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
                   orelse=c.region(false_graph))
 
 
-@aten("while_loop", namespace=_SPACE)
+@region_op("while_loop")
 def while_loop(c: Context, cond_fn: Program, body_fn: Program, carried: tuple[Any, ...],
                extra: tuple[Any, ...] = ()) -> Any:
     _all_tensors("a carried value", carried)
     return o.while_(*_tensors(carried, extra), cond=_flag(c.region(cond_fn)),
-                    body=c.region(body_fn), carries=len(carried))
+                    body=c.region(body_fn), carries=len(_tensors(carried)))
 
 
 def _flag(graph: Graph) -> Graph:
@@ -56,28 +77,29 @@ def _flag(graph: Graph) -> Graph:
     return trace(flat, types, [v.hint for v in graph.inputs])
 
 
-@aten("scan", namespace=_SPACE)
+@region_op("scan")
 def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, ...],
          extra: tuple[Any, ...] = ()) -> Any:
     _all_tensors("a carried or scanned value", init, xs)
     if not xs:
         raise Missing("a scan over nothing")
-    return o.scan(*_tensors(init, xs, extra), body=c.region(combine_fn), carries=len(init),
-                  xs=len(xs), length=xs[0].shape[0])
+    return o.scan(*_tensors(init, xs, extra), body=c.region(combine_fn),
+                  carries=len(_tensors(init)), xs=len(_tensors(xs)), length=xs[0].shape[0])
 
 
-@aten("map_impl", namespace=_SPACE)
+@region_op("map_impl")
 def map_impl(c: Context, f: Program, xs: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Any:
     """A scan that carries nothing."""
     return scan(c, f, (), xs, extra)
 
 
-@aten("associative_scan", namespace=_SPACE)
+@region_op("associative_scan")
 def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
                      extra: tuple[Any, ...] = ()) -> Any:
     """y₀ = x₀ and yₜ = f(yₜ₋₁, xₜ): in order, as the carry of a scan that is also its row."""
     _all_tensors("a scanned value", xs)
-    n, graph = len(xs), c.region(combine_fn)
+    xs, graph = tuple(_tensors(xs)), c.region(combine_fn)
+    n = len(xs)
     rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
     types = [*rows, *rows, *(x.type for x in _tensors(extra))]
 
@@ -98,13 +120,13 @@ def _inlined(c: Context, graph: Program, operands: Any) -> Any:
     return tuple(inline(c.builder, c.region(graph), _tensors(operands)))
 
 
-@aten("wrap_with_set_grad_enabled", "invoke_subgraph", namespace=_SPACE)
+@region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
     """(enabled, graph, …) and (graph, identifier, …)"""
     return _inlined(c, first if isinstance(first, Program) else second, operands)
 
 
-@aten("wrap_with_autocast", namespace=_SPACE)
+@region_op("wrap_with_autocast")
 def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, graph: Program,
              *operands: Any) -> Any:
     if enabled:
@@ -112,6 +134,6 @@ def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, gra
     return _inlined(c, graph, operands)
 
 
-@aten("tag_activation_checkpoint", "wrap", namespace=_SPACE)
+@region_op("tag_activation_checkpoint", "wrap")
 def checkpoint(c: Context, graph: Program, *operands: Any, **_: Any) -> Any:
     return _inlined(c, graph, operands)

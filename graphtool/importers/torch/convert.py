@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
 from graphtool.importers.torch import provenance
+from graphtool.importers.torch.agreed import fits, identity, parts_of
 from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.marks import Marks
@@ -30,7 +31,7 @@ from graphtool.ir.sizes import bare
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.random import state_of
 from graphtool.passes.dce import dce
-from graphtool.symbolic import Poly, known, symbols
+from graphtool.symbolic import Poly, symbols
 from graphtool.weights import Weight, weight
 
 # calls that check or annotate, and compute nothing
@@ -72,6 +73,7 @@ class _Converter:
         self.used = read_by(program)
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
+        self.inside = False  # another graph, where complex numbers cross as their parts
 
     def run(self) -> Module:
         inputs = self._sources()
@@ -102,6 +104,7 @@ class _Converter:
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
         inner.context.declared = frozenset(self.sizes)
+        inner.inside = True
         inputs = inner._sources()
         for call in program.calls:
             inner._call(call)
@@ -122,7 +125,7 @@ class _Converter:
 
     def _fault_of(self, call: Call) -> str:
         """Why a call's results or arguments cannot be imported whatever its handler says."""
-        for name in call.outputs:
+        for name in (n for n in call.outputs if n in self.used):
             match self.program.types.get(name):
                 case Opaque(reason):
                     return reason
@@ -143,7 +146,12 @@ class _Converter:
         state: list[tuple[Source, Value]] = []
         for source in self.program.sources:
             kind = self.program.types.get(source.name)
-            if source.data is None or source.key in changed:
+            if self.inside and isinstance(kind, Complex) and source.data is None:
+                parts = [self.builder.input(kind.parts, f"{source.key}.{part}")
+                         for part in ("real", "imag")]
+                inputs += [(source, x.value) for x in parts]
+                self.env[source.name] = Pair(*parts)
+            elif source.data is None or source.key in changed:
                 if isinstance(kind, (Opaque, Complex)):
                     reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
                     self.missing[f"the input {source.key}", reason] = [""]
@@ -155,12 +163,12 @@ class _Converter:
                 (inputs if source.data is None else state).append((source, x.value))
                 self.env[source.name] = x
             elif source.name in self.used:
-                first = owners.setdefault(_identity(source.data), source.key)
+                first = owners.setdefault(identity(source.data), source.key)
                 trained = source.kind == "parameter"
                 self.env[source.name] = self._pair(source.data, first, trained) if isinstance(
                     kind, Complex) else self.builder.constant(source.data, first, trained)
             else:
-                owners.setdefault(_identity(source.data), source.key)
+                owners.setdefault(identity(source.data), source.key)
         return inputs + state
 
     def _pair(self, data: Weight, name: str, trained: bool) -> Pair:
@@ -178,7 +186,8 @@ class _Converter:
             return
         paired = self._is_paired(call)
         fn = paired_handler(call.target) if paired else handler(call.target)
-        fault = self._fault_of(call) or ("" if fn else REASON if paired else why(call.target))
+        fault = self._fault_of(call) or (
+            "" if fn else why(call.target, REASON) if paired else why(call.target))
         tainted = bool(self.poisoned & names_in(call.args, *call.kwargs.values()))
         if fault and not tainted:  # what follows from a refused call is not listed again
             self._miss(call, fault)
@@ -233,8 +242,10 @@ class _Converter:
 
     def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
         types = [self.program.types.get(n) if n in self.used else None for n in call.outputs]
-        self.context.complex_out = any(isinstance(t, Complex) for t in types)
-        self.context.outs = tuple(_parts(t) for t in types)
+        self.context.complex_outs = tuple(
+            isinstance(self.program.types.get(n), Complex) for n in call.outputs)
+        self.context.outs = tuple(parts_of(t) for t in types)
+        self.context.first = parts_of(self.program.types.get(call.outputs[0]))
         if not any(self.context.outs):
             return (None,) * len(call.outputs)
         args = self._read(call, call.args)
@@ -263,7 +274,7 @@ class _Converter:
             if result is None:
                 raise Missing("a result of it that only its gradient needs")
             for part in (result.real, result.imag) if isinstance(result, Pair) else (result,):
-                if not _fits(part.type, wanted):
+                if not fits(part.type, wanted):
                     raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
                                                   f"{wanted}",
                                         where=provenance.describe(call.place))
@@ -296,7 +307,11 @@ class _Converter:
         for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
             if sink.kind == "state":
                 donations.append((len(outputs), position[sink.key]))
-            if isinstance(self.env.get(getattr(sink.value, "name", "")), Pair):
+            found = self.env.get(getattr(sink.value, "name", ""))
+            if isinstance(found, Pair) and self.inside:
+                outputs += [found.real.value, found.imag.value]
+                continue
+            if isinstance(found, Pair):
                 self.missing[f"the output {sink.key}", _BOUNDARY] = [""]
                 continue
             outputs.append(self._output(sink))
@@ -328,20 +343,3 @@ class _Converter:
     def _locations(self, graph: Graph) -> dict[str, Any]:
         reached = {n.where for n in graph.nodes}
         return {k: v for k, v in self.locations.table.items() if k in reached}
-
-
-def _parts(kind: Any) -> TensorType | None:
-    """The type of a tensor, or of the parts of a complex one."""
-    kind = kind.parts if isinstance(kind, Complex) else kind
-    return kind if isinstance(kind, TensorType) else None
-
-
-def _fits(kind: TensorType, wanted: TensorType) -> bool:
-    """Whether nothing known speaks against a result being what torch says."""
-    return kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
-        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True))
-
-
-def _identity(w: Weight) -> Any:
-    """Tied parameters share their memory."""
-    return w.source.ctypes.data, w.dtype.name, w.shape, w.digest

@@ -13,7 +13,7 @@ from graphtool.importers.torch.table import aten
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer, trace
 from graphtool.ops.common import broadcast_shapes
-from graphtool.ops.factor import identity, triangle
+from graphtool.ops.matrices import identity, triangle
 from graphtool.symbolic import Dim
 
 

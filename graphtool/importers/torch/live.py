@@ -194,17 +194,23 @@ class Nodes:
         value, target, args = node.meta.get("val"), node.target, node.args
         if target is torch.ops.higher_order.with_effects:  # of (token, op, *args); order is kept
             target, args = args[1], args[2:]
-            names = self.items.get(node, {})
-            outputs = tuple(names.get(i, "") for i in range(1, len(value)) if value[i] is not None)
+            outputs = tuple(self._item(node, i) for i in range(1, len(value))
+                            if value[i] is not None)
         elif isinstance(value, (tuple, list)):
-            names = self.items.get(node, {})
-            outputs = tuple(names.get(i, "") for i in range(len(value)))
-            self.types[""] = None
+            outputs = tuple(self._item(node, i) for i in range(len(value)))
         else:
             outputs = (node.name,)
         return Call(target_name(target), tuple(self._argument(a) for a in args),
                     {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
                     self._place(node), (node.meta.get("custom") or {}).get(CHECKPOINT, 0))
+
+    def _item(self, node: fx.Node, i: int) -> str:
+        """The name of one of several results, which has a type even where nothing reads it."""
+        name = self.items.get(node, {}).get(i)
+        if name is None:
+            name = f"{node.name}[{i}]"
+            self.types[name] = self._value_type(node.meta["val"][i])
+        return name
 
     def _place(self, node: fx.Node) -> Place:
         found = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")

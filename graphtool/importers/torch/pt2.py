@@ -1,7 +1,8 @@
-"""Reads a `.pt2` archive: a zip of JSON and raw weights. Needs no torch and runs nothing.
+"""Reads a `.pt2` archive: a zip of JSON and raw weights. Runs nothing that stands in it.
 
 Pickles are refused where a weight is one; sample inputs and guards are not read at all; sizes are
-parsed by whitelist; only ops that have a handler are accepted.
+parsed by whitelist; only ops that have a handler are accepted. A program that was never decomposed
+may need torch: pt2_live.py is asked for what cannot be said as it stands.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ import numpy as np
 
 from graphtool import files
 from graphtool.dtypes import DType
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch.convert import to_module
-from graphtool.importers.torch.pt2_graph import SCALAR_TYPES, read_program
+from graphtool.importers.torch.pt2_graph import COMPLEX_TYPES, SCALAR_TYPES, read_program
+from graphtool.importers.torch.records import Program
 from graphtool.ir.graph import Module
 from graphtool.weights import Array, Weight, weight
 
+_Folders = Mapping[str, Mapping[str, Weight]]
 _MAX_JSON = 1 << 30
 _MAX_MEMBERS = 1 << 20
 _FAULTS = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError,
@@ -87,12 +91,26 @@ class _Archive:
     def module(self) -> Module:
         model = self._model_file()
         raw = self.json(model)
+        weights = self._weights(model)
         try:
-            program = read_program(raw, self._weights(model), self.fault)
+            program = read_program(raw, {**weights["weights"], **weights["constants"]}, self.fault)
         except _FAULTS as error:
             raise self.fault("GT1202", f"malformed program: {type(error).__name__} "
                                        f"{str(error)[:200]}") from error
-        return to_module(program)
+        try:
+            return to_module(program)
+        except UnsupportedError as error:
+            functional = self._functional(raw, weights, program)
+            if functional is None:
+                raise error
+        return to_module(functional)
+
+    def _functional(self, raw: Any, weights: _Folders, program: Program) -> Program | None:
+        """The program as torch takes it apart, where torch is there and can."""
+        if find_spec("torch") is None:
+            return None
+        from graphtool.importers.torch import pt2_live
+        return pt2_live.functional(raw, weights, program)
 
     def _model_file(self) -> str:
         if "archive_format" not in self.members and any(
@@ -114,15 +132,15 @@ class _Archive:
 
     # ---- weights -------------------------------------------------------------------------------
 
-    def _weights(self, model: str) -> Mapping[str, Weight]:
+    def _weights(self, model: str) -> _Folders:
         stem = model.removeprefix("models/").removesuffix(".json")
-        out: dict[str, Weight] = {}
-        for folder in ("weights", "constants"):
+        out: dict[str, dict[str, Weight]] = {"weights": {}, "constants": {}}
+        for folder, found in out.items():
             name = f"data/{folder}/{stem}_{folder}_config.json"
             if name in self.members:
                 try:
                     for key, row in self.json(name)["config"].items():
-                        out[key] = self._weight(folder, key, row)
+                        found[key] = self._weight(folder, key, row)
                 except _FAULTS as error:
                     raise self.fault("GT1202", f"malformed {name}: {error}") from error
         return out
@@ -139,11 +157,14 @@ class _Archive:
 
     def _strided(self, key: str, meta: Mapping[str, Any], raw: bytes) -> Array:
         """The tensor's elements in its bytes; nothing outside them is ever touched."""
-        dtype: DType | None = SCALAR_TYPES.get(meta["dtype"])
+        parts = COMPLEX_TYPES.get(meta["dtype"])
+        dtype: DType | None = parts or SCALAR_TYPES.get(meta["dtype"])
         if dtype is None:
             raise self.fault("GT1206", f"{key!r} has an element type that is not supported")
         shape, strides = ([_whole(d["as_int"]) for d in meta[k]] for k in ("sizes", "strides"))
         offset = _whole(meta["storage_offset"]["as_int"])
+        if parts is not None:  # as an axis of their own
+            shape, strides, offset = [*shape, 2], [*(2 * s for s in strides), 1], 2 * offset
         if len(shape) != len(strides) or meta.get("layout", 7) != 7:
             raise self.fault("GT1202", f"{key!r} is not a strided tensor")
         count = len(raw) // dtype.bytes

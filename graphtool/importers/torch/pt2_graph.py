@@ -122,7 +122,7 @@ class _Reader:
                 if w is None:
                     raise self.fault("GT1202", f"the archive has no data for {key!r}")
                 name = body["arg"]["name"]
-                if self.types.get(name) != TensorType(w.dtype, w.shape):
+                if not _holds(w, self.types.get(name)):
                     raise self.fault("GT1202", f"{key!r} is {w.dtype.short}{list(w.shape)}, the "
                                                f"graph says {self.types.get(name)}")
                 return Source(name, "constant" if kind == "tensor_constant" else kind,
@@ -212,6 +212,13 @@ class _Reader:
         if kind == "as_name":
             return Ref(value)
         return self._argument(x)
+
+
+def _holds(w: Weight, kind: Type) -> bool:
+    """Whether the data are of that type; complex numbers have an axis of their parts."""
+    if isinstance(kind, Complex):
+        return (w.dtype, w.shape) == (kind.parts.dtype, (*kind.parts.shape, 2))
+    return kind == TensorType(w.dtype, w.shape)
 
 
 def _integer(x: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
@@ -23,15 +24,17 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
     Each call runs a fresh copy of the model, so that its state is that of the import.
     Raises InputError GT1116 where torch fails on the arrays.
     """
-    model, args, _ = load(source, specs)
-    leaves, tree = pytree.tree_flatten(args)
+    made = load(source, specs)
+    model = made.model if isinstance(made.model, nn.Module) else made.model.module()
+    leaves, tree = pytree.tree_flatten((made.args, made.kwargs))
 
     def run(arrays: Sequence[Array]) -> list[Array]:
         given = iter(arrays)
         filled = [_tensor(next(given), x) if isinstance(x, torch.Tensor) else x for x in leaves]
         try:
             with torch.no_grad():
-                outputs = copy.deepcopy(model)(*pytree.tree_unflatten(filled, tree))
+                args, kwargs = pytree.tree_unflatten(filled, tree)
+                outputs = copy.deepcopy(model)(*args, **kwargs)
         except Exception as error:  # whatever the model's code raises
             raise InputError("GT1116", f"torch fails on these inputs: {error}",
                              where=source) from error

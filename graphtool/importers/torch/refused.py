@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _WHY = (
-    (r"aten\.(_linalg_eigh|_linalg_eigvals|linalg_eig|_linalg_svd|linalg_svd|svd|symeig)",
-     "decompositions into eigenvectors or singular vectors are not built"),
+    (r"aten\.(_linalg_eigvals|linalg_eig)\b",
+     "eigenvalues of general matrices are not built; those of symmetric ones are (eigh)"),
     (r"aten\.(_linalg|linalg|_?lstsq)", "this part of linear algebra is not built"),
     (r"aten\.(_?to_sparse|_?sparse|_coo|_nested)", "sparse and nested tensors are not supported"),
     (r"aten\.special_", "this special function is not built"),
@@ -17,7 +17,6 @@ _WHY = (
 )
 
 
-def why(target: str) -> str:
+def why(target: str, else_: str = "there is no handler for it") -> str:
     """The reason for an op without a handler."""
-    return next((reason for pattern, reason in _WHY if re.match(pattern, target)),
-                "there is no handler for it")
+    return next((reason for pattern, reason in _WHY if re.match(pattern, target)), else_)

@@ -60,17 +60,19 @@ def local_scalar(c: Context, self: Tracer) -> Any:
 
 # ---- the different values ----------------------------------------------------------------------
 
-def _runs(c: Context, line: Tracer) -> tuple[Tracer, Tracer, Tracer]:
-    """(values, the number of its run for each element, the runs' lengths) of equal neighbours."""
-    n = line.shape[0]
-    if n == 0:
+def _runs(c: Context, rows: Tracer) -> tuple[Tracer, Tracer, Tracer]:
+    """(rows, the number of its run for each row, the runs' lengths) of equal neighbours."""
+    n, axis = rows.shape[0], rows.ndim - 1
+    if 0 in rows.shape:
         raise Missing("the different values of nothing")
-    new = o.ne(c.window(line, 0, 1, n), c.window(line, 0, 0, n - 1))
+    new = o.ne(c.window(rows, 0, 1, n), c.window(rows, 0, 0, n - 1))
+    if axis:
+        new = c.reshape(o.reduce_or(new, axes=(1,)), new.shape[:1])
     flags = o.concat(c.full((1,), True, dtypes.bool_), new, axis=0)
     at = places(c, flags)
-    values = o.gather(line, at, axes=(0,))
+    values = o.gather(rows, at, axes=(0,))
     number = o.sub(o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0), 1)
-    zeros = c.full(values.shape, 0, dtypes.int64)
+    zeros = c.full(values.shape[:1], 0, dtypes.int64)
     counts = o.scatter(zeros, c.reshape(number, (n, 1)), c.full((n,), 1, dtypes.int64),
                        axes=(0,), kind="add")
     return values, number, counts
@@ -93,11 +95,18 @@ def unique(c: Context, self: Tracer, sorted: bool = True, return_inverse: bool =
 @aten("unique_consecutive")
 def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
                        return_counts: bool = False, dim: int | None = None) -> Any:
-    if dim is not None and (self.ndim != 1 or axis_of(dim, 1)):
-        raise Missing("runs of equal slices; equal elements can be found")
-    values, number, counts = _runs(c, c.reshape(self, (product(self.shape),)))
-    return values, c.reshape(number, self.shape) if c.used(1) else None, (
-        counts if c.used(2) else None)
+    if dim is None or self.ndim < 2:
+        values, number, counts = _runs(c, c.reshape(self, (product(self.shape),)))
+        number = c.reshape(number, self.shape)
+    else:
+        axis = axis_of(dim, self.ndim)
+        turn = [axis, *(i for i in range(self.ndim) if i != axis)]
+        front = c.transpose(self, turn)
+        rest = front.shape[1:]
+        values, number, counts = _runs(c, c.reshape(front, (front.shape[0], product(rest))))
+        values = c.transpose(c.reshape(values, (values.shape[0], *rest)),
+                             [turn.index(i) for i in range(self.ndim)])
+    return values, number if c.used(1) else None, counts if c.used(2) else None
 
 
 @aten("unique_dim")

@@ -9,16 +9,20 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from graphtool.errors import GraphtoolError, InputError
+from graphtool.importers.torch.arguments import Arguments, placed
 from graphtool.importers.torch.lines import root_of, user_line
 from graphtool.importers.torch.live import tensor
 from graphtool.importers.torch.samples import Spec, read_spec, sample
@@ -26,8 +30,20 @@ from graphtool.importers.torch.samples import Spec, read_spec, sample
 _TORCH = root_of(torch.__file__)
 
 
-def load(source: str, specs: Sequence[str] = ()) -> tuple[nn.Module, tuple[Any, ...], list[str]]:
-    """The model, its sample inputs, and their names where the specs give them.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model, or a program of torch.export; its sample inputs by position and by name; the
+    names that specs gave them."""
+
+    model: nn.Module | ExportedProgram
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    names: list[str]
+
+
+def load(source: str, specs: Sequence[str] = ()) -> Loaded:
+    """The model and its sample inputs: those of the specs, else what inputs() in the file returns,
+    which is a tensor, a tuple of them, or a dict of those that forward takes by name.
 
     Raises InputError GT1111 to GT1114 where the source fails, lacks the name, gives something
     else than an nn.Module, or offers no inputs.
@@ -43,13 +59,13 @@ def load(source: str, specs: Sequence[str] = ()) -> tuple[nn.Module, tuple[Any, 
                              hint=f"it has {known or 'nothing'}"[:400])
         made = getattr(made, part)
     model = _guarded(f"calling {attribute}()", lambda: _model(made))
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, (nn.Module, ExportedProgram)):
         raise InputError("GT1113", f"{source} is {type(model).__name__}, an nn.Module or a "
                                    "function that returns one is expected")
     wanted = [read_spec(s) for s in specs]
     if wanted:
-        return model, tuple(tensor(x) for x in sample(wanted)), _names(wanted)
-    return model, _inputs(module, place), []
+        return Loaded(model, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
+    return Loaded(model, *_inputs(module, place, model), [])
 
 
 def _names(specs: list[Spec]) -> list[str]:
@@ -84,17 +100,24 @@ def _module(place: str) -> ModuleType:
 def _model(made: Any) -> Any:
     if isinstance(made, type) and issubclass(made, nn.Module):
         return made().eval()
-    return made() if callable(made) and not isinstance(made, nn.Module) else made
+    plain = callable(made) and not isinstance(made, (nn.Module, ExportedProgram))
+    return made() if plain else made
 
 
-def _inputs(module: ModuleType, place: str) -> tuple[Any, ...]:
+def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) -> Arguments:
     function = getattr(module, "inputs", None)
     if not callable(function):
+        if isinstance(model, ExportedProgram) and model.example_inputs is not None:
+            args, kwargs = model.example_inputs
+            return tuple(args), dict(kwargs)
         raise InputError("GT1114", f"{place} offers no sample inputs",
                          hint="give --inputs 'x:f32[1,3,224,224]', or define inputs() in the file, "
                               "returning a tuple of tensors")
     found = _guarded("calling inputs()", function)
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if isinstance(found, dict) and isinstance(model, nn.Module) and (
+            found.keys() <= inspect.signature(model.forward).parameters.keys()):
+        return placed(model, (), found)
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,), {}
 
 
 def _guarded(doing: str, action: Callable[[], Any]) -> Any:

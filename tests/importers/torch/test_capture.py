@@ -17,7 +17,7 @@ from graphtool.errors import UnsupportedError, UsageError
 from graphtool.importers.torch import import_torch
 from graphtool.ir import serial
 from graphtool.ir.verify import verify_module
-from tests.importers.torch.agreement import agree, normal
+from tests.importers.torch.agreement import agree, evaluated, normal
 
 HERE = Path(__file__).name
 
@@ -239,7 +239,7 @@ def test_everything_unsupported_at_once():
     class Several(nn.Module):
         def forward(self, x):
             y, airy = torch.fft.fft(x).prod().abs(), torch.special.airy_ai
-            return y + torch.linalg.svdvals(x).sum(), airy(x), airy(x + 1)
+            return y + torch.linalg.eigvals(x @ x.mT).abs().sum(), airy(x), airy(x + 1)
     with pytest.raises(UnsupportedError) as caught:
         import_torch(Several(), (torch.ones(2, 3),))
     items = {i.name: i for i in caught.value.items}
@@ -247,6 +247,46 @@ def test_everything_unsupported_at_once():
     assert len(items["aten.special_airy_ai.default"].places) == 2
     assert items["aten.special_airy_ai.default"].places[0].startswith(f"{HERE}:")
     assert "2 × aten.special_airy_ai.default" in str(caught.value)
+
+
+class Named(nn.Module):
+    def forward(self, x, mask=None, *, scale=1.0, bias=None, **more):
+        y = x if mask is None else x.masked_fill(mask, 0)
+        return {"y": y * scale if bias is None else y * scale + bias, **more}
+
+
+def test_inputs_by_name():
+    x, bias = torch.randn(3, 4), torch.randn(4)
+    module = import_torch(Named(), (x,), kwargs={"bias": bias, "mask": x > 0, "scale": 2.0},
+                          dynamic={"n@x.0,mask.0": (2, None)})
+    assert [v.hint for v in module.graph.inputs] == ["x", "mask", "bias"]
+    y = torch.randn(5, 4)
+    got = evaluated(module, (y, torch.zeros(5, 4, dtype=torch.bool), bias))
+    np.testing.assert_allclose(got[0], y * 2 + bias, rtol=1e-6)
+
+
+def test_inputs_that_forward_has_no_name_for():
+    x, extra = torch.randn(3, 4), torch.randn(3)
+    module = import_torch(Named(), (x,), kwargs={"extra": extra})
+    assert module.output_names == ("y", "extra")
+    np.testing.assert_array_equal(evaluated(module, (x, extra))[1], extra)
+
+
+def test_fx_takes_no_inputs_that_only_have_a_name():
+    with pytest.raises(UsageError, match="GT1104"):
+        import_torch(Named(), (torch.ones(2),), kwargs={"bias": torch.ones(2)}, capture="fx")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_program_that_was_exported_already(strict):
+    x, n = torch.randn(3, 4), torch.export.Dim("n")
+    program = torch.export.export(Named(), (x,), {"bias": torch.ones(4)}, strict=strict,
+                                  dynamic_shapes={"x": {0: n}, "bias": None})
+    module = import_torch(program, ())
+    y = torch.randn(6, 4)
+    np.testing.assert_allclose(evaluated(module, (y, torch.ones(4)))[0], y + 1, rtol=1e-6)
+    with pytest.raises(UsageError, match="dynamic_shapes"):
+        import_torch(program, (), dynamic={"batch": (1, None)})
 
 
 @pytest.mark.parametrize(("model", "capture"), [(Net(), "jit"), (len, "export")])

@@ -58,10 +58,37 @@ def _product(x: Any) -> Any:
     return associative_scan(lambda a, b: a * b, x, 0, combine_mode="generic")
 
 
+def _complex_branch(x: Any) -> Any:
+    z = torch.fft.fft(x)
+    return torch.view_as_real(torch.cond(x.sum() > 0, lambda z: z * 1j, lambda z: z.conj() + 1,
+                                         (z,)))
+
+
+def _complex_loop(x: Any) -> Any:
+    z = torch.view_as_complex(x / 9)
+    return while_loop(lambda i, w: i < 4, lambda i, w: (i + 1, w * w + 0.5),
+                      (torch.tensor(0), z * 1.0))[1].abs()
+
+
+def _complex_scan(x: Any, a: Any) -> Any:
+    turn = torch.polar(torch.sigmoid(a[0]), a[1])
+    state = torch.zeros(x.shape[1], dtype=torch.complex128)
+    last, rows = scan(lambda h, u: (turn * h + u, (turn * h).real), state, torch.complex(x, x))
+    return last.real, rows, map(lambda r: r * r.conj() * 2j, torch.complex(x, -x)).imag
+
+
+def _complex_product(x: Any) -> Any:
+    z = torch.view_as_complex(x)
+    return associative_scan(lambda a, b: a * b, z, 0, combine_mode="generic").real
+
+
 CASES: list[tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]] = [
     ("cond", _branch, ((2, 3), (3, 4))), ("nested", _nested, ((5,),)),
     ("while", _doubled, ((4,),)), ("while_captures", _captures, ((2, 3), (3, 3))),
     ("scan", _running, ((5, 3),)), ("scan_reverse", _backwards, ((4, 3), (3, 3))),
+    ("complex_cond", _complex_branch, ((3, 4),)), ("complex_while", _complex_loop, ((3, 2),)),
+    ("complex_scan", _complex_scan, ((5, 4), (2, 4))),
+    ("complex_associative_scan", _complex_product, ((4, 3, 2),)),
     ("map", _mapped, ((4, 3), (3, 2))), ("associative_scan", _product, ((6, 2),)),
 ]
 
@@ -87,11 +114,11 @@ def test_a_branch_on_a_size(n: int) -> None:
 
 
 def test_what_a_branch_lacks_is_listed_with_the_rest() -> None:
-    svd = torch.linalg.svdvals
+    eig = torch.linalg.eigvals
 
     def fn(x: Any) -> Any:
-        return torch.cond(x.sum() > 0, lambda a: svd(a).sum(), lambda a: a.sum(), (x,)
-                          ) + svd(x).sum()
+        return torch.cond(x.sum() > 0, lambda a: eig(a).abs().sum(), lambda a: a.sum(), (x,)
+                          ) + eig(x).abs().sum()
     with pytest.raises(UnsupportedError) as caught:
         agree(fn, normal(3, 3))
     assert [len(i.places) for i in caught.value.items] == [2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from graphtool import build, load
+from graphtool import build, interp, load
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch
 from tests.importers.torch.agreement import Function, agree, normal
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, abou
 X = normal(4, 5)
 WHOLE = torch.tensor([[6, -4, 0], [9, 12, 7]])
 NAN = torch.tensor([[1.0, float("nan"), 3, 2], [5, 4, 3, 1]]).double()
+TARGETS = torch.tensor([[1, 1, 3, 1], [-1, -1, -1, -1], [4, 5, 0, 0]])
 ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "add_bool_alpha": (lambda a, b: torch.add(a, b, alpha=False), (X > 0, X > 1)),
     "sign_bool": (torch.sign, (X > 0,)),
@@ -83,6 +85,38 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
                              (normal(4, 4), X.T.contiguous())),
     "lu_solve_adjoint": (lambda a, b: torch.linalg.lu_solve(
         *torch.linalg.lu_factor(a), b, left=False, adjoint=True), (normal(4, 4), X.T.contiguous())),
+    "singular_values": (lambda x: (torch.linalg.svdvals(x), torch.linalg.cond(x),
+                                   torch.linalg.matrix_norm(x, "nuc"),
+                                   torch.linalg.matrix_rank(x[:, :1] * x[:1])), (X,)),
+    "svd": (lambda x: (lambda u, s, vt: ((u * s[..., None, :]) @ vt, s))(
+        *torch.linalg.svd(x, full_matrices=False)), (normal(2, 3, 6),)),
+    "svd_full": (lambda x: (lambda u, s, vt: (u[:, :3] * s) @ vt)(*torch.linalg.svd(x)),
+                 (normal(5, 3),)),
+    "eigh": (lambda x: (lambda w, v: (w, (v * w) @ v.mT, torch.linalg.eigvalsh(x, UPLO="U")))(
+        *torch.linalg.eigh(x)), (normal(5, 5),)),
+    "pseudo_inverse": (lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x, atol=1.5),
+                                  torch.linalg.pinv(x @ x.mT, hermitian=True, rtol=1e-9)), (X,)),
+    "least_squares": (lambda a, b: (torch.linalg.lstsq(a, b).solution,
+                                    torch.linalg.lstsq(a.mT, a[:3].mT).solution),
+                      (normal(6, 3), normal(6, 2))),
+    "unique_runs": (lambda x: torch.unique_consecutive(x > 0, dim=0, return_inverse=True,
+                                                       return_counts=True), (normal(9, 2),)),
+    "unique_run_columns": (lambda x: torch.unique_consecutive(x > 0, dim=1),
+                           (normal(1, 9, 2),)),
+    "unique_places_alone": (lambda x: torch.unique(x > 0, return_inverse=True)[1], (X,)),
+    "alignments": (lambda x, n, m: (
+        F.ctc_loss(x.log_softmax(-1), TARGETS, n, m, reduction="none", blank=2),
+        F.ctc_loss(x.log_softmax(-1), TARGETS.clamp(0), (12, 9, 2), (4, 0, 2), reduction="sum",
+                   blank=2, zero_infinity=True)),
+                   (normal(12, 3, 6), torch.tensor([12, 10, 5]), torch.tensor([4, 0, 2]))),
+    "fake_quantised": (lambda x: (
+        torch.fake_quantize_per_tensor_affine(x, 0.05, 3, 0, 63),
+        torch.fake_quantize_per_channel_affine(
+            x, torch.full((5,), 0.02), torch.zeros(5, dtype=torch.int32), 1, -128, 127)),
+                       (X.float(),)),
+    "extremes_places": (lambda x: (x.max(1).indices, x.min(0)[1], x.kthvalue(2).indices,
+                                   x.median(1).indices, x.mode(0).indices, x.cummax(0).indices,
+                                   x.sort().indices, x.topk(2).indices, x.aminmax().max), (X,)),
     "running_extremes": (lambda x: (x.cummax(1), x.cummin(0), (x > 0).cummax(1)), (NAN,)),
     "unfold_of_one": (lambda x: x.sum().unfold(0, 1, 1), (X,)),
     "index_add_bool": (lambda x: (x > 0).index_add(0, torch.tensor([0, 2]), x[:2] > 0), (X,)),
@@ -120,6 +154,37 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_it_is_as_in_eager(name: str) -> None:
     fn, xs = ROWS[name]
     agree(fn, *xs)
+
+
+class Observed(nn.Module):
+    """Weights and results through numbers that follow their bounds, as training for int8 does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from torch.ao import quantization as q
+        torch.manual_seed(0)
+        self.linear = nn.Linear(8, 6)
+        self.of_y = q.FusedMovingAvgObsFakeQuantize(quant_min=0, quant_max=255)
+        self.of_w = q.FusedMovingAvgObsFakeQuantize(
+            observer=q.MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127,
+            dtype=torch.qint8, qscheme=torch.per_channel_symmetric, ch_axis=0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.of_y(F.linear(x, self.of_w(self.linear.weight), self.linear.bias))
+
+
+def test_observers_follow_their_bounds() -> None:
+    model, x = Observed().train(), normal(3, 8, dtype=torch.float32)
+    model(x)  # which sizes what they keep
+    module = import_torch(copy.deepcopy(model), (x * 2,))
+    names = [v.hint for v in module.graph.inputs]
+    states = {names[i]: w.source for i, w in module.initial.items()}
+    got = interp.run(module, {"x": x.numpy() * 2, **states})
+    want = model(x * 2)
+    np.testing.assert_allclose(next(iter(got.values())), want.detach().numpy(), atol=1e-6)
+    for name, buffer in model.named_buffers():
+        if name in got:
+            np.testing.assert_allclose(got[name], buffer.numpy(), rtol=1e-6, err_msg=name)
 
 
 class Counted(nn.Module):

@@ -18,7 +18,7 @@ from torch import nn
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError, InputError
-from graphtool.importers.torch import import_torch, read_pt2
+from graphtool.importers.torch import import_torch, pt2_live, read_pt2
 from graphtool.importers.torch.live import array
 
 
@@ -90,6 +90,63 @@ def test_undecomposed_archive(tmp_path):
     saved(path, model, x)
     (out,) = interp.run(read_pt2(path), {"input": x.numpy()}).values()
     np.testing.assert_allclose(out, model(x).detach().numpy(), atol=1e-6)
+
+
+class AsCaptured(nn.Module):
+    """What torch takes apart only when asked: in-place work on views, composites, a branch and a
+    loop, a complex buffer, tied weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+        self.register_buffer("turn", torch.polar(torch.ones(2), torch.arange(2.0)))
+        self.register_buffer("kept", torch.zeros(3, 4))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.kept[0] += x[0]
+        y = torch.relu_(self.a(x) + self.b(x))
+        y[:, ::2] += 1
+        y = torch.einsum("ij,kj->ik", y, self.kept)
+        z = torch.view_as_real(torch.view_as_complex(x.reshape(-1, 2, 2)) * self.turn)
+        w = torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos(), (x,))
+        for _ in range(2):
+            w = torch._higher_order_ops.map(lambda row, m: row * m.sum(), w, self.kept)
+        return {"y": y, "z": z, "w": w}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_archive_as_captured(tmp_path, strict):
+    """torch's own decompositions serve it, after the archive was vetted."""
+    path, x = tmp_path / "m.pt2", torch.randn(3, 4)
+    batch = torch.export.Dim("batch", min=2, max=9)
+    with quiet():
+        torch.export.save(torch.export.export(AsCaptured(), (x,), strict=strict,
+                                              dynamic_shapes=({0: batch},)), path)
+    module, more = read_pt2(path), torch.randn(5, 4)
+    assert [n for n in module.output_names] == ["y", "z", "w", "kept"]
+    want, model = [], AsCaptured()
+    with torch.no_grad():
+        want = [*model(more).values(), model.kept]
+    got = interp.run(module, {"x": more.numpy(), "kept": np.zeros((3, 4), np.float32)})
+    for a, b in zip(got.values(), want, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", [
+    "__import__('os').mkdir('owned')", "s0.__class__", "Symbol('s0').func", "Integer('exit()')",
+    "(lambda: s0)()", "open", "sympify('s0')"])
+def test_what_sympy_would_evaluate_is_vetted(text):
+    assert not pt2_live._harmless(("expr_str", text))
+
+
+@pytest.mark.parametrize("text", [
+    "torch.hub.load", "torch.ops.load_library", "torch.load", "os.system", "_operator.attrgetter",
+    "_operator.methodcaller", "torch.ops.aten.add.__class__", "torch.ops.aten.add.Tensor.x",
+    "#x:y"])
+def test_what_torch_would_look_up_is_vetted(text):
+    assert not pt2_live._harmless(("target", text))
 
 
 def test_places_are_kept_and_no_path_is(archive):

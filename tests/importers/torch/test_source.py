@@ -159,3 +159,18 @@ def test_sizes_outside_the_whitelist(source):
         read(source, {"b": B, "t": T})
 
 
+
+
+def test_sample_inputs_by_name(tmp_path):
+    source = written(tmp_path, """
+        import torch
+        class M(torch.nn.Module):
+            def forward(self, x, mask=None, scale=None, *, bias=None):
+                return x * scale + bias
+        def inputs(): return {"bias": torch.ones(3), "x": torch.ones(2, 3), "scale": torch.ones(1)}
+        program = torch.export.export(M(), (torch.ones(2, 3),),
+                                      {"scale": torch.ones(1), "bias": torch.ones(3)})
+    """)
+    for name in ("M", "program"):
+        module = import_source(f"{source}:{name}")
+        assert [v.hint for v in module.graph.inputs] == ["x", "scale", "bias"]

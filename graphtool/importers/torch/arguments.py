@@ -1,0 +1,60 @@
+"""The arguments of a call of a model: by position and by name, and which the graph will take."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def placed(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+    """The call with each named argument at its position, where it has one.
+
+    Parameters in between take their defaults; what can only be named stays named.
+    """
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    if not kwargs or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return args, dict(kwargs)
+    later = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][len(args):]
+    last = max((i for i, p in enumerate(later) if p.name in kwargs), default=-1)
+    between = later[:last + 1]
+    if any(p.name not in kwargs and p.default is p.empty for p in between):
+        return args, dict(kwargs)  # which Python will refuse, in its own words
+    order = [p.name for p in parameters]
+    taken = {p.name for p in between}
+    rest = sorted((k for k in kwargs if k not in taken),  # as torch lists the dims of inputs
+                  key=lambda k: order.index(k) if k in order else len(order))
+    return ((*args, *(kwargs.get(p.name, p.default) for p in between)),
+            {k: kwargs[k] for k in rest})
+
+
+def input_names(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[str]:
+    """forward's own parameter names, then those of `kwargs`; `*xs` gives `xs_0`, `xs_1`, …"""
+    out: list[str] = []
+    for p in inspect.signature(model.forward).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            out += [f"{p.name}_{i}" for i in range(len(args) - len(out))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(out) < len(args):
+            out.append(p.name)
+    return [*out, *kwargs]
+
+
+def as_called(model: nn.Module, shapes: list[Any], kwargs: Mapping[str, Any]) -> Any:
+    """torch's dynamic_shapes: one entry a parameter of forward, all that are left in that of
+    `*xs`; by name as soon as something is only named."""
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    count = len(shapes) - len(kwargs)
+    by_position, by_name = shapes[:count], dict(zip(kwargs, shapes[count:], strict=True))
+    kinds = [p.kind for p in parameters]
+    fixed = kinds.index(inspect.Parameter.VAR_POSITIONAL) if (
+        inspect.Parameter.VAR_POSITIONAL in kinds) else count
+    rest = (tuple(by_position[fixed:]),) if fixed < count else ()
+    entries = (*by_position[:fixed], *rest)
+    if not by_name:
+        return entries
+    named = dict(zip((p.name for p in parameters), entries, strict=False))
+    return named | {p.name: by_name[p.name] for p in parameters if p.name in by_name}

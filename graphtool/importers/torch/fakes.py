@@ -1,0 +1,44 @@
+"""Shapes of what torch's operators give where torch itself has none, which a capture needs: they
+are torch's own in any program, and hold only during a capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
+    """The solution; residuals and ranks, whose sizes depend on the data, without elements."""
+    vector = b.ndim == a.ndim - 1
+    lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-1] if vector else b.shape[:-2])
+    wide = () if vector else (b.shape[-1],)
+    return (a.new_empty((*lead, a.shape[-1], *wide)), a.new_empty(0),
+            a.new_empty(0, dtype=torch.int64), a.new_empty(0))
+
+
+def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
+              blank: int = 0, zero_infinity: bool = False) -> Any:
+    """A loss for each line; what its gradient needs, as long as the longest target may be."""
+    n = log_probs.shape[1] if log_probs.ndim == 3 else 1
+    return (log_probs.new_empty(n if log_probs.ndim == 3 else ()),
+            log_probs.new_empty((n, log_probs.shape[0], 2 * targets.shape[-1] + 1)))
+
+
+_FAKES: dict[str, Callable[..., Any]] = {
+    "aten::linalg_lstsq": _lstsq, "aten::_ctc_loss": _ctc_loss,
+    "aten::_ctc_loss.Tensor": _ctc_loss}
+
+
+@contextmanager
+def fakes() -> Iterator[None]:
+    library = torch.library.Library("aten", "FRAGMENT")
+    try:
+        for name, fake in _FAKES.items():
+            torch.library.register_fake(name, fake, lib=library, allow_override=True)
+        yield
+    finally:
+        library._destroy()

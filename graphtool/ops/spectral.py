@@ -1,0 +1,272 @@
+"""Eigenvectors of symmetric matrices, and singular vectors, by Jacobi's rotations.
+
+Each round turns half as many pairs of rows as there are rows, all at once; a tournament brings
+every row together with every other one in a sweep. Of sweeps there is a fixed number, which grows
+with the logarithm of the size. General matrices, whose eigenvalues are complex, are not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ops.common import composite, filled, need
+from graphtool.ops.matrices import (
+    as_tuple,
+    blank,
+    flat,
+    identity,
+    need_matrix,
+    nothing,
+    places,
+    scanned,
+    triangle,
+    turned,
+)
+
+_SWEEPS = 6  # and one for each doubling: convergence is quadratic, its onset logarithmic
+
+
+def _turns(n: int) -> int:
+    """Rounds of all sweeps over n rows, an even number."""
+    return (_SWEEPS + n.bit_length()) * (n - 1)
+
+
+def _pieces(x: Any, axis: int, *bounds: tuple[int, int]) -> list[Any]:
+    def piece(start: int, limit: int) -> Any:
+        return o.slice(x, start=tuple(start if i == axis else 0 for i in range(x.ndim)),
+                       limit=tuple(limit if i == axis else d for i, d in enumerate(x.shape)),
+                       strides=(1,) * x.ndim)
+    return [piece(*b) for b in bounds]
+
+
+def _halves(x: Any, axis: int) -> list[Any]:
+    n = x.shape[axis]
+    return _pieces(x, axis, (0, n // 2), (n // 2, n))
+
+
+def _paired(top: Any, bottom: Any, axis: int) -> Any:
+    """Both halves as they meet in the next round: all but the first move on by one in a ring."""
+    h = top.shape[axis]
+    if h == 1:
+        return o.concat(top, bottom, axis=axis)
+    first, middle, last = _pieces(top, axis, (0, 1), (1, h - 1), (h - 1, h))
+    second, rest = _pieces(bottom, axis, (0, 1), (1, h))
+    return o.concat(first, second, *([middle] if h > 2 else []), rest, last, axis=axis)
+
+
+def _rotated(x: Any, turn: tuple[Any, Any], axis: int) -> Any:
+    """p, q → c·p − s·q, s·p + c·q for the pairs of rows or columns, and on to the next round."""
+    (top, bottom), (c, s) = _halves(x, axis), turn
+    return _paired(c * top - s * bottom, s * top + c * bottom, axis)
+
+
+def _turn(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
+    """(c, s) of the rotation by at most 45° that takes ((p, x), (x, q)) to a diagonal matrix.
+
+    What rounding leaves beside p and q is let be: turning it about would add up over the sweeps.
+    """
+    noise = 0.5 * float(ml_dtypes.finfo(p.dtype.numpy).eps)
+    none = o.le(o.abs(between), o.sqrt(o.abs(p)) * o.sqrt(o.abs(q)) * noise)
+    ratio = (q - p) / (o.select(none, 1.0, between) * 2.0)
+    tan = 1.0 / (o.abs(ratio) + o.sqrt(ratio * ratio + 1.0))
+    tan = o.select(none, 0.0, o.select(o.lt(ratio, 0.0), -tan, tan))
+    c = 1.0 / o.sqrt(tan * tan + 1.0)
+    return c, tan * c
+
+
+def _even(x: Any, axes: tuple[int, ...]) -> Any:
+    """x with a line of zeros more where an odd number cannot be paired."""
+    for axis in axes:
+        if x.shape[axis] % 2:
+            shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
+            x = o.concat(x, filled(x, 0.0, shape), axis=axis)
+    return x
+
+
+def _ordered(keys: Any, vectors: Any, count: int, descending: bool) -> tuple[Any, Any]:
+    """The first `count` keys [b, n, 1] in order, and with them the rows of `vectors`."""
+    _, order = o.sort(keys, axis=1, descending=descending)
+    (order,) = _pieces(order, 1, (0, count))
+    return (o.gather(keys, order, axes=(1,), batch=1), o.gather(vectors, order, axes=(1,),
+                                                                batch=1))
+
+
+def _sized(a: TensorType) -> tuple[int, int]:
+    m, n = a.shape[-2:]
+    need(isinstance(m, int) and isinstance(n, int), f"a matrix of known size, got {a}")
+    assert isinstance(m, int) and isinstance(n, int)
+    return m, n
+
+
+# ---- symmetric matrices ------------------------------------------------------------------------
+
+def _eigh_types(a: TensorType) -> tuple[TensorType, TensorType]:
+    need_matrix(a)
+    _sized(a)
+    return TensorType(a.dtype, a.shape[:-1]), a
+
+
+def _eigh_vjp(g: Any, y: Any, a: Any) -> tuple[Any]:
+    # ā = V·(diag(ḡ_w) + (Vᵀ·ḡ_V) / (w_j − w_i))·Vᵀ, as in torch: not made symmetric
+    (gw, gv), (w, v) = g, y
+    n, wide = a.shape[-1], (*w.shape[:-1], 1, w.shape[-1])
+    inner = None if gw is None else identity(a, n) * o.reshape(gw, shape=wide)
+    if gv is not None:
+        row = o.reshape(w, shape=wide)
+        mixed = o.matmul(v, gv, transpose_a=True) * _inverse(row - turned(row), n)
+        inner = mixed if inner is None else inner + mixed
+    return (o.matmul(o.matmul(v, inner), v, transpose_b=True),)
+
+
+def _inverse(gaps: Any, n: int) -> Any:
+    """1 over the gaps, and 0 on the diagonal."""
+    own = o.gt(identity(gaps, n), 0.0)
+    return o.select(own, 0.0, 1.0 / o.select(own, 1.0, gaps))
+
+
+@composite(types=_eigh_types, vjp=_eigh_vjp)
+def eigh(a: Any) -> Any:
+    """(w, V) with a·V = V·diag(w), w ascending; reads the lower half of a."""
+    if nothing(a):
+        return blank(a, _eigh_types(a.type))
+    n, _ = _sized(a.type)
+    x = _even(flat(triangle(a, True) + turned(triangle(a, True, -1))), (1, 2))
+    size, b = x.shape[1], x.shape[0]
+
+    def step(x: Any, vectors: Any, _: Any) -> Any:
+        p, q = _halves(_diagonal(x), 1)
+        _, corner = _halves(_halves(x, 1)[0], 2)
+        turn = _turn(p, q, _diagonal(corner))
+        c, s = (o.reshape(t, shape=(b, 1, size // 2)) for t in turn)
+        return (_rotated(_rotated(x, turn, 1), (c, s), 2),
+                _rotated(vectors, turn, 1))
+    _, vectors = scanned(step, _turns(size), (x, identity(x, size, (b,))))
+    vectors = vectors / _length(vectors)
+    w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))  # nearer than what was turned
+    w, vectors = _ordered(_behind(w, vectors, n, float("inf")), vectors, n, False)
+    (vectors,) = _pieces(vectors, 2, (0, n))
+    return o.reshape(w, shape=a.shape[:-1]), o.reshape(turned(vectors), shape=a.shape)
+
+
+def _length(rows: Any) -> Any:
+    """That of rows which many rotations have kept near 1."""
+    return o.sqrt(o.reduce_sum(rows * rows, axes=(2,)))
+
+
+def _diagonal(x: Any) -> Any:
+    """[b, n, 1]"""
+    own = o.eq(places(x, (1, x.shape[1], 1), 1), places(x, (1, 1, x.shape[2]), 2))
+    return o.reduce_sum(o.select(own, x, 0.0), axes=(2,))
+
+
+def _behind(keys: Any, vectors: Any, n: int, last: float) -> Any:
+    """The keys with that of the line that `_even` added, which is nowhere else, made the last."""
+    if vectors.shape[1] == n:
+        return keys
+    (place,) = _pieces(vectors, 2, (n, n + 1))
+    return o.select(o.ne(place, 0.0), last, keys)
+
+
+# ---- singular values ---------------------------------------------------------------------------
+
+def _svd_types(a: TensorType, *, full: bool = False) -> tuple[TensorType, ...]:
+    need_matrix(a, square=False)
+    (m, n), lead = _sized(a), a.shape[:-2]
+    k = min(m, n)
+    return (TensorType(a.dtype, (*lead, m, m if full else k)), TensorType(a.dtype, (*lead, k)),
+            TensorType(a.dtype, (*lead, n if full else k, n)))
+
+
+def _svd_vjp(g: Any, y: Any, a: Any, *, full: bool) -> tuple[Any]:
+    # ā = U·(X_U·S + S·X_V + diag(ḡ_s))·Vᵀ, X = (Zᵀ·ḡ − ḡᵀ·Z) / (s_j² − s_i²) for Z = U, V, and
+    # what of ḡ_U, ḡ_V lies outside U and V, over s. What completes a basis has no gradient.
+    (m, n), axis = _sized(a.type), a.ndim - 1
+    k = min(m, n)
+    gs, s = g[1], o.reshape(y[1], shape=(*y[1].shape[:-1], 1, k))
+    (u,), (v,) = _pieces(y[0], axis, (0, k)), _pieces(turned(y[2]), axis, (0, k))
+    by_gap = _inverse(s * s - turned(s * s), k)
+    inner = filled(a, 0.0, (*a.shape[:-2], k, k)) if gs is None else (
+        identity(a, k) * o.reshape(gs, shape=s.shape))
+    outside = []
+    for z, gz, side in ((u, g[0], 0), (v, None if g[2] is None else turned(g[2]), 1)):
+        if gz is None:
+            continue
+        (gz,) = _pieces(gz, axis, (0, k))
+        along = o.matmul(z, gz, transpose_a=True)
+        x = (along - turned(along)) * by_gap
+        inner = inner + (turned(s) * x if side else x * s)
+        if z.shape[-2] > k:
+            rest = (gz - o.matmul(z, along)) / s
+            outside.append(o.matmul(u, rest, transpose_b=True) if side else (
+                o.matmul(rest, v, transpose_b=True)))
+    total = o.matmul(o.matmul(u, inner), v, transpose_b=True)
+    for part in outside:
+        total = total + part
+    return (total,)
+
+
+@composite(types=_svd_types, vjp=_svd_vjp)
+def svd(a: Any, *, full: bool = False) -> Any:
+    """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` completes U and V to square ones."""
+    if nothing(a):
+        return _svd_of_nothing(a, full)
+    (m, n), lead = _sized(a.type), a.shape[:-2]
+    tall, long, short = (a, m, n) if m >= n else (turned(a), n, m)
+    scale, parts, right = _orthogonal(flat(tall), short)
+    lengths = o.sqrt(o.reduce_sum(parts * parts, axes=(2,)))
+    left = _completed(turned(parts), long if full else short)
+    s = o.reshape(lengths * scale, shape=(*lead, short))
+    left = o.reshape(left, shape=(*lead, *left.shape[1:]))
+    right = o.reshape(right, shape=(*lead, short, short))
+    return (left, s, right) if m >= n else (turned(right), s, turned(left))
+
+
+def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
+    """(scale, rows, Vᵀ) with a·V/scale the transposed rows: orthogonal, the longest first."""
+    most = o.reduce_max(o.abs(a), axes=(1, 2))
+    scale = o.select(o.eq(most, 0.0), 1.0, most)
+    rows = _even(turned(a / scale), (1,))
+    b, size, m = rows.shape
+
+    def step(x: Any, _: Any) -> Any:
+        (columns,) = _pieces(x, 2, (0, m))
+        p, q = _halves(columns, 1)
+        sums = [o.reduce_sum(s * t, axes=(2,)) for s, t in ((p, p), (q, q), (p, q))]
+        return (_rotated(x, _turn(*sums), 1),)
+    both = o.concat(rows, identity(a, size, (b,)), axis=2)
+    (both,) = as_tuple(scanned(step, _turns(size), (both,)))
+    rows, vectors = _pieces(both, 2, (0, m), (m, m + size))
+    both = both / _length(vectors)
+    keys = _behind(o.reduce_sum(rows * rows, axes=(2,)), vectors, n, -1.0)
+    _, both = _ordered(keys, both, n, True)
+    rows, vectors = _pieces(both, 2, (0, m), (m, m + n))
+    return scale, rows, vectors
+
+
+def _completed(x: Any, count: int) -> Any:
+    """An orthonormal basis of `count` columns whose first are those of x, made of length 1; any
+    that fit where they are 0."""
+    packed, tau = o.householder(x)
+    b, m, n = x.shape
+    basis = o.reflect(packed, tau, _first_columns(x, m, count))
+    negative = o.reshape(o.lt(_diagonal(packed), 0.0), shape=(b, 1, packed.shape[1]))
+    (negative,) = _pieces(negative, 2, (0, n))
+    sign = o.select(negative, filled(x, -1.0, (b, 1, n)), filled(x, 1.0, (b, 1, n)))
+    return basis * (sign if count == n else o.concat(sign, filled(x, 1.0, (b, 1, count - n)),
+                                                     axis=2))
+
+
+def _first_columns(x: Any, rows: int, columns: int) -> Any:
+    own = o.eq(places(x, (rows, 1), 0), places(x, (1, columns), 1))
+    return o.broadcast(o.cast(own, dtype=x.dtype), shape=(x.shape[0], rows, columns))
+
+
+def _svd_of_nothing(a: Any, full: bool) -> Any:
+    """No singular values; unit matrices where bases are to be complete."""
+    kinds = _svd_types(a.type, full=full)
+    return tuple(identity(a, t.shape[-1], t.shape[:-2]) if full and t.rank == a.ndim and (
+        t.shape[-1] == t.shape[-2]) else filled(a, 0.0, t.shape) for t in kinds)
