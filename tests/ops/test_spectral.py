@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool import autodiff, dtypes
 from graphtool import ops as o
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
+from tests.evaluating import run
 
 RNG = np.random.default_rng(0)
 EXACT = {"float32": 2e-6, "float64": 1e-14}
@@ -54,3 +58,42 @@ def test_small_singular_values_keep_their_digits() -> None:
     a = RNG.normal(size=(6, 4)) @ np.diag([1, 1e-4, 1e-8, 1e-12])
     s = o.svd(a)[1]
     assert s[3] / np.linalg.svd(a, compute_uv=False)[3] == pytest.approx(1, rel=1e-3)
+
+
+def _spread(w: Any) -> Any:
+    return np.sin(np.arange(np.prod(w.shape)) + 1.0).reshape(w.shape)
+
+
+@pytest.mark.parametrize(("op", "shape"), [("eigh", (4, 4)), ("svd", (4, 4)), ("svd", (5, 3)),
+                                           ("svd", (2, 3, 5))])
+def test_gradients_are_torchs(op: str, shape: tuple[int, ...]) -> None:
+    """Of functions that do not know the vectors' signs."""
+    torch = pytest.importorskip("torch")
+    a = RNG.normal(size=shape)
+    a = a + a.T if op == "eigh" else a
+
+    def ours(x: Any) -> Any:
+        if op == "eigh":
+            w, v = o.eigh(x)
+            u, vt = v, o.transpose(v, perm=(1, 0))
+        else:
+            u, w, vt = o.svd(x)
+        row = o.reshape(w, shape=(*w.shape[:-1], 1, w.shape[-1]))
+        made = o.matmul(u * o.sin(row), vt) * x.builder.constant(_spread(x))
+        return o.reduce_sum(made, axes=tuple(range(x.ndim))) + o.reduce_sum(
+            o.abs(u) * x.builder.constant(_spread(u)), axes=tuple(range(x.ndim)))
+
+    graph = trace(ours, [TensorType(dtypes.float64, shape)])
+    got = run(autodiff.grad(graph, 0, graph.inputs), [a])[1]
+    t = torch.from_numpy(a).requires_grad_()
+    if op == "eigh":
+        w, u = torch.linalg.eigh(t)
+        vt = u.mT
+    else:
+        u, w, vt = torch.linalg.svd(t, full_matrices=False)
+    (((u * w.sin().unsqueeze(-2)) @ vt * torch.from_numpy(_spread(a))).sum()
+     + (u.abs() * torch.from_numpy(_spread(u.detach()))).sum()).backward()
+    want = t.grad.numpy()
+    if op == "eigh":  # which half of a symmetric matrix moves is a matter of taste
+        got, want = got + got.T, want + want.T
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
