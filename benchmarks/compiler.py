@@ -19,6 +19,7 @@ from benchmarks.work import Row
 SIZES = (100, 1_000, 10_000, 100_000)
 MODELS = ("resnet50", "densenet121", "efficientnet_b0", "inception_v3", "swin_tiny",
           "bert_base_128", "whisper_tiny_enc")
+BESIDE = ("write", "read", "lower", "emit")
 STAGES = ("import", "opt", "lower", "emit", "compile", "total", "cached", "command", "again")
 
 
@@ -75,10 +76,16 @@ def _graphs(rows: list[Row]) -> list[str]:
              tables.number(1e6 * r["seconds"] / r["nodes"]), tables.number(r["verify"]),
              *(tables.number(r["passes"].get(n)) for n in names)] for r in good]
     head = ("nodes", "default passes s", "µs a node", "verify s", *names)
-    out = ["## Synthetic graphs through the default passes", "", tables.markdown(head, body)]
+    out = ["## Synthetic graphs through the default passes", "", tables.markdown(head, body),
+           "## What comes before and behind the passes, seconds", "", tables.markdown(
+               ("nodes", *BESIDE), [[str(r["nodes"]), *(tables.number(r["beside"][n])
+                                                        for n in BESIDE)] for r in good])]
     if len(good) > 1:
-        p = stats.slope([r["nodes"] for r in good], [r["seconds"] for r in good])
-        out.append(f"Time grows with the {p:.2f}th power of the number of nodes.\n")
+        sizes = [r["nodes"] for r in good]
+        powers = {"passes": stats.slope(sizes, [r["seconds"] for r in good])} | {
+            n: stats.slope(sizes, [r["beside"][n] for r in good]) for n in BESIDE}
+        out.append("Powers of the number of nodes that the time grows with: " + ", ".join(
+            f"{name} {p:.2f}" for name, p in powers.items()) + ".\n")
     return out + [f"* {r['size']} nodes: {r['error']}\n" for r in rows if "error" in r]
 
 
@@ -105,10 +112,27 @@ def graph(size: int) -> Row:
     passes.run(module, verify=False, after=note, supply=target)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    passes.run(module, supply=target)
+    ready = passes.run(module, supply=target)
     verified = time.perf_counter() - start
     return {"nodes": len(module.graph.nodes), "seconds": seconds, "passes": dict(by_pass),
-            "verify": max(verified - seconds, 0.0)}
+            "verify": max(verified - seconds, 0.0), "beside": _beside(ready)}
+
+
+def _beside(module: Any) -> dict[str, float]:
+    """Seconds of writing an optimised module as text and reading it, of lowering and emission."""
+    from graphtool.emit.c import emit
+    from graphtool.ir import serial
+    from graphtool.lower import lower
+    from graphtool.target import detect
+    marks = [time.perf_counter()]
+
+    def mark(_: Any) -> None:
+        marks.append(time.perf_counter())
+    mark(text := serial.dumps(module, embed=True))
+    mark(serial.loads(text))
+    mark(program := lower(module, detect(), name="model"))
+    mark(emit(program))
+    return dict(zip(BESIDE, (b - a for a, b in itertools.pairwise(marks)), strict=True))
 
 
 # ---- stages of one model ------------------------------------------------------------------------

@@ -49,7 +49,8 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str) -> Modul
     reader = _Reader(file, store, where)
     graph, by_name = reader.body(file.inputs, file.params, file.nodes,
                                  [o.value for o in file.outputs])
-    groups = tuple(reader.group(g, graph, by_name) for g in file.groups)
+    made = {v: n for n in graph.nodes for v in n.outputs}
+    groups = tuple(reader.group(g, made, by_name) for g in file.groups)
     graph = Graph(graph.inputs, graph.nodes, graph.outputs, groups)
     position = {v: i for i, v in enumerate(graph.inputs)}
     donations = []
@@ -210,8 +211,8 @@ class _Reader:
                                        f"file, {row.type} in the graph")
         return w
 
-    def group(self, row: GroupRow, graph: Graph, by_name: Mapping[str, Value]) -> Group:
-        made = {v: n for n in graph.nodes for v in n.outputs}
+    def group(self, row: GroupRow, made: Mapping[Value, Node],
+              by_name: Mapping[str, Value]) -> Group:
         try:
             return Group(by_name[row.root], tuple(made[by_name[m]] for m in row.members), row.kind)
         except KeyError as error:
