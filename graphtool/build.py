@@ -32,7 +32,7 @@ from graphtool.errors import InputError, UsageError
 from graphtool.folder import replacing
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.loops.ir import Port, Program, runs
+from graphtool.loops.ir import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.lives import most_live
 from graphtool.loops.traffic import moved
 from graphtool.lower import lower
@@ -246,7 +246,9 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
-        "sizes": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.sizes],
+        "sizes": [{"name": b.size.name, "min": b.size.lo, "max": b.size.hi,
+                   "most": None if b.most == ENDLESS else dim(b.most)}
+                  for b in binds(program.steps)],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
                    "barrier": s.barrier, "serial": kernels[s.kernel].serial, "choice": s.choice,

@@ -136,6 +136,7 @@ def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
                 name = bare(d)
                 if name and name.name not in setting.sizes:  # a size this node defines
                     setting.sizes[name.name] = n
+                    check_bounds(name, n)
         shape = tuple(substitute(d, setting.sizes) for d in v.type.shape)
         if shape != r.shape or wanted.numpy != r.dtype:
             raise InternalError("GT7501", f"{node.op.name} evaluated to {r.dtype}{list(r.shape)}, "

@@ -27,6 +27,15 @@ class DimRow(msgspec.Struct, forbid_unknown_fields=True):
     max: int | None
 
 
+class SizeRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A size that a run computes, and what it checks it against."""
+
+    name: str
+    min: int | None
+    max: int | None
+    most: int | str | None = None  # in the dims, where that is less than `max`
+
+
 class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     """One kernel call: what it computes, where that came from, what it costs."""
 
@@ -113,7 +122,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
-    sizes: list[DimRow] = []  # what a run computes; in `dims` they stand behind the dims
+    sizes: list[SizeRow] = []  # what a run computes; in `dims` they stand behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 

@@ -98,8 +98,8 @@ class Model:
     @property
     def sizes(self) -> dict[str, int]:
         """The open dims as the last run's inputs had them, and the sizes that it computed."""
-        rows = (*self.manifest.dims, *self.manifest.sizes)
-        return {row.name: self._dims[i] for i, row in enumerate(rows)}
+        names = [row.name for row in self.manifest.dims] + [s.name for s in self.manifest.sizes]
+        return {name: self._dims[i] for i, name in enumerate(names)}
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         return self.run(inputs)
@@ -134,15 +134,21 @@ class Model:
 
     def call(self) -> None:
         """Run again on the arrays of the last `run`, without any checks."""
-        match self._run(*self._arguments):
+        self._succeeded(self._run(*self._arguments))
+
+    def _succeeded(self, status: int) -> None:
+        """Raises InputError for what the model's function returns of a run that failed."""
+        match status:
             case 0:
                 return
             case -2:
-                raise InputError("GT2221", "a size that the inputs lead to is out of its bounds",
-                                 hint="the sizes are " + ", ".join(
-                                     f"{d.name} = {self._dims[i]} ({d.min} to {d.max})"
-                                     for i, d in enumerate(self.manifest.sizes,
-                                                           len(self.manifest.dims))))
+                rows = enumerate(self.manifest.sizes, len(self.manifest.dims))
+                raise InputError(
+                    "GT2221", "a size or number that the inputs lead to breaks its bound",
+                    hint="computed were " + ", ".join(
+                        f"{d.name} = {self._dims[i]} ({'any' if d.min is None else d.min} to "
+                        f"{d.max if d.most is None else d.most})" for i, d in rows)
+                    + "; the bounds are those of --dynamic, or what torch._check promised")
             case _:
                 raise InputError("GT2215", "a dimension is out of its range")
 
@@ -162,9 +168,9 @@ class Model:
             self._grow()
         self._ins[:len(inputs)] = list(inputs)
         self._outs[:len(outputs)] = list(outputs)
-        if self._run(ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
-                     self._ins, self._outs, ctypes.c_int(self.threads)):
-            raise InputError("GT2215", "a dimension is out of its range")
+        self._succeeded(self._run(
+            ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
+            self._ins, self._outs, ctypes.c_int(self.threads)))
 
     def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
         """The inputs, if they are as the last ones were; None if they want a closer look."""

@@ -82,9 +82,12 @@ TABLE: dict[str, tuple[str, str]] = {
                "Inputs are numpy arrays, or anything that DLPack can hand over from the CPU."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
-    "GT2221": ("a computed size that is out of its bounds",
-               "The inputs lead to a size that the build has no memory for. Import and build again "
-               "with a wider bound: --dynamic NAME=0..MOST."),
+    "GT2221": ("a computed size or number that breaks its bound",
+               "The inputs lead to a size that the build has no memory for, or that the model said "
+               "could not be. The bound is what --dynamic NAME=0..MOST gave at the import, or what "
+               "torch._check promises in the model's code (promise0, promise1, … are relations "
+               "between sizes, and must not be below 0): widen it there, import and build again, "
+               "or give other inputs."),
     "GT2219": ("a build that cannot be profiled",
                "Its driver was emitted by an older version; build it again."),
     "GT2228": ("a profile of one of several processes",

@@ -100,8 +100,9 @@ def limits(graph: Graph) -> dict[str, Dim | None]:
         size = defined(node)
         assert size is not None
         most: Dim | None = node.attrs.get("most")
-        most = size.hi if most is None else at_most(most, out)
-        out[name] = most
+        known_most = None if most is None else at_most(most, out)
+        found = [d for d in (known_most, size.hi) if d is not None]
+        out[name] = minimum(*found) if len(found) == 2 else found[0] if found else None
     return out
 
 

@@ -294,7 +294,7 @@ int main(int argc, char **argv)
         const double start = main_seconds();
         if (model.run(weights, arena, dims, in, out, o.threads))
             return main_fail(MAIN_BAD_INPUT, "GT2221",
-                             "a size that the inputs lead to is out of bounds");
+                             "a size or number that the inputs lead to breaks its bound");
         times[i] = main_seconds() - start;
     }
     main_shapes(dims, outputs);

@@ -238,6 +238,9 @@ class Times:
     label: str = ""
 
 
+ENDLESS = 1 << 62  # the most of a size that nothing bounds; no memory is planned by it
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind:
     """From here on `size` is the integer at `index` of a buffer; a run fails where it is below

@@ -8,7 +8,7 @@ from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.sizes import all_nodes, at_most, defined, limits
-from graphtool.loops.ir import Bind, Buffer, Port, Program, Run, Step, flags, runs
+from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.lives import lifetimes
 from graphtool.lower.control import CONTROL, Around, control_steps
 from graphtool.lower.dims import name_before, own_names
@@ -26,7 +26,6 @@ from graphtool.weights import layout
 
 __all__ = ["lower"]
 Limits = Mapping[str, Dim | None]
-_ENDLESS = 1 << 62
 
 
 def lower(module: Module, target: Target, *, name: str = "model") -> Program:
@@ -90,7 +89,7 @@ class _Lowering:
             return []
         view = placement.views[node.outputs[0]]
         most = self.limits[size.name]
-        most = _ENDLESS if most is None else most  # no buffer is as large as it says
+        most = ENDLESS if most is None else most  # no buffer is as large as it says
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
     def run(self, made: Made, label: str, where: str = "", choice: str = "") -> Run:

@@ -27,13 +27,15 @@ def _check_size(size: Dim) -> None:
         raise fail(f"a node defines a symbol, not {text(size)}")
 
 
-def _size_infer(n: TensorType, *, size: Dim, most: Dim | None = None) -> TensorType:
+def _size_infer(n: TensorType, *, size: Dim, most: Dim | None = None,
+                checked: bool = False) -> TensorType:
     need(n == TensorType(dtypes.int64, ()), f"a size is {TensorType(dtypes.int64, ())}, got {n}")
     _check_size(size)
     return n
 
 
-def _size_eval(n: Array, *, size: int | None = None, most: int | None = None) -> Array:
+def _size_eval(n: Array, *, size: int | None = None, most: int | None = None,
+               checked: bool = False) -> Array:
     if size is not None and int(n) != size:
         raise InputError("GT0505", f"the size is {int(n)}, {size} expected")
     if most is not None and int(n) > most:
@@ -45,7 +47,7 @@ register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             lambda _, n, **__: n,
             category="shape", traits=frozenset({"size"}),
             doc="n itself; from here on the symbol `size` stands for its value, which is `most` "
-                "or less"))
+                "or less; a `checked` one is there for its bounds, and stays if nothing uses it"))
 
 # ---- nonzero -----------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ from graphtool.ir.sizes import needs
 
 
 def dce(graph: Graph) -> Graph:
-    """The graph without the nodes that no output depends on; itself where there are none."""
+    """The graph without the nodes that no output depends on; itself where there are none. What
+    checks a size stays."""
     needed, sizes = set(graph.outputs), needs(graph)
     makers: set[Node] = set()  # of sizes that are mentioned
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if node in makers or not needed.isdisjoint(node.outputs):
+        if node in makers or node.attrs.get("checked") or not needed.isdisjoint(node.outputs):
             kept.append(node)
             needed.update(x for x in node.inputs if isinstance(x, Value))
             makers.update(sizes.get(node, ()))

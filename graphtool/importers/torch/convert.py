@@ -13,6 +13,7 @@ from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.marks import Marks
 from graphtool.importers.torch.pairs import REASON, Pair, paired_handler
+from graphtool.importers.torch.promises import Promises
 from graphtool.importers.torch.records import (
     Call,
     Complex,
@@ -39,6 +40,7 @@ IGNORED = frozenset(f"aten.{name}" for name in (
     "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
     "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar",
     "_linalg_check_errors"))
+PROMISES = ("aten._assert_scalar", "aten._functional_assert_scalar")
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
     "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))
@@ -74,6 +76,8 @@ class _Converter:
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
+        self.promises = Promises(self.builder, program.symbols)
+        self.asked: dict[str, Call] = {}  # what computes a number out of sizes
 
     def run(self) -> Module:
         inputs = self._sources()
@@ -93,7 +97,7 @@ class _Converter:
             donations.append((len(outputs), len(inputs)))
             outputs.append(self.context.state.value)
             names.append(self._free(names, "rng"))
-        graph = dce(Graph((*(v for _, v in inputs), *seeds), tuple(self.builder.nodes),
+        graph = dce(Graph((*(v for _, v in inputs), *seeds), self.promises.nodes(),
                           tuple(outputs)))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta), initial)
@@ -103,6 +107,7 @@ class _Converter:
         inner = _Converter(program)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
+        inner.promises = Promises(inner.builder, self.promises.declared, self.promises.checks)
         inner.context.declared = frozenset(self.sizes)
         inner.inside = True
         inputs = inner._sources()
@@ -115,7 +120,7 @@ class _Converter:
         if inner.context.seed is not None:
             raise Missing("random numbers inside a branch or a loop")
         outputs, _, _ = inner._sinks(inputs)
-        return dce(Graph(tuple(v for _, v in inputs), tuple(inner.builder.nodes),
+        return dce(Graph(tuple(v for _, v in inputs), inner.promises.nodes(),
                          tuple(outputs)))
 
     def _free(self, names: list[str], name: str) -> str:
@@ -180,6 +185,8 @@ class _Converter:
 
     def _call(self, call: Call) -> None:
         base = call.target.rpartition(".")[0]
+        if base in PROMISES:
+            self._promise(call)
         if base in IGNORED or not call.outputs:
             return
         if self._symbolic(call) or self._number(call):
@@ -215,10 +222,20 @@ class _Converter:
             return False
         if not call.target.startswith(_SYMBOLIC):
             return False
+        self.asked[call.outputs[0]] = call
         for name, kind in zip(call.outputs, kinds, strict=True):
             self.env[name] = kind if kind is not None else number(
                 self.context, call.target, self._resolve(call.args))
         return True
+
+    def _promise(self, call: Call) -> None:
+        """A comparison of sizes that holds, or the run fails."""
+        asked = self.asked.get(call.args[0].name) if isinstance(call.args[0], Ref) else None
+        sides = self._resolve(asked.args) if asked is not None else ()
+        if asked is not None and len(sides) == 2 and all(
+                isinstance(x, (int, Poly)) and not isinstance(x, bool) for x in sides):
+            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+                self.promises.keep(asked.target.removeprefix("_operator."), *sides)
 
     def _number(self, call: Call) -> bool:
         """A number read out of a tensor: a size from here on, or a scalar."""
