@@ -36,6 +36,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     reduce,
     resample,
     sampling,
+    scans,
     selection,
     sequence,
     shape,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.errors import InputError, UsageError, listed
+from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, listed
 from graphtool.importers.onnx.context import REFUSED, Frame
 from graphtool.importers.onnx.inputs import Parts
 from graphtool.importers.onnx.registry import Refused
+from graphtool.importers.onnx.rows import Rows
 from graphtool.importers.onnx.values import Known
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer
@@ -74,6 +75,11 @@ def flat(name: str, x: Any) -> list[tuple[str, Any]]:
     """A value under its name; a sequence as `name.0`, `name.1`, …, an empty optional as none."""
     if isinstance(x, tuple):
         return [row for i, item in enumerate(x) for row in flat(f"{name}.{i}", item)]
+    if isinstance(x, Rows):
+        reason = "an output that is a sequence of computed length"
+        raise UnsupportedError("GT1020", "the model needs 1 things that are not supported",
+                               (Unsupported(name, reason, (name,)),),
+                               hint="join it: ConcatFromSequence")
     return [] if x is None else [(name, x)]
 
 

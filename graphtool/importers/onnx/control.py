@@ -11,6 +11,7 @@ from graphtool import dtypes
 from graphtool.importers.onnx.computed import bind
 from graphtool.importers.onnx.regions import Region, region, union
 from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.rows import Rows, chosen
 from graphtool.importers.onnx.values import array_of, cast, dim_tensor, reshape, type_of
 from graphtool.ir.graph import Value
 from graphtool.ir.op import ops as o
@@ -44,6 +45,8 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, Rows) and isinstance(b, Rows):
+        return _alike(a.table, b.table)
     return isinstance(a, Tracer) and isinstance(b, Tracer) and type_of(a) == type_of(b)
 
 
@@ -51,6 +54,8 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; sequences element by element."""
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return tuple(selected(cond, x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Rows) and isinstance(b, Rows) and _alike(a, b):
+        return chosen(cond, a, b)
     if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
         raise Refused("sequences of different lengths, or optionals, on a computed condition")
     if type_of(a) != type_of(b):

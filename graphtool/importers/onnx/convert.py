@@ -30,6 +30,7 @@ from graphtool.importers.onnx.inputs import Inputs, Parts, declared_shapes
 from graphtool.importers.onnx.order import ordered, title
 from graphtool.importers.onnx.places import Places
 from graphtool.importers.onnx.registry import Handler, Refused, find
+from graphtool.importers.onnx.rows import Rows
 from graphtool.importers.onnx.values import Known, settle_dims
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
@@ -258,7 +259,7 @@ class Importer:
                 raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
                                            f"least, {len(inputs)} given", where=title(node))
             raise Refused(f"{len(inputs)} inputs are more than are known")
-        if not handler.sequences and any(isinstance(x, tuple) for x in inputs):
+        if not handler.sequences and any(isinstance(x, (tuple, Rows)) for x in inputs):
             raise InputError("GT1015", f"{node.op_type} takes tensors, not a sequence",
                              where=title(node))
         if handler.context:

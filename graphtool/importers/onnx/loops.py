@@ -1,4 +1,4 @@
-"""Loop and Scan as `scan` and `while` with regions. The pass `unroll` writes out small ones.
+"""Loop as `scan` and `while` with regions. The pass `unroll` writes out small ones.
 
 Only what has no type as a region is unrolled here: values that change shape from turn to turn,
 sequences, positions that must be known. That needs a known number of turns.
@@ -6,30 +6,31 @@ sequences, positions that must be known. That needs a known number of turns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.importers.onnx import carried as sequences
 from graphtool.importers.onnx.computed import Recorder, bind
 from graphtool.importers.onnx.control import known_bool, selected, tracers
 from graphtool.importers.onnx.inputs import declared_shapes
 from graphtool.importers.onnx.regions import Region, region, union
 from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.rows import Rows
 from graphtool.importers.onnx.values import (
     Known,
     array_of,
-    axis_of,
     cast,
     number,
     reshape,
     take,
-    transpose,
 )
 from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer, trace
-from graphtool.symbolic import Dim, maximum
+from graphtool.symbolic import Dim
 
 UNROLL = 4096  # turns at most
 _TABLE = 1 << 24  # rows from which a number of turns stands for "without end", as exporters write
@@ -41,22 +42,36 @@ _TABLE = 1 << 24  # rows from which a number of turns stands for "without end", 
 def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
     going = True if cond is None else known_bool(cond)
     count = 0 if going is False else _known_count(trips)
+    plain = None if going else cond
+    if count != 0 and any(isinstance(x, (tuple, Rows)) for x in carried):
+        out = None if count is None or any(isinstance(x, Rows) for x in carried) else _tried(
+            ctx, lambda: _unrolled(count, plain, carried, body, ctx))
+        return _over_sequences(trips, count, going, cond, carried, body, ctx) if out is None \
+            else out
     if count == 0 or not all(isinstance(x, Tracer) for x in carried):
-        return _unrolled(count, None if going else cond, carried, body, ctx)
-    step = _scalar(ctx, 0)
-    flag = _scalar(ctx, True) if cond is None else reshape(cond, ())
+        return _unrolled(count, plain, carried, body, ctx)
+    step, flag = _scalar(ctx, 0), _flag(cond, ctx)
     types = [step.type, flag.type, *(x.type for x in carried)]
-    inner = _attempt(ctx, body, types, count is not None)
-    if inner is None or not _keeps_types(inner, carried):
+    inner = attempt(ctx, body, types, count is not None)
+    if inner is None or not keeps_types(inner, carried):
         if count is None:
             shown = [str(x.type) for x in (inner.results[1:] if inner else ())]
             raise Refused("a computed number of turns over values whose types change"
                           + (f" to {', '.join(shown)}" if shown else ""))
-        return _unrolled(count, None if going else cond, carried, body, ctx)
+        return _unrolled(count, plain, carried, body, ctx)
+    return _in_turns(trips, count, going, flag, carried, inner, ctx)
+
+
+def _in_turns(trips: Any, count: int | None, going: bool | None, flag: Any, carried: Any,
+              inner: Region, ctx: Any) -> list[Any]:
     again, flag_in = inner.results[0], inner.inputs[1]
     if going and trips is not None and (known_bool(again) or again.value is flag_in.value):
         return _counted(trips, count, carried, inner, ctx)
     return _repeated(trips, count, flag, carried, inner, ctx)
+
+
+def _flag(cond: Any, ctx: Any) -> Any:
+    return _scalar(ctx, True) if cond is None else reshape(cond, ())
 
 
 def _known_count(trips: Any) -> int | None:
@@ -66,14 +81,20 @@ def _known_count(trips: Any) -> int | None:
     return max(int(array.reshape(-1)[0]), 0)
 
 
-def _attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
+def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
     """The body as a region; None where that is refused and it may be unrolled instead."""
+    def made() -> Region:
+        return _as_declared(region(ctx, body, types, label(ctx)), body)
+    found: Region | None = _tried(ctx, made) if optional else made()
+    return found
+
+
+def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
+    """What is made; None where that is refused, of which nothing is kept then."""
     before = {k: list(v) for k, v in ctx.importer.refusals.items()}
     try:
-        return _as_declared(region(ctx, body, types, _label(ctx)), body)
+        return made()
     except Refused:
-        if not optional:
-            raise
         ctx.importer.refusals.clear()
         ctx.importer.refusals.update(before)
         return None
@@ -90,7 +111,7 @@ def _as_declared(inner: Region, body: Any) -> Region:
     return inner
 
 
-def _keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
+def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
     made = inner.results[first:first + len(carried)]
     rows = inner.results[first + len(carried):]
     return all(x.type == y.type for x, y in zip(carried, made, strict=True)) and not any(
@@ -181,19 +202,51 @@ def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
     return most
 
 
+# ---- sequences of computed length --------------------------------------------------------------
+
+def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any, carried: Any,
+                    body: Any, ctx: Any) -> list[Any]:
+    """Sequences are carried as tables with room for what all turns can insert."""
+    turns = count if count is not None else _room(trips, None, ctx)
+    most = sequences.insertions(body)
+    slots = [sequences.slot(ctx, body, i, x, turns * most, label(ctx), carried)
+             for i, x in enumerate(carried)]
+    flat = sequences.flattened(slots)
+    step, flag = _scalar(ctx, 0), _flag(cond, ctx)
+
+    def pack(inputs: list[Any]) -> list[Any]:
+        return [*inputs[:2], *sequences.rebuilt(slots, inputs[2:], True)]
+
+    def unpack(results: list[Any]) -> list[Any]:
+        new = results[1:1 + len(slots)]
+        if any(x.inserted > most for x in new if isinstance(x, Rows)):
+            raise Refused("a loop that inserts into a sequence in a place that cannot be counted")
+        return [results[0], *sequences.flattened(new), *results[1 + len(slots):]]
+    inner = region(ctx, body, [step.type, flag.type, *(x.type for x in flat)], label(ctx),
+                   pack, unpack)
+    if not keeps_types(inner, flat):
+        raise Refused("a computed number of turns over values or sequences whose types change")
+    out = _in_turns(trips, count, going, flag, flat, inner, ctx)
+    made = sequences.rebuilt(slots, out[:len(flat)], False)
+    if trips is None:  # the condition may have let it go on for longer
+        for x in made:
+            sequences.check_room(x)
+    return [*made, *out[len(flat):]]
+
+
 # ---- unrolled ----------------------------------------------------------------------------------
 
 def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
     alive = None if cond is None or most == 0 else reshape(cond, ())
-    if alive is not None and most is None:
-        raise Refused("a loop over sequences whose number of turns is computed")
+    if most is None:
+        raise Refused("a loop over optionals whose number of turns is computed")
     values, step = list(carried), 0
     seen: list[list[Any]] = []
     while most is None or step < most:
         if step >= UNROLL:
             raise Refused(f"a loop of more than {UNROLL} turns")
         flag = _scalar(ctx, True) if alive is None else alive
-        out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{_label(ctx)}.{step}")
+        out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{label(ctx)}.{step}")
         again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
         if alive is not None and scans:
             raise Refused("a loop over sequences that collects rows and may stop early")
@@ -210,7 +263,7 @@ def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) ->
     return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
 
 
-def _label(ctx: Any) -> str:
+def label(ctx: Any) -> str:
     return next((n for n in ctx.node.output if n), ctx.node.op_type)  # type: ignore[no-any-return]
 
 
@@ -222,11 +275,11 @@ def _scalar(ctx: Any, value: Any) -> Any:
 def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:
     """The scan outputs, each with the steps as its first axis."""
     if seen:
-        return [_joined(list(column)) for column in zip(*seen, strict=True)]
+        return [joined(list(column)) for column in zip(*seen, strict=True)]
     return [_empty(v, ctx) for v in list(body.output)[first:]]
 
 
-def _joined(rows: list[Any]) -> Any:
+def joined(rows: list[Any]) -> Any:
     wide = [reshape(r, (1, *r.shape)) for r in rows]
     return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
 
@@ -237,79 +290,3 @@ def _empty(info: Any, ctx: Any) -> Any:
     if not all(isinstance(d, int) for d in t.shape):
         raise Refused("a loop of no steps whose outputs have unknown sizes")
     return np.zeros((0, *t.shape), t.dtype.numpy)
-
-
-# ---- scan --------------------------------------------------------------------------------------
-
-@onnx_op("Scan", since=9, fold=False)
-def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = None,
-         scan_input_directions: Any = None, scan_output_axes: Any = None,
-         scan_output_directions: Any = None, ctx: Any) -> Any:
-    cut = len(operands) - num_scan_inputs
-    axes = scan_input_axes or (0,) * num_scan_inputs
-    flips = scan_input_directions or (0,) * num_scan_inputs
-    xs = [_turned(_fronted(x, axis_of(a, x.ndim)), f)
-          for x, a, f in zip(operands[cut:], axes, flips, strict=True)]
-    out = _scanned(list(operands[:cut]), xs, body, ctx)
-    count = len(body.output) - cut
-    axes, flips = scan_output_axes or (0,) * count, scan_output_directions or (0,) * count
-    return [*out[:cut], *(_backed(_turned(y, f), axis_of(a, y.ndim))
-                          for y, a, f in zip(out[cut:], axes, flips, strict=True))]
-
-
-def _fronted(x: Any, axis: int) -> Any:
-    return transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
-
-
-def _backed(x: Any, axis: int) -> Any:
-    return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
-
-
-def _turned(x: Any, flip: int) -> Any:
-    return o.reverse(x, axes=(0,)) if flip else x
-
-
-def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
-    """The states after all steps, and the scan outputs of all of them."""
-    length = xs[0].shape[0]
-    rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
-    types = [*(x.type for x in state), *rows]
-    inner = _attempt(ctx, body, types, isinstance(length, int) and length <= UNROLL)
-    if inner is not None and _keeps_types(inner, state, 0):
-        outer = union(inner)
-        return list(o.scan(*state, *xs, *tracers(outer, ctx), body=inner.graph(outer),
-                           carries=len(state), xs=len(xs), length=length))
-    if not isinstance(length, int) or not 0 < length <= UNROLL:
-        raise Refused("a scan of values whose types change, over a symbolic number of steps")
-    seen = []
-    for t in range(length):
-        mine = [reshape(take(x, 0, t, t + 1), tuple(x.shape[1:])) for x in xs]
-        out = ctx.subgraph(body, (*state, *mine), f"{_label(ctx)}.{t}")
-        state = out[:len(state)]
-        seen.append(out[len(state):])
-    return [*state, *(_joined(list(column)) for column in zip(*seen, strict=True))]
-
-
-@onnx_op("Scan", since=8, fold=False)
-def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
-           directions: Any = None, ctx: Any) -> Any:
-    """The old form: a batch axis first, time second. Each row of the batch is scanned alone: a
-    scan in a scan."""
-    if lengths is not None:
-        raise Refused("Scan-8 with sequence lengths")
-    cut = len(operands) - num_scan_inputs
-    flips = directions or (0,) * num_scan_inputs
-    given = [*operands[:cut], *(o.reverse(x, axes=(1,)) if f else x
-                                for x, f in zip(operands[cut:], flips, strict=True))]
-    rows = [TensorType(x.dtype, x.shape[1 if i < cut else 2:]) for i, x in enumerate(given)]
-    inner = region(ctx, body, rows, _label(ctx))
-    if not _keeps_types(inner, [Tracer(x.value, inner.builder) for x in inner.inputs[:cut]], 0):
-        raise Refused("a scan whose states change their types")
-    outer = union(inner)
-    graph, length = inner.graph(outer), given[cut].shape[1]
-
-    def row(*xs: Any) -> Any:
-        return o.scan(*xs, body=graph, carries=cut, xs=num_scan_inputs, length=length)
-    types = [TensorType(x.dtype, x.shape[1:]) for x in given] + [v.type for v in outer]
-    return list(o.scan(*given, *tracers(outer, ctx), body=trace(row, types), carries=0,
-                       xs=len(given), length=maximum(given[0].shape[0], 0)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphtool.importers.onnx.computed import Recorder
 from graphtool.importers.onnx.registry import Refused
+from graphtool.importers.onnx.rows import Rows
 from graphtool.importers.onnx.values import Known
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.sizes import limits
@@ -38,6 +39,8 @@ class Captures(dict[str, Any]):
         match x:
             case tuple():
                 return tuple(map(self.bring, x))
+            case Rows():
+                return replace(x, table=self.bring(x.table), count=self.bring(x.count))
             case Known():
                 return Known(x.array, self.builder, x.hint, x.param)
             case Tracer():
@@ -73,18 +76,24 @@ class Region:
         return Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes), outputs)
 
 
-def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str) -> Region:
-    """Trace a subgraph whose inputs have these types. Raises Refused where it gives no tensors."""
+Pack = Callable[[list[Any]], list[Any]]
+
+
+def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
+           pack: Pack = list, unpack: Pack = list) -> Region:
+    """Trace a subgraph whose inputs have these types, once `pack` has made of them what it takes;
+    `unpack` gives the tensors of its results. Raises Refused where it gives no tensors."""
     importer = ctx.importer
     builder = Recorder(importer.inputs)
     captures = Captures(ctx.frame.env, builder)
-    inputs = [builder.input(t, v.name) for t, v in zip(types, graph.input, strict=True)]
+    names = [v.name for v in graph.input] if len(types) == len(graph.input) else [""] * len(types)
+    inputs = [builder.input(t, name) for t, name in zip(types, names, strict=True)]
     frame = replace(ctx.frame, env=ChainMap(captures))
     outside, state = importer.builder, importer.state
     importer.builder = builder
     try:
         with builder.scope(label, outside.where):
-            results = importer.subgraph(graph, inputs, frame, label)
+            results = unpack(importer.subgraph(graph, pack(list(inputs)), frame, label))
     finally:
         importer.builder = outside
     if importer.state is not state:

@@ -1,4 +1,5 @@
-"""Sequences and optionals whose lengths are known at import: a sequence is a Python tuple."""
+"""Sequences and optionals. One whose length is known at import is a Python tuple, others are rows.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.importers.onnx import rows
 from graphtool.importers.onnx.registry import Refused, onnx_op
+from graphtool.importers.onnx.rows import Rows
 from graphtool.importers.onnx.slices import parts
-from graphtool.importers.onnx.values import axis_of, dims, ints, reshape
+from graphtool.importers.onnx.values import (
+    array_of,
+    axis_of,
+    dims,
+    ints,
+    known_entry,
+    reshape,
+)
 from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+
+
+def _open(xs: Any, i: Any) -> bool:
+    """Whether the length or the position is computed."""
+    return isinstance(xs, Rows) or (
+        isinstance(i, Tracer) and array_of(i) is None and known_entry(i, 0) is None)
+
+
+def _rows(xs: Any, i: Any) -> Rows:
+    return xs if isinstance(xs, Rows) else rows.of_tuple(xs, None, 0, i.builder)
 
 
 def _position(i: Any, length: int) -> int:
@@ -31,28 +52,34 @@ def empty(*, dtype: int = 1) -> Any:
 
 @onnx_op("SequenceLength", sequences=True)
 def length(xs: Any) -> Any:
-    return np.asarray(len(xs), np.int64)
+    return xs.count if isinstance(xs, Rows) else np.asarray(len(xs), np.int64)
 
 
 @onnx_op("SequenceAt", sequences=True)
 def at(xs: Any, i: Any) -> Any:
-    return xs[_position(i, len(xs))]
+    return rows.at(_rows(xs, i), i) if _open(xs, i) else xs[_position(i, len(xs))]
 
 
 @onnx_op("SequenceInsert", sequences=True)
 def insert(xs: Any, x: Any, i: Any = None) -> Any:
+    if _open(xs, i):
+        return rows.insert(_rows(xs, i), x, i)
     where = len(xs) if i is None else _position(i, len(xs))
     return (*xs[:where], x, *xs[where:])
 
 
 @onnx_op("SequenceErase", sequences=True)
 def erase(xs: Any, i: Any = None) -> Any:
+    if _open(xs, i):
+        return rows.erase(_rows(xs, i), i)
     where = len(xs) - 1 if i is None else _position(i, len(xs))
     return (*xs[:where], *xs[where + 1:])
 
 
 @onnx_op("ConcatFromSequence", sequences=True)
 def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
+    if isinstance(xs, Rows):
+        return rows.joined(xs, axis, new_axis)
     if not xs:
         raise Refused("joining an empty sequence")
     if new_axis:
@@ -65,7 +92,9 @@ def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
 def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any:
     where = axis_of(axis, x.ndim)
     d = x.shape[where]
-    if not isinstance(d, int) and (sizes is None or not sizes.shape):
+    if not isinstance(d, int) and sizes is None:
+        return rows.cut(x, where, keepdims)
+    if not isinstance(d, int) and not sizes.shape:
         raise Refused("splitting a symbolic size into a sequence")
     if sizes is None:
         out = parts(x, where, (1,) * d, d)
@@ -82,9 +111,11 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
 @onnx_op("SequenceMap", fold=False, sequences=True)
 def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
     """The body on each element; other sequences go along, tensors stay."""
-    rows = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
+    if any(isinstance(m, Rows) for m in (xs, *more)):
+        raise Refused("a map over a sequence of computed length")
+    made = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
                          f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
-    return [tuple(column) for column in zip(*rows, strict=True)]
+    return [tuple(column) for column in zip(*made, strict=True)]
 
 
 # ---- optionals: a value or None ----------------------------------------------------------------
