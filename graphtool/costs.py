@@ -70,7 +70,7 @@ def _depthwise(node: Node) -> Dim:
 def _winograd(node: Node) -> Dim:
     """(t+2)² products of all channels for t² outputs; the transforms are left out"""
     t: int = node.attrs["tile"]
-    channels = _operand(node, 0).shape[-1]
+    channels = _operand(node, 1).shape[2]
     return 2 * elements(_out(node)) * channels * (t + 2) ** 2 // t**2
 
 

@@ -35,7 +35,7 @@ def added_error(record: str) -> float:
 def error(site: Site, c: Candidate) -> float:
     match c.kind:
         case "winograd" if isinstance(site, Conv) and not site.integer:
-            return _winograd(c.get("tile", 2), site.c)
+            return _winograd(c.get("tile", 2), site.c // site.groups)
         case "line" if isinstance(site, Conv):
             taps = site.kw * -(-site.kh // 3) if site.upright else site.kh * -(-site.kw // 3)
             return _line(c.get("tile", 2), site.c * taps)

@@ -17,7 +17,7 @@ from graphtool.choice import (
     Recurrence,
     Site,
 )
-from graphtool.choice.cost import cost, held
+from graphtool.choice.cost import cost, held, panel
 from graphtool.choice.tuning import Tuning
 from graphtool.errors import UsageError
 from graphtool.target import Target, tile_rows
@@ -131,11 +131,20 @@ def _conv_integer(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
 
 
 def _winograd(s: Conv, target: Target, rules: Rules, tiles: tuple[int, ...]) -> list[Candidate]:
-    if (s.kh, s.kw) != (3, 3) or min(s.o, s.c) < WINOGRAD_LEAST or not (
-            s.sh == s.sw == s.dh == s.dw == s.groups == 1):
+    if (s.kh, s.kw) != (3, 3) or not s.sh == s.sw == s.dh == s.dw == 1 or (
+            not _transforms_pay(s, target)):
         return []
     return [w for m in tiles if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
             for w in _groups(s, m, target.threads)]
+
+
+def _transforms_pay(s: Conv, target: Target) -> bool:
+    """Whether channels are many enough; groups must be of whole panels besides."""
+    if min(s.o, s.c) < WINOGRAD_LEAST * s.groups:
+        return False
+    if s.groups > 1 and (s.integer or not s.constant):
+        return False
+    return panel(s.o // s.groups, s.groups, target) > 0
 
 
 def _lines(s: Conv, target: Target, rules: Rules) -> list[Candidate]:

@@ -44,7 +44,9 @@ def held(site: Site, c: Candidate, target: Target) -> int:
         points = (c.get("tile", 2) + 2) ** 2
     elif c.kind == "line":
         points = (c.get("tile", 2) + 2) * _threes(site)
-    nv = c.get("nv", 1 if site.o // site.groups <= target.lanes else target.nv)
+    columns = site.o // site.groups
+    nv = panel(columns, site.groups, target) if c.kind == "winograd" else c.get(
+        "nv", 1 if columns <= target.lanes else target.nv)
     panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
     width = 2 if c.kind == "bf16" else 4
     if site.integer:
@@ -54,6 +56,15 @@ def held(site: Site, c: Candidate, target: Target) -> int:
 
 def _ceil(a: int, b: int) -> int:
     return -(-a // b)
+
+
+def panel(columns: int, groups: int, target: Target) -> int:
+    """Vectors across a panel of transformed weights for the columns of one group. Those of several
+    groups must fill theirs, as panels stand beside each other: 0 where they can't.
+    """
+    usual = 1 if columns <= target.lanes else target.nv
+    whole = [nv for nv in range(usual, 0, -1) if columns % (nv * target.lanes) == 0]
+    return usual if groups == 1 else next(iter(whole), 0)
 
 
 def cycles(rows: int, nv: int) -> float:
@@ -136,11 +147,13 @@ def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4
 def _winograd(s: Site, c: Candidate, t: Target) -> float:
     assert isinstance(s, Conv)
     m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
-    points, nv = (m + 2) ** 2, 1 if s.o <= t.lanes else t.nv
+    depth, columns = s.c // s.groups, s.o // s.groups
+    points, nv = (m + 2) ** 2, panel(columns, s.groups, t)
     nr = nv * t.lanes
-    # integers are multiplied as pairs of 16 bits
-    depth, slow = (_ceil(s.c, 2), _pair(t)) if s.integer else (s.c, 1)
-    panels, all_tiles = _ceil(s.o, nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
+    slow = 1.0
+    if s.integer:  # integers are multiplied as pairs of 16 bits
+        depth, slow = _ceil(depth, 2), _pair(t)
+    panels, all_tiles = s.groups * _ceil(columns, nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
     own = _share(all_tiles, t.threads)
     tiles, split = (all_tiles, t.threads) if shared else (own, 1)
     groups = _ceil(tiles, group)
@@ -150,8 +163,8 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
     weights = points * panels * depth * nr * 4 / split
     products = _time(t, points * panels * depth * step * slow / split,
                      _weights(t, weights, groups))
-    ends = own * (_INPUT[m] * _ceil(depth, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
-    planes = points * min(group, tiles) * (depth + panels * nr + 32) * 4
+    ends = own * (_INPUT[m] * _ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
+    planes = points * min(group, tiles) * (depth * s.groups + panels * nr + 32) * 4
     # threads that share the planes read in their second phase what the others wrote in the first
     moved = _moved(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
     # weights that are no constants are read, combined along both axes and packed at every call

@@ -8,9 +8,10 @@
                   NR = NV·GT_LANES
    GT_GROUP       tiles that are transformed, multiplied and transformed back together
    GT_BATCH GT_OH GT_OW GT_C GT_O   images, output rows and columns, input and output channels
+   GT_GROUPS      of channels (default 1), not of integers: C is a multiple, and O of GROUPS·NR
    GT_X           const float *, the input [OH + 2][OW + 2] of each image; nothing beyond it is read
    GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
-   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C][NR], zero
+   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C/GROUPS][NR], zero
                   padded, 64-byte aligned, where the rows of G are
                     m = 2:  1 0 0 | ½ ½ ½ | ½ -½ ½ | 0 0 1
                     m = 4:  ¼ 0 0 | -⅙ -⅙ -⅙ | -⅙ ⅙ -⅙ | 1/24 1/12 ⅙ | 1/24 -1/12 ⅙ | 0 0 1
@@ -44,6 +45,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_GROUPS
+#define GT_GROUPS 1
 #endif
 /* GT_NUMBER is what the input holds; transformed it is GT_PLACED, GT_WIDE of them in a GT_VECTOR; a
    product takes GT_STEPS steps along its depth, and sums are GT_SUM */
@@ -89,10 +93,10 @@
 #define GT_MULTIPLY(rows)                                                                         \
     gt_vf acc[GT_MR * GT_NV];                                                                     \
     gt_tile_zero(acc, rows, GT_NV);                                                               \
-    gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_C, ahead, step, 0);                          \
+    gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_STEPS, ahead, step, 0);                      \
     GT_UNROLL for (int i = 0; i < rows; i++)                                                      \
         gt_tile_store(acc + i * GT_NV, 1, GT_NV, out + i * GT_M_ROW);
-#define GT_STEPS (GT_C)
+#define GT_STEPS ((GT_C) / (GT_GROUPS))
 #ifdef GT_HALF
 #include "half.h"
 #define GT_NUMBER uint16_t
@@ -189,7 +193,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t first, int64_t last, int64_
     for (int64_t u = first; u < last; u++) {
         const GT_PLACED *w = GT_W + u * GT_PANEL;
         const char *ahead = (const char *)(u + 1 < last ? w + GT_PANEL : w);
-        const GT_PLACED *v = GT_V_OF(owner) + u / panels * GT_V_PLANE;
+        const GT_PLACED *v = GT_V_OF(owner) + u / panels * GT_V_PLANE
+                             + u % panels * (GT_GROUPS) / panels * GT_STEPS;
         GT_SUM *out = GT_M_OF(owner) + u / panels * GT_M_PLANE + u % panels * GT_NR;
         for (int64_t block = 0; block < blocks; block++, ahead += GT_STEPS * step) {
             const int64_t rows = shorter + (block < longer);
@@ -312,6 +317,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_OH
 #undef GT_OW
 #undef GT_C
+#undef GT_GROUPS
 #undef GT_O
 #undef GT_X
 #undef GT_XN

@@ -142,16 +142,19 @@ def winograd(site: Site) -> None:
     high, wide = -(-oh // m) * m, -(-ow // m) * m
     x = np.pad(x, ((0, 0), (0, high - oh), (0, wide - ow), (0, 0)))
     whole = site.number("GT_INTEGERS", 0)  # weights are pairs, without G's fractions
-    u = (_pairs if whole else _panels)(site, site.pointer("GT_W"), ((m + 2) ** 2,), c, o)
-    u = u.reshape(m + 2, m + 2, c, o)
+    groups = site.number("GT_GROUPS", 1)
+    u = (_pairs if whole else _panels)(site, site.pointer("GT_W"), ((m + 2) ** 2,), c // groups, o)
+    u = u.reshape(m + 2, m + 2, c // groups, o)
     if whole:
         u = np.einsum("i,j,ijco->ijco", _FRACTIONS[m], _FRACTIONS[m], u)
+    u = u.reshape(*u.shape[:3], groups, -1)
     b, a = np.array(_INPUT[m], F), np.array(_OUTPUT[m], F)
     y = np.zeros((count, high, wide, o))
     for i, j in product(range(0, high, m), range(0, wide, m)):
         v = np.einsum("ir,nrsc,js->nijc", b, x[:, i:i + m + 2, j:j + m + 2], b)
-        y[:, i:i + m, j:j + m] = np.einsum("ri,nijo,sj->nrso", a, np.einsum(
-            "nijc,ijco->nijo", v, u), a)
+        v = v.reshape(*v.shape[:3], groups, -1)
+        sums = np.einsum("nijgc,ijcgo->nijgo", v, u).reshape(*v.shape[:3], o)
+        y[:, i:i + m, j:j + m] = np.einsum("ri,nijo,sj->nrso", a, sums, a)
     _pixels(site, (np.rint(y) if whole else y)[:, :oh, :ow], 0)
 
 

@@ -139,7 +139,8 @@ def winograd(site: Site) -> Lowered:
         nr, kind = nr // 2, [("GT_INTEGERS", "1" if x.dtype is dtypes.uint8 else "2")]
     nv = panel_vectors(site.target, nr)
     group = site.plan.get("group", 28)
-    rounded_c = -(-depth // site.target.lanes) * site.target.lanes
+    groups = a.get("groups", 1)
+    rounded_c = -(-depth * groups // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
     shared = site.plan.get("shared", 0)
@@ -148,11 +149,12 @@ def winograd(site: Site) -> Lowered:
         *kind, ("GT_TILE", str(m)),
         ("GT_MR", str(tile_rows(site.target, nv, group))), ("GT_NV", str(nv)),
         ("GT_GROUP", str(group)), *image(site), ("GT_C", c), ("GT_O", channels),
+        *((("GT_GROUPS", groups),) if groups > 1 else ()),
         *((("GT_SHARED", "1"),) if shared else ())]
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset),
                 ("GT_WORK(t)", work, symbol_of(Symbol("t", 0, None)) * share)]
     hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
-    flops = product(site.out.type.shape) * 9 * c * 2
+    flops = product(site.out.type.shape) * 9 * c // groups * 2
     return template(site, "winograd.h", macros, pointers, hook, (work,)), flops
 
 

@@ -268,18 +268,20 @@ register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
-                    choice: str = "") -> TensorType:
-    need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2], f"winograd of {x} with {w}")
+                    choice: str = "", groups: int = 1) -> TensorType:
+    need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
+         and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"winograd of {x} with {w}")
     return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str) -> Any:
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str,
+                   groups: int) -> Any:
     x, w = summed(x, w)
     n = tile + 2
-    u = unpack(w, channels).reshape(n, n, x.shape[3], channels).astype(np.float64)
+    u = unpack(w, channels).reshape(n, n, -1, channels).astype(np.float64)
     back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ
     plain = np.einsum("ri,ijco,sj->ocrs", back, u, back).astype(x.dtype)
-    return OPS["conv"](x, plain, channels_last=True)
+    return OPS["conv"](x, plain, channels_last=True, groups=groups)
 
 
 register(Op("winograd", _winograd_infer, _winograd_eval, traits=TEMPLATE | {"contraction"},

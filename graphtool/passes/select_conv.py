@@ -10,6 +10,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.choice import Choice, Conv, Product
 from graphtool.choice.alternatives import choose
+from graphtool.choice.cost import panel
 from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -133,11 +134,12 @@ def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: 
         return _depthwise(goal, choice, x, w, strides, dilation)
     if candidate.kind == "winograd":
         tile = candidate.get("tile", 2)
-        nr = goal.target.lanes if o <= goal.target.lanes else goal.target.nr
+        nr = goal.target.lanes * panel(o // groups, groups, goal.target)
         w = OPS["cast"](w, dtype=dtypes.float32) if w.dtype in dtypes.HALVES else w
         packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
                   else transformed(w, tile, nr))
-        return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice))
+        return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice),
+                               groups=groups)
     if candidate.kind == "line":
         return _by_lines(goal, choice, x, w, dilation)
     nr = goal.target.lanes * candidate.get("nv", goal.target.nv)

@@ -41,6 +41,8 @@ EXPECTED = [
     (Conv(1, 28, 28, 128, 128, 3, 3), 2, "winograd{tile=4,group=16}"),
     (Conv(8, 4, 4, 512, 512, 3, 3), 2, "winograd{tile=2"),  # a third of the weights
     (Conv(1, 4, 4, 512, 512, 3, 3), 1, "direct"),
+    (Conv(1, 56, 56, 64, 64, 3, 3, groups=4), 1, "winograd{tile=4"),
+    (Conv(1, 28, 28, 96, 96, 3, 3, groups=4), 1, "direct"),  # of no whole panels
     (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "direct"),
     (Conv(1, 56, 56, 8, 8, 3, 3), 1, "direct"),
     (replace(WIDE, constant=False), 1, "winograd{tile=2"),

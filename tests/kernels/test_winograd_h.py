@@ -69,9 +69,11 @@ CASES = [
 ]
 
 
-def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: bool = False) -> str:
+def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: bool = False,
+             groups: int = 1) -> str:
     values = [f"d_{s}" for s in SIZES] if case is None else case
-    text = INSTANCE.format(name=name, m=m, shared="#define GT_SHARED" if shared else "",
+    more = "#define GT_SHARED" if shared else f"#define GT_GROUPS {groups}"
+    text = INSTANCE.format(name=name, m=m, shared=more,
                            **dict(zip(SIZES, values, strict=True)))
     return text + ("".join(REGION.format(name=name, count=n) for n in (1, 2, 3)) if shared
                    else EXPORT.format(name=name))
@@ -98,12 +100,12 @@ def workspace(m: int, c: int, o: int, group: int, lanes: int, nr: int) -> int:
     return (m + 2) ** 2 * (group * (cp + 16) + 16 + group * (op + 16) + 16)
 
 
-def check(library, names, m, case, threads, group=None):
+def check(library, names, m, case, threads, group=None, groups=1):
     n, oh, ow, c, o, own_group = case
     group = group or own_group
     rng = np.random.default_rng(oh * 100 + c)
     x = rng.standard_normal((n, oh + 2, ow + 2, c)).astype(np.float32)
-    w = rng.standard_normal((3, 3, c, o)).astype(np.float32)
+    w = rng.standard_normal((3, 3, c // groups, o)).astype(np.float32)
     nr = 2 * lanes(library)
     floats = -(-workspace(m, c, o, group, lanes(library), nr) // 16) * 16
     y = guarded(np.zeros((n, oh, ow, o), np.float32))
@@ -111,8 +113,10 @@ def check(library, names, m, case, threads, group=None):
     for name in names:
         call(getattr(library, name), guarded(x), guarded(transform_weights(w, m, nr)), y, work,
              n, oh, ow, c, o, group, floats, threads=threads)
-    expected = sum(np.einsum("nhwc,co->nhwo", x[:, r:r + oh, s:s + ow].astype(np.float64), w[r, s])
-                   for r, s in np.ndindex(3, 3))
+    parts = x.reshape(*x.shape[:3], groups, -1).astype(np.float64)
+    apart = w.reshape(3, 3, -1, groups, o // groups)
+    expected = sum(np.einsum("nhwgc,cgo->nhwgo", parts[:, r:r + oh, s:s + ow], apart[r, s])
+                   for r, s in np.ndindex(3, 3)).reshape(y.shape)
     worst = np.abs(y - expected).max() / np.sqrt(9 * c)
     assert worst < {2: 4e-6, 4: 5e-5}[m], (names, case, worst)
 
@@ -126,6 +130,15 @@ def test_groups_of_tiles(tmp_path: Path, flags: list[str], m: int) -> None:
         for case in CASES:
             check(library, ["any"], m, case, threads)
         check(library, ["fixed"], m, CASES[5], threads)
+
+
+@width
+def test_groups_of_channels(tmp_path: Path, flags: list[str]) -> None:
+    library = compile_c(SOURCE + instance(4, "any", groups=3) + LANES, tmp_path, flags)
+    wide = 2 * lanes(library)
+    for threads in (1, 2):
+        for case in ((1, 9, 6, 3, 3 * wide, 5), (2, 5, 7, 57, 6 * wide, 14)):
+            check(library, ["any"], 4, case, threads, groups=3)
 
 
 @pytest.mark.parametrize("m", [2, 4])

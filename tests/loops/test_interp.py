@@ -34,6 +34,10 @@ def winograd(x: Any) -> Any:
     return o.relu(o.conv(padded(x), values(x, 32, 32, 3, 3)))
 
 
+def grouped_tiles(x: Any) -> Any:
+    return o.conv(padded(x), values(x, 64, 32, 3, 3) * 0.1, groups=2)
+
+
 def lines(x: Any) -> Any:
     y = o.relu(o.conv(padded(x), values(x, 36, 32, 1, 5) * 0.1, rhs_dilation=(1, 2)))
     return o.conv(y, values(x, 32, 36, 5, 1) * 0.1)
@@ -100,6 +104,7 @@ def ordered(x: Any) -> Any:
 MODULES: dict[str, Callable[[], Module]] = {
     **{name: (lambda m=m: m) for name, m in SAMPLES.items()},
     "winograd": lambda: module(winograd, "f32[1,32,9,8]"),
+    "grouped tiles": lambda: module(grouped_tiles, "f32[1,64,9,8]"),
     "lines": lambda: module(lines, "f32[1,32,12,37]"),
     "depthwise": lambda: module(depthwise, "f32[2,8,7,7]"),
     "pools": lambda: module(pools, "f32[B,7,9,20]"),
@@ -133,7 +138,8 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "header"), [
-    ("winograd", "winograd.h"), ("lines", "winograd_line.h"), ("depthwise", "depthwise.h"),
+    ("winograd", "winograd.h"), ("lines", "winograd_line.h"), ("grouped tiles", "winograd.h"),
+    ("depthwise", "depthwise.h"),
     ("grouped", "conv.h"),
     ("pools", "pool.h"),
     ("product", "gemm.h"), ("attend", "attention.h"), ("cells", "recurrent.h"),

@@ -85,6 +85,18 @@ def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, o: int, wind
     assert_same(m, new, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("groups", "chosen"), [(2, "winograd"), (16, "winograd"),
+                                               (3, "conv_packed")])
+def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> None:
+    def fn(x: Any) -> Any:
+        w = values(x, x.shape[3], x.shape[3] // groups, 3, 3)
+        return OPS["conv"](x, w, channels_last=True, groups=groups)
+    m = module(fn, f"f32[1,34,30,{72 if groups == 3 else 64}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == [chosen]
+    assert_same(m, new, rtol=1e-4)
+
+
 VOLUMES = [  # input, channels out, window, attributes, kernels
     ((2, 4, 6, 6, 16), 16, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["winograd"]),
     ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),

@@ -66,16 +66,16 @@ def _depthwise(x: Any, w: Any, *, strides: Any, dilation: Any, **_: Any) -> Any:
     return o.conv(x, plain, strides=strides, rhs_dilation=dilation, groups=c, channels_last=True)
 
 
-def _winograd(x: Any, w: Any, *, channels: int, tile: int, **_: Any) -> Any:
+def _winograd(x: Any, w: Any, *, channels: int, tile: int, groups: int = 1, **_: Any) -> Any:
     """The plain weights are g = G⁺·U·(G⁺)ᵀ."""
-    n, c = tile + 2, x.shape[3]
+    n, c = tile + 2, x.shape[3] // groups
     back = np.linalg.pinv(G[tile]).astype(x.dtype.numpy)
     u = o.reshape(_columns(w, channels), shape=(n, n, c * channels))
     left = o.reshape(o.matmul(back, o.reshape(u, shape=(n, n * c * channels))),
                      shape=(3, n, c * channels))
     g = o.matmul(back, left)  # [3, 3, C·O]
     plain = o.transpose(o.reshape(g, shape=(3, 3, c, channels)), perm=(3, 2, 0, 1))
-    return o.conv(x, plain, channels_last=True)
+    return o.conv(x, plain, channels_last=True, groups=groups)
 
 
 def _pooled(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any, **_: Any) -> Any:
