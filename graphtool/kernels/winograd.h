@@ -11,8 +11,8 @@
    GT_GROUPS      of channels (default 1), not of integers: C is a multiple, and O of GROUPS·NR
    GT_X           const float *, the input [OH + 2][OW + 2] of each image; nothing beyond it is read
    GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
-   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C/GROUPS][NR], zero
-                  padded, 64-byte aligned, where the rows of G are
+   GT_W           const float *, transformed weights U = G·g·Gᵀ, [n·n][ceil(O/NR)][C/GROUPS][NR],
+                  zero padded, 64-byte aligned, where the rows of G are
                     m = 2:  1 0 0 | ½ ½ ½ | ½ -½ ½ | 0 0 1
                     m = 4:  ¼ 0 0 | -⅙ -⅙ -⅙ | -⅙ ⅙ -⅙ | 1/24 1/12 ⅙ | 1/24 -1/12 ⅙ | 0 0 1
    GT_HALF        if defined, the input holds numbers of 16 bits in uint16_t, and this is their

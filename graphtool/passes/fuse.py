@@ -16,6 +16,7 @@ TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_p
                           "matmul_int", "conv_int", "depthwise_int", "winograd_int", "pooled"})
 ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
+PACKS = ("pack", "pack_pairs", "pack_int")
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 
 
@@ -192,7 +193,7 @@ class Fuser:
                 "a group has no general reshape: reading through it divides at each element")
         if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
-        if reader.op.name in ("pack", "pack_pairs", "pack_int", "gather"):
+        if reader.op.name in (*PACKS, "gather"):
             return "" if "elementwise" in maker.op.traits and not _repeats(v, reader) else (
                 f"{reader.op.name} takes elements several times, or of what is not elementwise")
         return self.beside(maker, inside)
@@ -243,8 +244,7 @@ def _roots_nest(node: Node) -> bool:
     traits = node.op.traits
     return node.op.lower is not None and len(node.outputs) == 1 and (
         "elementwise" in traits or "reduction" in traits or "windowed" in traits
-        or node.op.name in ("pack", "pack_pairs", "pack_int", "gather", "dynamic_slice",
-                            "dynamic_update_slice"))
+        or node.op.name in (*PACKS, "gather", "dynamic_slice", "dynamic_update_slice"))
 
 
 def _trailing(node: Node) -> bool:
@@ -256,10 +256,12 @@ def _trailing(node: Node) -> bool:
 
 
 def _turns(node: Node) -> bool:
-    """Whether it is a transpose that puts another axis of several elements innermost."""
+    """Whether it is a transpose that puts another axis of several elements innermost, or packs
+    panels of columns.
+    """
     x = node.inputs[0]
     if node.op.name != "transpose" or not isinstance(x, Value):
-        return False
+        return node.op.name in PACKS
     order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
     return bool(order) and order[-1] != max(order)
 

@@ -37,6 +37,11 @@ def test_a_sum_stays_apart_from_what_turns_its_rows() -> None:
     assert groups(module(fn, "f32[2,3,4]")) == [["mul", "reduce_sum"], ["div", "transpose", "tanh"]]
 
 
+def test_a_sum_stays_apart_from_a_packing_of_its_rows() -> None:
+    m = module(lambda x: o.pack(norm(x), nr=16, transpose=True), "f32[2,16,4]")
+    assert groups(m) == [["mul", "reduce_sum"], ["div", "pack"]]
+
+
 def gathered(rows: int) -> Module:
     at = np.arange(rows, 0, -1).reshape(rows, 1) % 3
     return module(lambda x: o.gather(o.tanh(x), at, axes=(0,)), "f32[3,4]")
