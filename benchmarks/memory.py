@@ -12,7 +12,7 @@ from benchmarks.work import Row
 
 MOST = 1.1  # an arena over what lives at once
 HEAD = ("model", "parameters MB", "weights MB", "live at once kB", "arena kB", "arena / live",
-        "process MB", "process with 2 threads MB")
+        "process MB", "with 2 threads MB", "private MB")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def measured(model: str) -> Row:
         found = jobs.run("memory", "process", model, threads)
         if "error" in found:
             return row | found
-        row[f"peak_{threads}"] = found["peak_mb"]
+        row |= {f"peak_{threads}": found["peak_mb"], "private": found["private_mb"]}
     return row
 
 
@@ -67,7 +67,8 @@ def report(rows: list[Row], command: str = "") -> str:
         f"{stamp['date']}, {stamp['cpu']}; float32. Parameters are the ONNX file, weights what is "
         "made of them for the kernels, mapped from a file; what lives at once is the largest sum "
         "of intermediate results that are still to be read; a process is Python, numpy and the "
-        "runtime with all of that, at its peak after two runs."
+        "runtime with all of that, at its peak after two runs; private of that is what is not "
+        "mapped from a file."
         + (f" Command: `{command}`." if command else ""), "",
         tables.markdown(HEAD, [cells(row) for row in rows]), *tail,
         *(f"* {row['model']}: {row['error']}" for row in rows if "error" in row)])
@@ -78,4 +79,5 @@ def cells(row: Row) -> list[str]:
         return tables.number(row[key] / unit) if key in row else tables.GAP
     over = row["arena"] / row["live"] if row.get("live") else None
     return [row["model"], scaled("parameters", 1e6), scaled("weights", 1e6), scaled("live", 1e3),
-            scaled("arena", 1e3), tables.number(over, 4), scaled("peak_1", 1), scaled("peak_2", 1)]
+            scaled("arena", 1e3), tables.number(over, 4), scaled("peak_1", 1), scaled("peak_2", 1),
+            scaled("private", 1)]

@@ -128,9 +128,19 @@ def error_of(got: list[Array], want: list[Array]) -> float:
 
 def peak_mb() -> float:
     """Peak resident memory of this process; not ru_maxrss, which counts the forking parent's."""
+    return _status_mb("VmHWM")
+
+
+def private_mb() -> float:
+    """Resident memory that no file backs: mapped weights and code can be dropped and read again,
+    and several processes share them."""
+    return _status_mb("RssAnon")
+
+
+def _status_mb(row: str) -> float:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
         return float("nan")
-    found = [line.split()[1] for line in lines if line.startswith("VmHWM")]
+    found = [line.split()[1] for line in lines if line.startswith(row)]
     return int(found[0]) / 1024 if found else float("nan")

@@ -51,7 +51,7 @@ def pin(threads: int) -> None:
 def prepare(league: str, model: str, peer: str,
             threads: int) -> tuple[Loaded, dict[str, Any]]:
     """The model, which holds the memory that it computes in, and: seconds to load, first and second
-    run, peak memory until there, and what the league says of the results."""
+    run, peak and private memory until there, and what the league says of the results."""
     members = importlib.import_module(f"benchmarks.{league}")
     case = members.case(model, peer, threads)
     start = time.perf_counter()
@@ -60,10 +60,10 @@ def prepare(league: str, model: str, peer: str,
     for _ in range(2):
         result = loaded.run()
         times.append(time.perf_counter())
-    memory = work.peak_mb()
+    memory = {"peak_mb": work.peak_mb(), "private_mb": work.private_mb()}
     return loaded, {
         "load_s": times[0] - start, "first_s": times[1] - times[0], "call_s": times[2] - times[1],
-        "peak_mb": memory, **members.facts(case, loaded, result)}
+        **memory, **members.facts(case, loaded, result)}
 
 
 def rounds(run: Callable[[], Any], seconds: float, most: int) -> list[float]:

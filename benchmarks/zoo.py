@@ -123,7 +123,9 @@ def report(rows: list[Row], command: str = "") -> str:
     out += ["## Largest error against float64, over the largest output", "",
             facts(rows, names, "error64", tables.error),
             "## Peak resident memory of the process, MB", "",
-            facts(rows, names, "peak_mb", lambda x: tables.number(x, 4)), *failures(rows)]
+            facts(rows, names, "peak_mb", lambda x: tables.number(x, 4)),
+            "## Of that private after two runs, MB: what is not mapped from a file", "",
+            facts(rows, names, "private_mb", lambda x: tables.number(x, 4)), *failures(rows)]
     return "\n".join(out)
 
 
