@@ -16,7 +16,7 @@ _CALLS = {
     "integers.h": re.compile(r"\bgt_(?!bitcast_|row_)\w+_([iu](8|16|32|64)|bool)\("),
     "narrow.h": re.compile(r"\bgt_(?!fields_)(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\("),
     "nest.h": re.compile(r"\bgt_(floordiv|floormod|bitcast_\w+)\("),
-    "rows.h": re.compile(r"\bgt_row_(of|to)_[iu]8\("),
+    "rows.h": re.compile(r"\bgt_row_(of|to|cast)_[iu]8\("),
     "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
 }
 

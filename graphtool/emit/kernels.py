@@ -136,8 +136,10 @@ class Kernels:
     def rows(w: Writer, statements: Statements, stages: Stages) -> None:
         """A staged loop between the conversions of its rows."""
         rows = [*stages.reads, *stages.writes]
-        w.line("int32_t " + ", ".join(f"{r.name}[{TILE}]" for r in rows) + ";")
-        own = {r.name: Param(r.name, dtypes.int32, False) for r in rows}
+        for words in (dtypes.int32, dtypes.float32):
+            if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
+                w.line(f"{words.c} {', '.join(named)};")
+        own = {r.name: Param(r.name, r.words, False) for r in rows}
         inner = Statements(w, statements.p, {**statements.params, **own}, True)
         for r in stages.reads:
             w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "
@@ -145,8 +147,9 @@ class Kernels:
         for s in stages.body:
             inner.stmt(s)
         for r in stages.writes:
-            w.line(f"gt_row_to_{r.kind.short}({r.buffer} + {statements.p.index(r.start, 13)}, "
-                   f"{r.name}, count);")
+            how = "cast" if r.words is dtypes.float32 else "to"
+            w.line(f"gt_row_{how}_{r.kind.short}({r.buffer} + "
+                   f"{statements.p.index(r.start, 13)}, {r.name}, count);")
 
 
 class Statements:

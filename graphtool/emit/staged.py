@@ -1,4 +1,5 @@
 """Epilogues that read or write bytes: to rows of words, the arithmetic on these, back to bytes.
+What a float is clamped to on its way into bytes happens there.
 
 A compiler takes as many elements at once as bytes fill a vector, and then spreads the arithmetic on
 words over four narrow ones. Apart, each loop fills its vectors.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Apply, Expr, For, Let, Load, Stmt, Store
 from graphtool.symbolic import Dim, Symbol, symbol_of, symbols
@@ -17,12 +19,13 @@ WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
 
 @dataclass(frozen=True)
 class Row:
-    """Words that stand for bytes of a buffer from an index on."""
+    """Words that stand for bytes of a buffer from an index on; floats are cast to bytes."""
 
     name: str
     buffer: str
     start: Dim
     kind: DType
+    words: DType = dtypes.int32
 
 
 @dataclass
@@ -57,16 +60,21 @@ class Stages:
         start = index - symbol_of(self.lane)
         return isinstance(start, int) or self.lane not in symbols(start)
 
-    def row(self, stem: str, rows: list[Row], buffer: str, index: Dim) -> Row:
+    def row(self, stem: str, rows: list[Row], buffer: str, index: Dim,
+            words: DType = dtypes.int32) -> Row:
         start = index - symbol_of(self.lane)
         for row in rows:
             if (row.buffer, row.start) == (buffer, start):
                 return row
-        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer]))
+        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], words))
         return rows[-1]
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
+            case Store(buffer, index, Apply("cast", (value,), _)) if (
+                    self.along(buffer, index) and value.dtype is dtypes.float32):
+                row = self.row("out", self.writes, buffer, index, dtypes.float32)
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, value) if self.along(buffer, index):
                 row = self.row("out", self.writes, buffer, index)
                 return Store(row.name, symbol_of(self.lane), self.expr(value))

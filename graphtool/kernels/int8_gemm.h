@@ -35,11 +35,13 @@
 #define GT_SIZE (GT_PAIRS ? 2 : 1) /* bytes of an element */
 #define GT_PANEL (gt_ceil_div((GT_K) * GT_SIZE, 4) * GT_NR * 4)
 
-/* The last panel of a row of panels, of which only `count` columns exist. */
+/* The last panel of a row of panels, of which only N % NR columns exist: where that is a constant,
+   the epilogue's loop is unrolled. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const int32_t *tile, int rows, int64_t b, int64_t m,
-                                         int64_t n, int64_t count GT_PARAMS)
+                                         int64_t n GT_PARAMS)
 {
-    for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, count GT_ARGS);
+    for (int i = 0; i < rows; i++)
+        GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, (GT_N) % GT_NR GT_ARGS);
 }
 
 /* Rows m to m + rows of one panel. */
@@ -55,7 +57,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
                  GT_MR <= 4 ? 8 : 0);
     gt_ints_store(acc, rows * GT_NV, tile);
     if ((GT_N) % GT_NR != 0 && n + GT_NR > (GT_N)) {
-        GT_JOIN(GT_NAME, _tail)(tile, rows, b, m, n, (GT_N)-n GT_ARGS);
+        GT_JOIN(GT_NAME, _tail)(tile, rows, b, m, n GT_ARGS);
         return;
     }
     for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, GT_NR GT_ARGS);

@@ -3,7 +3,8 @@
 #ifndef GT_ROWS_H
 #define GT_ROWS_H
 
-#include "prelude.h"
+#include "integers.h"
+#include "nest.h"
 
 #if (defined __AVX512F__ && GT_LANES == 16) || (defined __AVX2__ && GT_LANES == 8)
 #include <immintrin.h>
@@ -22,7 +23,18 @@
 #define GT_ROWS_I8 _mm256_cvtepi8_epi32
 #endif
 
-#ifdef GT_ROWS_WIDE
+#if defined GT_ROWS_WIDE && GT_LANES == 16 && defined __AVX512BW__ && defined __AVX512VL__
+#define GT_ROWS_MASKED /* what fills no vector is read and written behind a mask */
+#define GT_ROWS_FIRST(n) ((__mmask16)((1u << (n)) - 1))
+#endif
+
+#ifdef GT_ROWS_MASKED
+#define GT_ROWS_WIDENED(WIDE)                                                                     \
+    for (; i + 16 <= count; i += 16) GT_ROWS_KEEP(row + i, WIDE(GT_ROWS_LOAD(p + i)));            \
+    if (i < count)                                                                                \
+        GT_ROWS_KEEP(row + i, WIDE(_mm_maskz_loadu_epi8(GT_ROWS_FIRST(count - i), p + i)));       \
+    return;
+#elif defined GT_ROWS_WIDE
 #define GT_ROWS_WIDENED(WIDE)                                                                     \
     for (; i + GT_LANES <= count; i += GT_LANES) GT_ROWS_KEEP(row + i, WIDE(GT_ROWS_LOAD(p + i)));
 #else
@@ -52,6 +64,14 @@ GT_INLINE void gt_row_to_u8(uint8_t *p, const int32_t *row, int64_t count)
         _mm_storeu_si128((__m128i *)(p + i), bytes);
     }
 #endif
+#ifdef GT_ROWS_MASKED
+    if (i < count) {
+        const __mmask16 there = GT_ROWS_FIRST(count - i);
+        const __m512i words = _mm512_maskz_loadu_epi32(there, row + i);
+        _mm_mask_storeu_epi8(p + i, there, _mm512_cvtepi32_epi8(words));
+    }
+    return;
+#endif
     for (; i < count; i++) p[i] = (uint8_t)row[i];
 }
 
@@ -60,6 +80,49 @@ GT_INLINE void gt_row_to_i8(int8_t *p, const int32_t *row, int64_t count)
     gt_row_to_u8((uint8_t *)p, row, count);
 }
 
+/* Floats to bytes as gt_cast_f32_u8 and gt_cast_f32_i8 do it: clamped, NaN as 0. */
+#ifdef GT_ROWS_MASKED
+/* Of a NaN the maximum is its second operand; what is too large for a word is its largest one, and
+   what is too large for a byte is that of bytes. */
+GT_INLINE __m128i gt_row_bytes_u8(__m512 x)
+{
+    return _mm512_cvtusepi32_epi8(_mm512_cvttps_epu32(_mm512_max_ps(x, _mm512_setzero_ps())));
+}
+
+GT_INLINE __m128i gt_row_bytes_i8(__m512 x)
+{
+    const __mmask16 numbers = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
+    const __m512 y = _mm512_min_ps(x, _mm512_set1_ps(127.0f));
+    return _mm512_cvtsepi32_epi8(_mm512_maskz_cvttps_epi32(numbers, y));
+}
+
+#define GT_ROWS_CAST(kind, T)                                                                     \
+    GT_INLINE void gt_row_cast_##kind(T *p, const float *row, int64_t count)                      \
+    {                                                                                             \
+        int64_t i = 0;                                                                            \
+        for (; i + 16 <= count; i += 16)                                                          \
+            _mm_storeu_si128((__m128i *)(p + i), gt_row_bytes_##kind(_mm512_loadu_ps(row + i)));  \
+        if (i == count) return;                                                                   \
+        const __mmask16 there = GT_ROWS_FIRST(count - i);                                         \
+        const __m512 last = _mm512_maskz_loadu_ps(there, row + i);                                \
+        _mm_mask_storeu_epi8(p + i, there, gt_row_bytes_##kind(last));                            \
+    }
+#else
+#define GT_ROWS_CAST(kind, T)                                                                     \
+    GT_INLINE void gt_row_cast_##kind(T *p, const float *row, int64_t count)                      \
+    {                                                                                             \
+        int32_t words[256];                                                                       \
+        GT_SIMD                                                                                   \
+        for (int64_t i = 0; i < count; i++) words[i] = gt_cast_f32_##kind(row[i]);                \
+        gt_row_to_##kind(p, words, count);                                                        \
+    }
+#endif
+GT_ROWS_CAST(u8, uint8_t)
+GT_ROWS_CAST(i8, int8_t)
+
+#undef GT_ROWS_CAST
+#undef GT_ROWS_MASKED
+#undef GT_ROWS_FIRST
 #undef GT_ROWS_WIDENED
 #undef GT_ROWS_LOAD
 #undef GT_ROWS_KEEP

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphtool import dtypes
 from graphtool.lower.convolutions import PIXEL, image, tall
+from graphtool.lower.members import read_values
 from graphtool.lower.site import (
     Lowered,
     Macros,
@@ -34,6 +35,8 @@ def matmul_int(site: Site) -> Lowered:
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
     step = row_stride(a) if shared else None
+    if shared and len(lead) == 2 and _in_margins(site):
+        return _image_rows(site, a, b)
     if step is not None:  # all rows of A in one product
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
     if shared and len(lead) == 2:
@@ -57,6 +60,13 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     hook = epilogue(site, (at, row, first), (*which, *inner, symbol_of(first)),
                     symbol_of(row) if len(rows) > 1 and not lead else None)
     return template(site, "int8_gemm.h", macros, pointers, hook), batch * m * n * k * 2
+
+
+def _in_margins(site: Site) -> bool:
+    """Whether an image with a margin is read or written behind the sums, so that a row's place
+    would be computed by divisions."""
+    views = (site.placement.views[v] for v in (*read_values(site.unit), *site.unit.outputs))
+    return any(len(v.shape) == 4 and row_stride(v) is None for v in views)
 
 
 def _image_rows(site: Site, x: View, w: View) -> Lowered:

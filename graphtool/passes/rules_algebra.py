@@ -160,7 +160,12 @@ def select_known(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 @rule(lambda x, a, b: (x + a) + b)
 def add_add(x: Any, a: Any, b: Any) -> Any:  # (n + a) + b = n + (a + b) for integers
-    return _chain(x, a, b, o.add, np.add, False)
+    first, second = array_of(a), array_of(b)
+    if first is None or second is None or not x.dtype.is_integer:
+        return _chain(x, a, b, o.add, np.add, False)
+    with np.errstate(all="ignore"):
+        both = x.builder.constant(first + second)
+    return o.add(x, both) if array_of(x) is None else None
 
 
 @rule(lambda x, a, b: (x * a) * b)

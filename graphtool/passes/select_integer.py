@@ -116,14 +116,14 @@ def _by_known(goal: Goal, x: Tracer, left: Narrow, w: Array) -> Any:
 
 
 def less(total: Any, zero: Any, sums: Array) -> Any:
-    """total - zero·Σw"""
+    """total - zero·Σw; what is known is added, so that it joins a bias"""
     if zero is None:
         return total
     known = known_array(zero)
     if known is None:
         return o.sub(total, o.mul(zero, constant(total, _int32(sums))))
     drawn = known.astype(np.int64) * sums
-    return o.sub(total, constant(total, _int32(drawn))) if drawn.any() else total
+    return o.add(total, constant(total, _int32(-drawn))) if drawn.any() else total
 
 
 def _by_moving(goal: Goal, x: Tracer, left: Narrow, w: Tracer, right: Narrow) -> Any:

@@ -31,6 +31,10 @@ def splat(x: Any, value: float, *shape: int) -> Any:
     return x.builder.constant(np.full(shape, value, np.float32))
 
 
+def known(x: Any, first: int) -> Any:
+    return x.builder.constant(np.arange(first, first + 4, dtype=np.int32))
+
+
 def cut(x: Any, start: Any, limit: Any, strides: Any = (1, 1)) -> Any:
     return o.slice(x, start=start, limit=limit, strides=strides)
 
@@ -73,7 +77,8 @@ ALGEBRA: Cases = {
     "select_known": (
         on(lambda x, y: o.select(x.builder.constant(np.ones((2, 3, 4), bool)), x, y), F, F),
         on(lambda x, y: o.select(x.builder.constant(np.arange(4) < 2), x, y), F, F)),
-    "add_add": (on(lambda n: n + 1 + 2, N), on(lambda x: x + 0.1 + 0.2)),
+    "add_add": (on(lambda n: n + 1 + 2 + known(n, 5) + known(n, 2**31 - 9), N),
+                on(lambda x: x + 0.1 + 0.2)),
     "mul_mul": (on(lambda n: n * 3 * 2, N), on(lambda x: x * 0.1 * 0.2)),
     "add_add_float": (on(lambda x: x + 0.1 + 0.2), on(lambda n: n + 1 + 2, N)),
     "mul_mul_float": (on(lambda x: x * 1e30 * 1e-20), on(lambda x: x * 1e30 * 1e30)),

@@ -1,0 +1,45 @@
+"""rows.h: rows of any length, to their last byte and no further; casts clamp as one number does."""
+
+from pathlib import Path
+
+import numpy as np
+from harness import call, compile_c, guarded, width
+
+SOURCE = """
+#include "rows.h"
+#define EACH(kind, T) \\
+    void of_##kind(int t, int threads, int32_t *row, const T *p, int64_t n); \\
+    void of_##kind(int t, int threads, int32_t *row, const T *p, int64_t n) \\
+    { (void)t, (void)threads; gt_row_of_##kind(row, p, n); } \\
+    void to_##kind(int t, int threads, T *p, const int32_t *row, int64_t n); \\
+    void to_##kind(int t, int threads, T *p, const int32_t *row, int64_t n) \\
+    { (void)t, (void)threads; gt_row_to_##kind(p, row, n); } \\
+    void cast_##kind(int t, int threads, T *p, const float *row, int64_t n); \\
+    void cast_##kind(int t, int threads, T *p, const float *row, int64_t n) \\
+    { (void)t, (void)threads; gt_row_cast_##kind(p, row, n); }
+EACH(u8, uint8_t)
+EACH(i8, int8_t)
+"""
+EDGES = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 0.9, -0.9, 127.0, 127.9, 128.0, -128.0, -128.9,
+         -129.0, 254.9, 255.0, 255.9, 256.0, 3e9, -3e9, 5e9, 1e30, -1e30, 1.5, -1.5]
+KINDS = {"u8": (np.uint8, 0, 255), "i8": (np.int8, -128, 127)}
+
+
+@width
+def test_rows(tmp_path: Path, flags: list[str]) -> None:
+    library = compile_c(SOURCE, tmp_path, [*flags, "-fno-math-errno"])
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 8, 15, 16, 17, 24, 31, 33, 50):
+        for name, (kind, low, high) in KINDS.items():
+            bytes_ = rng.integers(low, high + 1, n).astype(kind)
+            row = guarded(np.zeros(256, np.int32))
+            call(getattr(library, f"of_{name}"), row, guarded(bytes_), n)
+            np.testing.assert_array_equal(row[:n], bytes_)
+            back = guarded(np.zeros(n, kind))
+            call(getattr(library, f"to_{name}"), back, row, n)
+            np.testing.assert_array_equal(back, bytes_)
+            floats = np.zeros(256, np.float32)
+            floats[:n] = np.resize(np.roll(EDGES, -n), n)
+            call(getattr(library, f"cast_{name}"), back, guarded(floats), n)
+            want = np.clip(np.nan_to_num(floats[:n], nan=0.0, posinf=1e9, neginf=-1e9), low, high)
+            np.testing.assert_array_equal(back, np.trunc(want).astype(kind))
