@@ -1,6 +1,7 @@
-/* Scaled dot-product attention, a template: for each head and block of query rows the whole row of
-   scores, its exact softmax, and the weighted sum of the values. Define the macros, include this
-   file, repeat; it undefines them at its end.
+/* Scaled dot-product attention, a template: for each head and block of query rows the scores of as
+   many keys as the first cache holds, their softmax, and the weighted sum of the values; sums of
+   earlier keys are scaled where a higher score turns up. Define the macros, include this file,
+   repeat; it undefines them at its end.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV   the register tile of both products: up to MR rows (a literal) of NV vectors;
@@ -15,7 +16,7 @@
    GT_MASKED      1: GT_MASK(b, s) is added to the scores of query s, const float * of T elements
                   that are GT_MASK_STEP (0 or 1) floats apart
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
-                    D·TP + T·VP + MR·(TP + 16) floats,
+                    D·TP + T·VP + MR·(TP + 16 + VP) floats,
                   TP = T, VP = DV rounded up to NR
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
@@ -126,20 +127,23 @@ GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float 
 #define GT_ARGS
 #endif
 #define GT_NR (GT_NV * GT_LANES)
+#define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
+#define GT_CHUNK 512 /* keys at a time, at least, where there are so many */
 
 /* Whether scores become weights as they are, but for a factor. */
 #define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
 
-/* The scores of one row, scaled, capped and masked, to weights; the sum of these. `top` is the
-   largest score if they are plain. */
-GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t seen,
-                                           float top GT_PARAMS)
+/* The scores of row s from key k0 on, scaled, capped and masked, to weights; the sum of these.
+   `highest` is of all keys so far: it is raised here unless scores are plain, when it counts these
+   already. */
+GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t k0,
+                                           int64_t seen, float *highest GT_PARAMS)
 {
+    float top = *highest;
     if (GT_PLAIN) return gt_softmax_row(x, seen, GT_SCALE, top);
 #if GT_MASKED
-    const float *mask = GT_MASK(b, s);
+    const float *mask = GT_MASK(b, s) + k0 * GT_MASK_STEP;
 #endif
-    top = -INFINITY;
     GT_SIMD_REDUCE(max, top)
     for (int64_t i = 0; i < seen; i++) {
         float y = x[i] * GT_SCALE;
@@ -150,25 +154,28 @@ GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t
         x[i] = y;
         top = gt_above(y, top);
     }
+    *highest = top;
     return gt_softmax_row(x, seen, 1.0f, top);
 }
 
-/* `rows` queries from row s on, against packed keys and values. */
-GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
-                                        const float *keys, const float *values,
-                                        float *scores GT_PARAMS)
+/* The weights of `rows` queries from row s on for the keys from k0 to k1, in place of their scores;
+   `highest` and `sums` are of all keys so far, and what was summed before is to be multiplied by
+   `past`. */
+GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, int64_t k0,
+                                         int64_t k1, const float *keys, float *scores,
+                                         float *highest, float *sums, float *past GT_PARAMS)
 {
-    const int64_t wide = gt_ceil_div(GT_T, GT_NR) * GT_NR + 16;
-    const int64_t last = (GT_CAUSAL) ? gt_min(GT_T, s + rows) : (GT_T);
-    float inverse[GT_MR], tops[GT_MR * GT_LANES] GT_ALIGNED;
+    const int64_t wide = GT_WIDE;
+    const float factor = (GT_PLAIN ? (GT_SCALE) : 1.0f) * 1.44269504f;
+    float tops[GT_MR * GT_LANES] GT_ALIGNED;
     /* so many keys are seen by all rows: the largest of their scores are kept by the lane */
-    const int64_t common = ((GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T)) / GT_NR;
+    const int64_t common = gt_max(0, (((GT_CAUSAL) ? gt_min(k1, s + 1) : k1) - k0) / GT_NR);
     for (int i = 0; i < rows * GT_LANES; i++) tops[i] = -INFINITY;
-    for (int64_t p = 0; p < gt_ceil_div(last, GT_NR); p++) {
+    for (int64_t p = 0; p < gt_ceil_div(k1 - k0, GT_NR); p++) {
         gt_vf acc[GT_MR * GT_NV];
         gt_tile_zero(acc, rows, GT_NV);
         gt_tile_fma(acc, rows, GT_NV, GT_Q(b) + s * (GT_LDQ), GT_LDQ,
-                    keys + p * (GT_D) * GT_NR, GT_D, (const char *)keys, 0, 0);
+                    keys + (k0 + p * GT_NR) * (GT_D), GT_D, (const char *)keys, 0, 0);
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
@@ -182,27 +189,81 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
                 }
     }
     for (int i = 0; i < rows; i++) {
-        const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + i + 1) : (GT_T);
-        float *row = scores + i * wide, top = -INFINITY;
+        const int64_t seen = gt_max(0, ((GT_CAUSAL) ? gt_min(k1, s + i + 1) : k1) - k0);
+        float *row = scores + i * wide, top = highest[i];
         if (GT_PLAIN) {
             top = gt_highest(tops + i * GT_LANES, GT_LANES, top);
             top = gt_highest(row + common * GT_NR, seen - common * GT_NR, top);
         }
-        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, seen, top GT_ARGS);
-        inverse[i] = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
-        for (int64_t k = seen; k < last; k++) row[k] = 0.0f;
+        const float old = highest[i];
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, k0, seen, &top GT_ARGS);
+        highest[i] = top;
+        if (k0 == 0) {
+            sums[i] = sum;
+        } else {
+            past[i] = old == top ? 1.0f : gt_exp2_negative((old - top) * factor);
+            sums[i] = sums[i] * past[i] + sum;
+        }
+        for (int64_t k = seen; k < k1 - k0; k++) row[k] = 0.0f;
     }
-    for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
-        gt_vf acc[GT_MR * GT_NV];
-        float tile[GT_MR * GT_NR] GT_ALIGNED;
-        gt_tile_zero(acc, rows, GT_NV);
-        gt_tile_fma(acc, rows, GT_NV, scores, wide, values + d * (GT_T), last,
-                    (const char *)values, 0, 0);
+}
+
+/* What the keys from k0 to k1 add to the sums in `tile`; after the last one the epilogue. */
+GT_INLINE void GT_JOIN(GT_NAME, _values)(const int rows, int64_t b, int64_t s, int64_t k0,
+                                         int64_t k1, int64_t last, const float *values,
+                                         const float *scores, const float *past,
+                                         const float *sums, int64_t d, float *tile GT_PARAMS)
+{
+    gt_vf acc[GT_MR * GT_NV];
+    if (k0 == 0) gt_tile_zero(acc, rows, GT_NV);
+    else
         GT_UNROLL for (int i = 0; i < rows; i++)
-            GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[i * GT_NV + j] *= gt_splat(inverse[i]);
+            GT_UNROLL for (int j = 0; j < GT_NV; j++)
+                acc[i * GT_NV + j] = ((gt_vf *)tile)[i * GT_NV + j] * gt_splat(past[i]);
+    gt_tile_fma(acc, rows, GT_NV, scores, GT_WIDE, values + d * (GT_T) + k0 * GT_NR, k1 - k0,
+                (const char *)values, 0, 0);
+    if (k1 < last) {
         gt_tile_store(acc, rows, GT_NV, tile);
-        for (int i = 0; i < rows; i++)
-            GT_EPILOGUE(tile + i * GT_NR, b, s + i, d, gt_min(GT_NR, (GT_DV) - d) GT_ARGS);
+        return;
+    }
+    GT_UNROLL for (int i = 0; i < rows; i++) {
+        const float inverse = sums[i] > 0.0f || sums[i] != sums[i] ? 1.0f / sums[i] : 0.0f;
+        GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[i * GT_NV + j] *= gt_splat(inverse);
+    }
+    gt_tile_store(acc, rows, GT_NV, tile);
+    for (int i = 0; i < rows; i++)
+        GT_EPILOGUE(tile + i * GT_NR, b, s + i, d, gt_min(GT_NR, (GT_DV) - d) GT_ARGS);
+}
+
+/* `rows` queries from row s on, against packed keys and values: all keys at once, or so many that
+   their scores stay in the first cache. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
+                                        const float *keys, const float *values,
+                                        float *scores GT_PARAMS)
+{
+    const int64_t last = (GT_CAUSAL) ? gt_min(GT_T, s + rows) : (GT_T);
+    const int64_t chunks = last / GT_CHUNK;
+    float highest[GT_MR], sums[GT_MR], past[GT_MR];
+    for (int i = 0; i < rows; i++) {
+        highest[i] = -INFINITY;
+        sums[i] = past[i] = 0.0f;
+    }
+    if (chunks < 2) {
+        float tile[GT_MR * GT_NR] GT_ALIGNED;
+        GT_JOIN(GT_NAME, _scores)(rows, b, s, 0, last, keys, scores, highest, sums, past GT_ARGS);
+        for (int64_t d = 0; d < (GT_DV); d += GT_NR)
+            GT_JOIN(GT_NAME, _values)
+            (rows, b, s, 0, last, last, values, scores, past, sums, d, tile GT_ARGS);
+        return;
+    }
+    float *tiles = scores + GT_MR * GT_WIDE;
+    const int64_t chunk = gt_ceil_div(gt_ceil_div(last, chunks), GT_NR) * GT_NR;
+    for (int64_t k0 = 0; k0 < last; k0 += chunk) {
+        const int64_t k1 = gt_min(last, k0 + chunk);
+        GT_JOIN(GT_NAME, _scores)(rows, b, s, k0, k1, keys, scores, highest, sums, past GT_ARGS);
+        for (int64_t d = 0; d < (GT_DV); d += GT_NR)
+            GT_JOIN(GT_NAME, _values)
+            (rows, b, s, k0, k1, last, values, scores, past, sums, d, tiles + d * GT_MR GT_ARGS);
     }
 }
 
@@ -238,8 +299,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
         for (int64_t d = 0; d < (GT_D); d++) sum += q[d] * key[d];
         scores[k] = sum;
     }
-    const float top = GT_PLAIN ? gt_highest(scores, seen, -INFINITY) : 0.0f;
-    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, seen, top GT_ARGS);
+    float top = GT_PLAIN ? gt_highest(scores, seen, -INFINITY) : -INFINITY;
+    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, 0, seen, &top GT_ARGS);
     const float inverse = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         const int64_t width = gt_min(GT_NR, (GT_DV) - d);
@@ -285,6 +346,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 
 #pragma GCC diagnostic pop
 #undef GT_PLAIN
+#undef GT_WIDE
+#undef GT_CHUNK
 #undef GT_NAME
 #undef GT_MR
 #undef GT_NV

@@ -42,7 +42,7 @@ def attention(site: Site) -> Lowered:
         ("GT_SOFTCAP", _c_float(a["softcap"])),
         ("GT_CAUSAL", str(int(a["causal"])))]
     wide_t, wide_v = round_up(most, site.target.nr), round_up(dv, site.target.nr)
-    share = round_up(d * wide_t + most * wide_v + rows * (wide_t + 16), 16)
+    share = round_up(d * wide_t + most * wide_v + rows * (wide_t + 16 + wide_v), 16)
     work = scratch_of(site, share)
     pointers = [("GT_Q(b)", q.buffer, batch_offset(q, which, 2)),
                 ("GT_KEY(b)", k.buffer, batch_offset(k, shared, 2)),

@@ -32,6 +32,8 @@ CASES = [
     Case(29, 14, 9, 40),
     Case(43, 43, 17, 12, 6, 3),
     Case(70, 129, 5, 3, 1),
+    Case(9, 1700, 6, 40, 1),
+    Case(1060, 1090, 3, 5, 1),
 ]
 
 SOURCE = """
@@ -128,7 +130,7 @@ def operands(case: Case, kind: Kind) -> list[Array]:
 def run(library, name: str, case: Case, kind: Kind, arrays: list[Array], threads: int) -> Array:
     nr = 2 * lanes(library)
     wide, deep = -(-case.t // nr) * nr, -(-case.dv // nr) * nr
-    share = -(-(case.d * wide + case.t * deep + kind.mr * (wide + 16)) // 16) * 16
+    share = -(-(case.d * wide + case.t * deep + kind.mr * (wide + 16 + deep)) // 16) * 16
     y = guarded(np.zeros((case.heads, case.s, case.dv), np.float32))
     work = np.full(threads * share + 16, np.nan, np.float32)
     work = work[-work.ctypes.data % 64 // 4:][:threads * share]
