@@ -1,7 +1,7 @@
 """The zoo: which models there are, where they are defined and what they need to be installed.
 
 Definitions are in vision.py (torchvision, timm), dense.py and small.py (plain torch) and
-language.py (transformers); seeded.py makes them. EXTRA holds more kinds of models, extra.py and
+language.py (transformers); seeded.py makes them. EXTRA holds more kinds of models, extra*.py and
 sequence.py their definitions: what was tuned on the zoo is to hold there too. INT8 are quantised
 forms of some, ../quantised.py makes them. Nothing here imports torch.
 """
@@ -81,6 +81,11 @@ EXTRA: dict[str, Entry] = {
     "mlp_tiny": _PLAIN,
     "mlp_wide_b16": _PLAIN,
     "attention_tiny": _PLAIN,
+    **dict.fromkeys(
+        ("deberta_v2_128", "mpnet_384", "bloom_128", "mistral_window_512", "qwen2_decode_kv1024",
+         "gpt2_decode_b8_kv1024", "mamba_16", "wav2vec2"),
+        Entry("extra_language", "transformer", ("transformers",))),
+    **dict.fromkeys(("gcn_dense", "gcn_edges", "dlrm_b32"), Entry("extra_graphs", "small")),
 }
 INT8 = {f"{name}.{form}": Entry("quantised", "int8", ("onnxruntime",)) for form, names in {
     "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128"),
