@@ -33,6 +33,7 @@ TOLERANCE = {"float32": 2e-4, "float64": 1e-7}
 UNSET = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
          "new_empty_strided")  # their elements mean nothing
 TIES = ("topk", "sort", "kthvalue", "median", "nanmedian", "mode")  # which of equals: any
+SIGNS = ("linalg.eigh", "linalg.svd", "svd")  # their vectors may point the other way
 ALIKE = 3  # samples refused for one reason, after which the others are not tried
 
 
@@ -151,6 +152,8 @@ def _judged(mode: str, batch: Batch, module: Module,
     for sample in batch.samples:
         wanted = sample.call(batch.op, [t.clone() for t in sample.tensors])
         pairs = [(next(outputs), array(w)) for w in wanted]
+        if verdict.name in SIGNS:
+            pairs = [(np.abs(got), np.abs(want)) for got, want in pairs]
         faults = [f for got, want in pairs[:1 if verdict.name in TIES else None]
                   if (f := fault(got, want, drawn or verdict.name in UNSET))]
         if faults:

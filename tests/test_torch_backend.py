@@ -177,13 +177,33 @@ def test_results_are_new_tensors() -> None:
 
 
 def test_what_cannot_be_built_runs_eagerly_and_says_so_once() -> None:
-    compiled = torch.compile(lambda x: torch.linalg.svdvals(x) + 1, backend=graphtool_backend)
+    compiled = torch.compile(lambda x: torch.special.airy_ai(x) + 1, backend=graphtool_backend)
     x = torch.randn(3, 3)
     with pytest.warns(UserWarning, match=r"graphtool runs this inference graph eagerly(?s:.*)"
-                                         r"linalg_svd"):
-        torch.testing.assert_close(compiled(x), torch.linalg.svdvals(x) + 1)
+                                         r"special_airy_ai"):
+        torch.testing.assert_close(compiled(x), torch.special.airy_ai(x) + 1)
     torch._dynamo.reset()
     compiled(x)  # a second warning would be an error here
+
+
+def test_results_as_long_as_the_data_say_run_eagerly() -> None:
+    compiled = torch.compile(lambda x: x[x > 0] * 2, backend=graphtool_backend)
+    x = torch.randn(9)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), pytest.warns(
+            UserWarning, match="as long as the data say"):
+        torch.testing.assert_close(compiled(x), x[x > 0] * 2)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)),
+    lambda: nn.Sequential(nn.Linear(4, 3), nn.RReLU(0.25, 0.25))], ids=["weight_norm", "rrelu"])
+def test_gradients_are_as_in_eager(make: Callable[[], nn.Module]) -> None:
+    eager, compiled = _pair(make)
+    x = torch.randn(5, 4)
+    for model in (eager, compiled):
+        model(x).sin().sum().backward()
+    for a, b in zip(eager.parameters(), compiled.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
 
 
 def test_random_numbers_follow_torchs_seed() -> None:

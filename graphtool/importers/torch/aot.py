@@ -77,24 +77,25 @@ def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Capture
                Source(n.name, "user", n.name) for i, n in enumerate(holders)]
     sinks: list[Sink] = []
     outputs = tuple(_output(nodes, x, place, sinks) for x in _results(gm))
+    sizes, axes = _where_sizes_are(nodes, holders)
     program = Program((*sources, *nodes.constants), calls, tuple(sinks), nodes.types,
                       nodes.symbols, {"source": "torch.compile"})
-    sizes, axes = _where_sizes_are(nodes, holders)
     tensors = tuple(i for i, t in enumerate(is_tensor) if t and i not in frozen)
     module = to_module(program)
-    _need_sizes(module, outputs, sizes.keys() | axes.keys())
+    _need_sizes(module, outputs, (sizes.keys() | axes.keys()) - nodes.fresh.keys())
     return Captured(module, tensors, sizes, axes, outputs)
 
 
 def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[str]) -> None:
     """Raises UnsupportedError GT1101 for results as long as the data say: their memory is torch's,
-    which is made before the call."""
-    dims: list[Dim] = [d for v in module.graph.outputs for d in v.type.shape]
+    which is made before the call. The gradients' graph has their sizes among its inputs."""
+    graph = module.graph
+    dims: list[Dim] = [d for v in (*graph.inputs, *graph.outputs) for d in v.type.shape]
     for made in outputs:
         dims += [*(made.strides or ()), *([] if made.size is None else [made.size])]
     late = sorted({s.name for d in dims for s in symbols(d) if s.name not in known})
     if late:
-        raise UnsupportedError("GT1101", "a result is as long as the data say", tuple(
+        raise UnsupportedError("GT1101", "a tensor is as long as the data say", tuple(
             Unsupported(name, "torch makes the memory of results before a call") for name in late))
 
 

@@ -40,6 +40,15 @@ def weight_norm_back(c: Context, grad_w: Tracer, saved_v: Tracer, saved_g: Trace
     return grad_v, c.reshape(grad_g, saved_g.shape)
 
 
+@aten("rrelu_with_noise_backward")
+def rrelu_back(c: Context, grad_output: Tracer, self: Tracer, noise: Tracer, lower: float,
+               upper: float, training: bool, self_is_result: bool = False) -> Any:
+    """By the slopes that were drawn, or the middle one."""
+    slope = noise if training else o.select(o.gt(self, 0.0), c.full((), 1.0, self.dtype),
+                                            (lower + upper) / 2)
+    return o.mul(grad_output, slope)
+
+
 def _max_pool_backward(n: int) -> Any:
     """Each gradient added to the place in its plane that won; the indices come last."""
     def gradient(c: Context, grad_output: Tracer, self: Tracer, *rest: Any) -> Any:
