@@ -23,8 +23,9 @@ from graphtool.blas import linking
 from graphtool.choice.accuracy import added_error
 from graphtool.compiler import Compiler, find
 from graphtool.emit.c import emit
-from graphtool.emit.driver import open_sizes, parallel_work
+from graphtool.emit.driver import parallel_work
 from graphtool.emit.headers import used_headers
+from graphtool.emit.interface import open_sizes
 from graphtool.emit.main import main_program
 from graphtool.emit.names import check_name
 from graphtool.emit.weights import Part, array, divided, incbin, whole

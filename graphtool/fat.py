@@ -14,8 +14,8 @@ from graphtool.blas import linking
 from graphtool.build import Job, Options, check_options, make, parts_of, weights_of
 from graphtool.compiler import find
 from graphtool.emit.c import emit
-from graphtool.emit.driver import header
 from graphtool.emit.headers import used_headers
+from graphtool.emit.interface import header
 from graphtool.emit.levels import dispatcher
 from graphtool.loops.ir import Program
 from graphtool.symbolic import maximum

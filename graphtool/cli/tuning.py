@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,18 +66,21 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
             raise InputError("GT3091", "nothing here has alternatives to measure", where=source)
         measured = search.tune(todo, how, until,
                                lambda t: save(t, path) if path else None, known)
-        found = []
-        try:
-            found += terminal.progress(measured, [str(s) for s in todo], budget or "")
-        except KeyboardInterrupt:
-            if path is not None:
-                terminal.note(f"interrupted: {path} holds what was measured")
-            raise
+        found = _measured(measured, [str(s) for s in todo], budget or "", path)
         done = {t.site for t in found}
         report = search.TuneReport(target.threads, found,
                                    [str(s) for s in todo if str(s) not in done], True)
     _tell(report, json)
     return 0 if report.ok else 1
+
+
+def _measured(layers: Iterator[Any], names: list[str], budget: str, path: Path | None) -> list[Any]:
+    try:
+        return list(terminal.progress(layers, names, budget))
+    except KeyboardInterrupt:
+        if path is not None:
+            terminal.note(f"interrupted: {path} holds what was measured")
+        raise
 
 
 def _warn_of_load(threads: int) -> None:

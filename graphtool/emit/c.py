@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphtool.emit.driver import driver, header
+from graphtool.emit.driver import driver
 from graphtool.emit.headers import used_headers
+from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.names import check_name
 from graphtool.emit.weights import Part

@@ -1,4 +1,4 @@
-"""The public header, and the driver: the kernels in order, with barriers where threads wait."""
+"""The driver: the kernels in order, with barriers where data crosses threads; the entry to it."""
 
 from __future__ import annotations
 
@@ -6,80 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
+from graphtool.emit.interface import dims_type
 from graphtool.emit.steps import Steps
 from graphtool.emit.weights import Part, part_of
-from graphtool.emit.writer import Writer, c_comment
-from graphtool.loops.ir import Buffer, Port, Program, binds, runs
-from graphtool.symbolic import Dim, known, symbols
-
-
-def header(program: Program, *, levels: bool = False) -> str:
-    """The public interface: sizes, ports, and one function that runs the model.
-
-    `levels`: the library holds several versions of it, and says which one it chose.
-    """
-    name, w = program.name, Writer()
-    w.line(f"/* {name}: the interface of a compiled model. Generated; do not edit. */")
-    w.line(f"#ifndef {name.upper()}_H")
-    w.line(f"#define {name.upper()}_H")
-    w.line("#include <stddef.h>")
-    w.line("#include <stdint.h>")
-    w.line()
-    w.line(f"#define {name.upper()}_INPUTS {len(program.inputs)}")
-    w.line(f"#define {name.upper()}_OUTPUTS {len(program.outputs)}")
-    w.line(f"#define {name.upper()}_DIMS {len(program.dims)}")
-    if program.sizes:
-        w.line(f"#define {name.upper()}_SIZES {len(program.sizes)}")
-    if isinstance(program.arena, int):
-        w.line(f"#define {name.upper()}_ARENA_BYTES {program.arena}")
-    w.line()
-    for i, s in enumerate(program.dims):
-        limit = "" if s.hi is None else f", at most {s.hi}"
-        w.line(f"/* dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit} */")
-    for i, b in enumerate(binds(program.steps), len(program.dims)):
-        w.line(f"/* dims[{i}]: {c_comment(b.size.name)}, which the run computes: "
-               f"{'any number' if b.size.lo is None else b.size.lo} to "
-               f"{c_comment(str(b.most))} */")
-    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
-    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
-        for i, p in enumerate(ports):
-            shape = ", ".join(str(d) for d in p.shape)
-            more = "" if kind == "inputs" or not open_sizes(program, p) else (
-                f", with room for {c_comment(str(room[i]))}")
-            w.line(f"/* {kind}[{i}]: {p.dtype.c} {c_comment(p.name)}[{c_comment(shape)}]{more} */")
-    w.line()
-    w.line("#pragma GCC visibility push(default)")
-    w.line("/* Bytes of arena that a run needs; align it to 64. */")
-    w.line(f"size_t {name}_arena_bytes(const int64_t *dims);")
-    w.line()
-    w.line("/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and")
-    w.line("   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.")
-    w.line("   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different")
-    w.line("   arenas may go on at the same time. */" if not program.sizes else
-           "   arenas may go on at the same time. `dims` has room for the sizes that the run")
-    if program.sizes:
-        w.line("   computes and leaves there; outputs are dense in their actual shape. Returns -2")
-        w.line("   where one is out of its bounds: the outputs hold nothing then. */")
-    w.line(f"int {name}_run(const void *weights, void *arena, {_dims_type(program)} *dims,")
-    w.line("        const void *const *inputs, void *const *outputs, int threads);")
-    if levels:
-        w.line()
-        w.line("/* The level of x86-64, 1 to 4, whose version runs: the processor's, or the lower")
-        w.line("   one that the environment names when the library is loaded: GRAPHTOOL_LEVEL. */")
-        w.line(f"int {name}_level(void);")
-    w.line("#pragma GCC visibility pop")
-    w.line("#endif")
-    return w.text()
-
-
-def _dims_type(program: Program) -> str:
-    return "int64_t" if program.sizes else "const int64_t"
-
-
-def open_sizes(program: Program, port: Port) -> bool:
-    """Whether only the run tells the port's shape."""
-    names = {s.name for s in program.sizes}
-    return any(s.name in names for d in port.shape for s in symbols(d))
+from graphtool.emit.writer import Writer
+from graphtool.loops.ir import Buffer, Program, runs
+from graphtool.symbolic import Dim, known
 
 
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
@@ -156,7 +88,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
         w.line("(void)dims;")
         w.line(f"return (size_t)({printer.index(program.arena)});")
     w.line()
-    with w.block(f"int {name}_run(const void *weights, void *arena, {_dims_type(program)} *dims,\n"
+    with w.block(f"int {name}_run(const void *weights, void *arena, {dims_type(program)} *dims,\n"
                  "        const void *const *inputs, void *const *outputs, int threads)\n{"):
         for i, s in enumerate(program.dims):
             checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])

@@ -14,7 +14,7 @@ from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import filled
-from graphtool.ops.window import conv_defaults, dilate
+from graphtool.ops.geometry import conv_defaults, dilate
 from graphtool.symbolic import Dim, product
 
 

@@ -13,6 +13,7 @@ from graphtool.errors import InputError
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
+from graphtool.ops import gradients
 from graphtool.ops.common import Array, check_axis, filled, need
 from graphtool.symbolic import Dim, known, maximum, minimum, text
 
@@ -132,7 +133,6 @@ def _scatter_eval(x: Array, indices: Array, updates: Array, *, axes: Any, batch:
 
 def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
                  **attrs: Any) -> tuple[Any, ...]:
-    from graphtool.ops import gradients
     return gradients.scatter(g, y, x, indices, updates, **attrs)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
-from graphtool.ops.window import Pairs, out_dim
+from graphtool.ops.geometry import Pairs, out_dim
 
 Ints = tuple[int, ...] | None
 

@@ -12,6 +12,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
+from graphtool.ops import gradients
 from graphtool.ops.common import Array, check_axis, fail, need
 from graphtool.symbolic import symbol_of
 
@@ -73,7 +74,6 @@ def _declare(kind: Kind) -> None:
         return lower_reduce(k, _FN[kind], identity(kind, x.dtype), x, axes)
 
     def vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
-        from graphtool.ops import gradients
         return gradients.reduce(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
@@ -165,7 +165,6 @@ def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool,
 
 
 def _cumulative_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
-    from graphtool.ops import gradients
     return gradients.cumulative(g, y, x, **attrs)
 
 

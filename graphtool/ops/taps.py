@@ -19,9 +19,10 @@ from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, inside, iterator
 from graphtool.ops.common import Array, need
+from graphtool.ops.geometry import Pairs, conv_defaults
 from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
-from graphtool.ops.window import Pairs, conv_defaults, sliding, window_infer
+from graphtool.ops.window import sliding, window_infer
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, symbol_of
 
 # ---- extreme_tap -------------------------------------------------------------------------------

@@ -18,28 +18,12 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, iterator
+from graphtool.ops import gradients
 from graphtool.ops.common import Array, need
+from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
 from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, symbol_of
-
-Pairs = tuple[tuple[Dim, Dim], ...]
-
-
-def dilate(d: Dim, by: int) -> Dim:
-    if by == 1 or d == 0:
-        return d
-    return (d - 1) * by + 1
-
-
-def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilation: int) -> Dim:
-    """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
-    return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
-
-
-def conv_defaults(n: int, strides: Any, padding: Any, lhs: Any, rhs: Any) -> Any:
-    ones = (1,) * n
-    return strides or ones, padding or ((0, 0),) * n, lhs or ones, rhs or ones
+from graphtool.symbolic import symbol_of
 
 
 def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None = None,
@@ -134,7 +118,6 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
 
 
 def _conv_vjp(g: Any, y: Any, x: Any, w: Any, **attrs: Any) -> tuple[Any, ...]:
-    from graphtool.ops import gradients
     return gradients.conv(g, x, w, **attrs)
 
 
@@ -225,7 +208,6 @@ def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, pa
 
 
 def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
-    from graphtool.ops import gradients
     return gradients.reduce_window(g, y, x, **attrs)
 
 

@@ -54,16 +54,10 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     check_name(name)
     if mpi:
         module = distribute(module)
-    target = target or named("native")
-    lowered: dict[str, tuple[Program, list[Weight]]] = {}
-    cuts = programs(module)
-    for part, cut in cuts.items():
-        ready = passes.run(cut, verify=False, supply={"target": target, "rules": rules})
-        program = lower(ready, target, name=f"{name}_{part}")
-        lowered[part] = program, weights_of(program, {w.digest: w
-                                                      for w in collect_all(ready.graph)})
-    options = Options(exe, static, "embed")
+    target, cuts = target or named("native"), programs(module)
+    lowered = {part: _lowered(cut, f"{name}_{part}", target, rules) for part, cut in cuts.items()}
     only = {part: p for part, (p, _) in lowered.items()}
+    options = Options(exe, static, "embed")
     sources = training_sources(name, only, mpi)
     for program, held in lowered.values():
         sources |= emit(program, parts_of(program.name, held, "embed"))
@@ -82,17 +76,27 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         offsets = {part: write_weights(work, program.name, held,
                                        parts_of(program.name, held, "embed"), "embed")
                    for part, (program, held) in lowered.items()}
-        step, held = lowered["step"]
-        manifest = describe(step, held, key) | compile_all(
-            work, name, [p.name for p in only.values()], compiler, jobs, options)
-        manifest |= {"header": f"{name}.h", "weights_offset": offsets["step"],
-                     "weights_mode": "embed",
-                     "training": _training(name, module, only) | {"distributed": mpi}}
-        known = phases(cuts["step"])
-        manifest["steps"] = [row | {"phase": phase_of(row["label"], known)}
-                             for row in manifest["steps"]]
-        write_manifest(work, manifest)
+        made = compile_all(work, name, [p.name for p in only.values()], compiler, jobs, options)
+        step = describe(*lowered["step"], key)
+        write_manifest(work, step | made | {
+            "header": f"{name}.h", "weights_offset": offsets["step"], "weights_mode": "embed",
+            "training": _training(name, module, only) | {"distributed": mpi},
+            "steps": _phased(step["steps"], cuts["step"])})
     return out_dir
+
+
+def _lowered(cut: Module, name: str, target: Target,
+             rules: Rules | None) -> tuple[Program, list[Weight]]:
+    """One of the graph's functions as a program, with the constants that it uses."""
+    ready = passes.run(cut, verify=False, supply={"target": target, "rules": rules})
+    program = lower(ready, target, name=name)
+    return program, weights_of(program, {w.digest: w for w in collect_all(ready.graph)})
+
+
+def _phased(rows: list[dict[str, Any]], cut: Module) -> list[dict[str, Any]]:
+    """The rows of the steps, each with its phase: forward, backward, optimizer."""
+    known = phases(cut)
+    return [row | {"phase": phase_of(row["label"], known)} for row in rows]
 
 
 def _judge(module: Module) -> Judge:

@@ -61,7 +61,7 @@ CASES = [  # exit code, error code, command line
     (3, "GT0355", "show {}/type.graph.json"),
     (3, "GT0345", "show {}/negative.graph.json"),
     (3, "GT0311", "show {}/dim.graph.json"),
-    (3, "GT0404", "show {}/stride.graph.json"),
+    (3, "GT0412", "show {}/stride.graph.json"),
     (3, "GT0350", "show {}/attribute.graph.json"),
     (3, "GT0405", "show {}/operands.graph.json"),
     (3, "GT0356", "show {}/range.graph.json"),

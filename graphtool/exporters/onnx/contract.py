@@ -10,7 +10,7 @@ from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import ops as o
-from graphtool.ops.window import conv_defaults, dilate
+from graphtool.ops.geometry import conv_defaults, dilate
 
 
 def turned(w: Writer, x: Ref) -> Any:

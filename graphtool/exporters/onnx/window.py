@@ -14,8 +14,8 @@ from graphtool.exporters.onnx.sizes import shape
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
+from graphtool.ops.geometry import conv_defaults, dilate
 from graphtool.ops.reduce import identity
-from graphtool.ops.window import conv_defaults, dilate
 
 _POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
 

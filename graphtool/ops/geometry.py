@@ -1,0 +1,29 @@
+"""Sizes of sliding windows, which convolution, pooling and their gradients share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.ops.common import need
+from graphtool.symbolic import Dim
+
+Pairs = tuple[tuple[Dim, Dim], ...]
+
+
+def dilate(d: Dim, by: int) -> Dim:
+    """The extent of d elements that lie `by` apart."""
+    if by == 1 or d == 0:
+        return d
+    return (d - 1) * by + 1
+
+
+def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilation: int) -> Dim:
+    """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
+    need(stride >= 1 and base >= 1 and dilation >= 1, "strides and dilations are 1 at least")
+    return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
+
+
+def conv_defaults(n: int, strides: Any, padding: Any, lhs: Any, rhs: Any) -> Any:
+    """The attributes of n axes with what is left out filled in: steps of 1, no padding."""
+    ones = (1,) * n
+    return strides or ones, padding or ((0, 0),) * n, lhs or ones, rhs or ones
