@@ -144,16 +144,25 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* A row of pixels falls into balanced blocks: `longer` blocks of shorter + 1, then the others.
        A unit of work is one block times one panel, in the order chunk of rows, panel, row, block:
        a chunk is one row, or as many rows as stay in L2.
-       The threads cut that sequence evenly. Where a tile is tall, a row here is a band of them. */
-    const int64_t bands = gt_ceil_div(GT_OH, GT_TALL), rows = (GT_BATCH) * bands;
+       The threads cut that sequence evenly, or, where panels are outermost, take rows each, as the
+       kernels before and after do: if all weights are fewer than what would move from core to core. Where a tile
+       is tall, a row here is a band of them. */
+    const int64_t bands = gt_ceil_div(GT_OH, GT_TALL);
+    int64_t base = 0, rows = (GT_BATCH) * bands;
     const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;
     const int64_t blocks = GT_TALL > 1 ? 1 : gt_ceil_div(GT_OW, GT_MR);
     const int64_t panels = gt_ceil_div(GT_O, GT_NR), all = panels * (GT_GROUPS);
+    const int64_t size = GT_DEPTH * GT_NR;
+    const int64_t line = ((GT_SH) * (GT_SW) * (GT_C) + (GT_O)) * (int64_t)(GT_GROUPS) * (GT_OW);
+    if (!(GT_ROWS_FIRST) && gt_by_rows(rows, threads) && all * size <= rows * GT_TALL * line) {
+        base = gt_part(rows, t, threads);
+        rows = gt_part(rows, t + 1, threads) - base;
+        t = 0, threads = 1;
+    }
     const int64_t units = rows * all * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
     if (u >= end) return;
     const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
-    const int64_t size = GT_DEPTH * GT_NR;
     const int64_t resident =
         GT_ROWS_FIRST
             ? 1
@@ -166,7 +175,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* together the tiles of a panel prefetch all of the next one */
     int64_t step = gt_ceil_div(GT_NR * 4, width * blocks);
     for (; u < end; u++) {
-        const int64_t row = first + tile / blocks, block = tile % blocks;
+        const int64_t row = base + first + tile / blocks, block = tile % blocks;
         const int64_t ow = block * shorter + gt_min(block, longer);
         const int64_t n = row / bands, band = row % bands, oh = band * lower + gt_min(band, taller);
         const int64_t group = p / panels, panel = p % panels;
