@@ -86,6 +86,10 @@ EXTRA: dict[str, Entry] = {
          "gpt2_decode_b8_kv1024", "mamba_16", "wav2vec2"),
         Entry("extra_language", "transformer", ("transformers",))),
     **dict.fromkeys(("gcn_dense", "gcn_edges", "dlrm_b32"), Entry("extra_graphs", "small")),
+    **dict.fromkeys(("edgenext_x_small", "resnest14d", "hrnet_w18_small", "repvgg_a0"),
+                    Entry("extra", "cnn", ("timm", "torchvision"))),
+    **dict.fromkeys(("separation", "beats", "segments_factorised", "style_transfer",
+                     "diffusion_step", "keywords_b16", "text_lines"), Entry("extra_nets", "cnn")),
 }
 INT8 = {f"{name}.{form}": Entry("quantised", "int8", ("onnxruntime",)) for form, names in {
     "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128"),

@@ -58,4 +58,6 @@ MODELS = {
     "resnet18_b8": partial(_torchvision, "resnet18", 8, 3, 128, 128),
     "deit_tiny": partial(_timm, "deit_tiny_patch16_224"),
     "mixer_s16": partial(_timm, "mixer_s16_224"),
+    **{name: partial(_timm, name) for name in (
+        "edgenext_x_small", "resnest14d", "hrnet_w18_small", "repvgg_a0")},
 }
