@@ -18,6 +18,8 @@ def constant(lr: float, total: int, epoch: int) -> Rate:
 
 def step(lr: float, total: int, epoch: int, *, every: int = 10, factor: float = 0.1) -> Rate:
     """Times `factor` after every so many epochs."""
+    if every < 1:
+        raise UsageError("GT3070", f"step every {every} epochs", hint="a schedule wants 1 at least")
     return lambda step: float(lr * factor ** (step // epoch // every))
 
 

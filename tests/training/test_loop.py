@@ -247,7 +247,8 @@ def test_a_batch_is_looked_at_again_when_it_differs(digits: Path) -> None:
         model.step({**batch, name: batch[name].astype(np.float64)}, 0.0)
 
 
-@pytest.mark.parametrize("text", ["linear", "step{every=0}", "onecycle{start=0}", "", "step,step"])
+@pytest.mark.parametrize("text", [
+    "linear", "step{every=0}", "step{every=-1}", "onecycle{start=0}", "", "step,step"])
 def test_schedules_that_there_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="schedule"):
         schedule(text, 0.1, 10, 5)
