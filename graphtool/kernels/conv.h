@@ -145,8 +145,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
        A unit of work is one block times one panel, in the order chunk of rows, panel, row, block:
        a chunk is one row, or as many rows as stay in L2.
        The threads cut that sequence evenly, or, where panels are outermost, take rows each, as the
-       kernels before and after do: if all weights are fewer than what would move from core to core. Where a tile
-       is tall, a row here is a band of them. */
+       kernels before and after do: if all weights are fewer than what would move from core to core.
+       Where a tile is tall, a row here is a band of them. */
     const int64_t bands = gt_ceil_div(GT_OH, GT_TALL);
     int64_t base = 0, rows = (GT_BATCH) * bands;
     const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;

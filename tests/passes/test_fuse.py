@@ -48,7 +48,7 @@ def gathered(rows: int) -> Module:
 
 
 def test_a_gather_joins_what_it_takes_once() -> None:
-    assert groups(gathered(2)) == [["tanh", "gather"]]
+    assert groups(gathered(2)) == [["gather", "tanh"]]
     assert groups(gathered(7)) == []
 
 
