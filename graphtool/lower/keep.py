@@ -13,15 +13,15 @@ from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, St
 from graphtool.loops.text import expr_text
 from graphtool.loops.walk import children, map_statements, statements
 from graphtool.lower.exprs import cost, substituted
+from graphtool.lower.place import Storage
 from graphtool.symbolic import coefficient, substitute, symbol_of
 
 LEAST = 8  # nominal flops from which reading a value back is cheaper than computing it
 
 
-def kept(body: tuple[Stmt, ...], dtypes: Mapping[str, DType]) -> tuple[Stmt, ...]:
-    """The statements with every such pair of loops joined; `dtypes` are those of the buffers."""
-    once = _written_once(body)
-    return _block(body, {b: t for b, t in dtypes.items() if b in once})
+def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
+    """The statements with every such pair of loops joined."""
+    return _block(body, {b: buffers[b].dtype for b in _written_once(body) if b in buffers})
 
 
 def _written_once(body: tuple[Stmt, ...]) -> set[str]:

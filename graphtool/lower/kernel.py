@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
@@ -120,7 +119,7 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs, names) or kept(nest(names, outputs), _dtypes(placement))
+        body = crossing(outputs, names) or kept(nest(names, outputs), placement.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
@@ -183,8 +182,3 @@ def _at_most(work: Dim) -> int:
     """An upper bound; where there is none, enough for all threads."""
     most = bounds(work)[1]
     return SERIAL_BELOW if most is None else most
-
-
-
-def _dtypes(placement: Placement) -> dict[str, DType]:
-    return {n: b.dtype for n, b in placement.buffers.items()}

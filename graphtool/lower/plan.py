@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from graphtool.loops.lives import Life, most_at_once
 from graphtool.lower.place import Storage
@@ -14,6 +15,7 @@ ALIGN = 64
 PAGE, SKEW = 4096, 9 * 64
 ROUNDS = 60  # orders that are tried at most
 WORK = 3_000_000  # and pairs of buffers that all of them look at
+STRETCH = 64  # positions of a program that placed buffers are kept by
 
 
 def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tuple[
@@ -76,17 +78,27 @@ def _region(counts: Mapping[str, int], lives: Mapping[str, Life]) -> tuple[dict[
 
 def _placed(order: Sequence[str], counts: Mapping[str, int],
             lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
-    """Each as low as it fits, in this order; and where the highest ends."""
-    placed: list[tuple[int, int, str]] = []
+    """Each as low as it fits, in this order; and where the highest ends.
+
+    What is placed is kept by stretches of time: a buffer looks at those of its own alone.
+    """
+    placed: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
     offsets: dict[str, int] = {}
     for name in order:
-        at = _lowest(counts[name], lives[name], placed, lives)
+        first, last = lives[name]
+        stretches = range(first // STRETCH, last // STRETCH + 1)
+        if len(stretches) == 1:
+            met: Iterable[tuple[int, int, str]] = placed[stretches[0]]
+        else:
+            met = sorted({p for t in stretches for p in placed[t]})
+        at = _lowest(counts[name], lives[name], met, lives)
         offsets[name] = at
-        insort(placed, (at, at + counts[name], name))
-    return offsets, max((end for _, end, _ in placed), default=0)
+        for t in stretches:
+            insort(placed[t], (at, at + counts[name], name))
+    return offsets, max((at + counts[n] for n, at in offsets.items()), default=0)
 
 
-def _lowest(size: int, life: Life, placed: Sequence[tuple[int, int, str]],
+def _lowest(size: int, life: Life, placed: Iterable[tuple[int, int, str]],
             lives: Mapping[str, Life]) -> int:
     """The lowest gap that is free for the whole life."""
     at = 0
