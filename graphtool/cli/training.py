@@ -27,11 +27,14 @@ Optimizer = Annotated[str | None, typer.Option(
     "arguments in braces: adamw{weight_decay=0.01}.")]
 Target = Annotated[str, typer.Option("--target", help="The target's name.")]
 StartRate = Annotated[float | None, typer.Option(
-    "--lr", min=0.0, help="The learning rate that `train` starts from.")]
+    "--lr", min=0.0, callback=options.finite,
+    help="The learning rate that `train` starts from.")]
 ClipValue = Annotated[float | None, typer.Option(
-    "--clip-value", min=0.0, help="Bound of each gradient's elements.")]
+    "--clip-value", min=0.0, callback=options.finite,
+    help="Bound of each gradient's elements.")]
 ClipNorm = Annotated[float | None, typer.Option(
-    "--clip-norm", min=0.0, help="Bound of the norm of all gradients.")]
+    "--clip-norm", min=0.0, callback=options.finite,
+    help="Bound of the norm of all gradients.")]
 Accumulate = Annotated[int, typer.Option(
     "--accumulate", min=1, help="Batches whose gradients make one step.")]
 DecayVectors = Annotated[bool, typer.Option(
@@ -58,7 +61,8 @@ Data = Annotated[Path, typer.Option(
 Epochs = Annotated[int, typer.Option("--epochs", min=0)]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")]
 Rate = Annotated[float | None, typer.Option(
-    "--lr", min=0.0, help="The learning rate; without, that of `grad`.")]
+    "--lr", min=0.0, callback=options.finite,
+    help="The learning rate; without, that of `grad`.")]
 Val = Annotated[str, typer.Option(
     "--val", help="The share held back to validate, or an .npz file of examples for it.")]
 Schedule = Annotated[str, typer.Option(

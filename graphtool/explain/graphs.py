@@ -94,6 +94,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "--checkpoint takes the paths of modules, as the values' names begin: `h.0,h.1`."),
     "GT0623": ("a group of no parameters",
                "`grad --group` takes patterns of whole names, with * and ?: 'head.*', '*.bias'."),
+    "GT0624": ("arguments of a step without an optimizer",
+               "Without --optimizer the graph ends in the gradients themselves: a rate, clipping, "
+               "groups, accumulation and decay have nothing to act on."),
     "GT0628": ("gradients that cannot be found",
                "Passes such as distribute and amp work on the graph that grad has written, before "
                "any other pass."),

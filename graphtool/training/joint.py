@@ -27,6 +27,7 @@ from graphtool.training.marks import marked, segments, unmarked
 from graphtool.training.recipe import (
     LOSSES,
     Recipe,
+    check,
     group_call,
     loss_call,
     optimizer_call,
@@ -40,9 +41,10 @@ from graphtool.weights import Weight
 def training(module: Module, recipe: Recipe) -> Module:
     """The joint graph: loss and gradients, or with an optimizer loss and the new state.
 
-    Raises InputError GT061x for a loss, name or model that does not fit, UnsupportedError GT0612
-    for ops without a gradient.
+    Raises InputError GT061x for a loss, name or model that does not fit, UsageError GT0624 for what
+    only an optimizer reads where there is none, UnsupportedError GT0612 for ops without a gradient.
     """
+    check(recipe)
     graph = autodiff.lifted(module.graph)
     if recipe.bound is not None:
         graph = autodiff.bounded(graph, recipe.bound)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import TensorType
 from graphtool.optimizers import OPTIMIZERS
 from graphtool.passes.arguments import PassCall, one
@@ -74,6 +74,16 @@ def target_type(call: PassCall, x: TensorType) -> TensorType:
 
 
 # ---- reading them ------------------------------------------------------------------------------
+
+def check(recipe: Recipe) -> None:
+    """Raises UsageError GT0624 where a step is described that no optimizer takes."""
+    of_a_step = ("lr", "clip_value", "clip_norm", "accumulate", "decay_vectors", "groups")
+    usual = {f.name: f.default for f in fields(Recipe)}
+    idle = [n for n in of_a_step if getattr(recipe, n) not in (usual[n], [])]
+    if recipe.optimizer is None and idle:
+        raise UsageError("GT0624", f"there is no optimizer to take {', '.join(idle)}",
+                         hint="name one, as in --optimizer adamw")
+
 
 def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
     """The loss with its arguments. Raises UsageError GT0616 where there is no such loss."""

@@ -73,4 +73,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "bad.onnx").write_bytes(b"\0\1\2\3 no model")
     (path / "bad.program.json").write_text(text)
     (path / "empty").mkdir()
+    (path / "empty.pt2").mkdir()
     return path

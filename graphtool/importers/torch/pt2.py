@@ -36,13 +36,16 @@ _FAULTS = (KeyError, TypeError, ValueError, IndexError, AttributeError, Recursio
 def read_pt2(path: Path | str) -> Module:
     """The module of an archive that `torch.export.save` wrote.
 
-    Raises InputError GT120x for a foreign, damaged or unsafe archive, UnsupportedError GT1101 for
-    what it contains and we cannot say.
+    Raises InputError GT0332 where it cannot be read, GT120x for a foreign, damaged or unsafe
+    archive, UnsupportedError GT1101 for what it contains and we cannot say.
     """
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, str(path)).module()
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise InputError("GT0332", f"cannot read: {error.strerror or error}",
+                         where=str(path)) from error
     except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise InputError("GT1201", f"not a .pt2 archive, or cut short: {error}",
                          where=str(path)) from error
