@@ -18,7 +18,7 @@ from graphtool.symbolic import product
 
 def layout(graph: Graph) -> Graph:
     """Rebuild the graph around channels-last convolutions."""
-    return rebuild(graph, Layout().rewrite)
+    return rebuild(graph, Layout(_wanted(graph)).rewrite)
 
 
 def to_last(rank: int) -> tuple[int, ...]:
@@ -32,10 +32,11 @@ def to_first(rank: int) -> tuple[int, ...]:
 
 
 class Layout:
-    """One run: remembers which values it made channels last."""
+    """One run: remembers which values it made channels last, and what is read so."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: set[Value]) -> None:
         self.last: set[Value] = set()
+        self.wanted = wanted
 
     def rewrite(self, node: Node, inputs: tuple[Operand, ...],
                 builder: Builder) -> Sequence[Any] | None:
@@ -43,6 +44,8 @@ class Layout:
             return None
         if node.op.name == "matmul":
             return self.flattened(node, inputs, builder)
+        if node.op.name == "reshape":
+            return self.pixels(node, inputs, builder)
         if node.op.name == "transpose" and tuple(node.attrs["perm"]) == to_last(3):
             source = self.twin(builder, inputs[0])
             return None if source is None else (source,)
@@ -68,6 +71,30 @@ class Layout:
         shape = node.outputs[0].type.shape
         return len(shape) == 3 and node.op.name not in ("conv", "transpose") and any(
             x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
+
+    def pixels(self, node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        """Rows of features as the pixels of an image, and back: neither moves what lies channels
+        last. What nothing reads so is left as it was written.
+        """
+        if node.outputs[0] not in self.wanted:
+            return None
+        shape = node.outputs[0].type.shape
+        image, turned = self.twin(b, inputs[0]), _made(b, inputs[0], "transpose")
+        source: Operand
+        if image is not None and len(shape) == 3:
+            source, (n, *spatial, c) = image, image.type.shape
+            whole = shape == (n, c, product(spatial))
+        elif turned is not None and len(shape) > 3:
+            source, (n, c, *spatial) = turned.inputs[0], shape
+            whole = turned.outputs[0].type.shape == (n, c, product(spatial)) and (
+                tuple(turned.attrs["perm"]) == to_last(3))
+        else:
+            return None
+        if not whole or not isinstance(source, Value):
+            return None
+        last = OPS["reshape"](Tracer(source, b), shape=tuple(shape[p] for p in to_last(len(shape))))
+        self.last.add(last.value)
+        return (OPS["transpose"](last, perm=to_first(len(shape))),)
 
     def flattened(self, node: Node, inputs: tuple[Operand, ...],
                   b: Builder) -> Sequence[Any] | None:
@@ -112,6 +139,27 @@ class Layout:
         if source is not None:
             return Tracer(source, builder)
         return OPS["transpose"](Tracer(x, builder), perm=to_last(len(x.type.shape)))
+
+
+def _wanted(graph: Graph) -> set[Value]:
+    """The values that are read channels last, at once or behind what runs so with its reader."""
+    found: set[Value] = set()
+    for node in reversed(graph.nodes):
+        follows = node.op.name in _FOLLOWERS or "elementwise" in node.op.traits
+        if _turns(node) or (follows and any(y in found for y in node.outputs)):
+            found |= {x for x in node.inputs if isinstance(x, Value)}
+    return found
+
+
+def _turns(node: Node) -> bool:
+    """Whether the node reads what lies channels first as if it lay channels last."""
+    match node.op.name:
+        case "transpose":
+            return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))
+        case "matmul":
+            return bool(node.attrs["transpose_a"])
+        case name:
+            return name in _SOURCES and not node.attrs.get("channels_last")
 
 
 def _made(b: Builder, x: Operand, op: str) -> Node | None:

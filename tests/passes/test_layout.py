@@ -53,3 +53,53 @@ def test_lines_that_the_graph_turns_itself() -> None:
     new = run(m, "simplify,decompose{placed=false},layout,simplify,dce")
     assert [n.op.name for n in new.graph.nodes].count("transpose") == 2
     assert_same(m, new, rtol=1e-4)
+
+
+def test_rows_as_pixels_and_back() -> None:
+    """Features of tokens that become images of several sizes, as a decoder of segments has them."""
+    def fn(x: Any, y: Any) -> Any:
+        images = [o.reshape(o.transpose(t, perm=(0, 2, 1)), shape=(2, 3, n, n + 1))
+                  for t, n in ((x, 4), (y, 2))]
+        wide = [o.resize(t, sizes=(2, 3, 4, 5), mode="linear") for t in images]
+        z = o.relu(o.conv(o.concat(*wide, axis=1), values(x, 5, 6, 1, 1)))
+        rows = o.transpose(o.reshape(z, shape=(2, 5, 20)), perm=(0, 2, 1))
+        return o.matmul(o.tanh(rows), values(x, 5, 7))
+    m = module(fn, "f32[2,20,3]", "f32[2,6,3]")
+    new = run(m, "decompose{placed=false},layout,simplify,dce")
+    assert "transpose" not in [n.op.name for n in new.graph.nodes]
+    assert_same(m, new, rtol=1e-5)
+
+
+def test_images_that_nothing_reads_channels_last() -> None:
+    def fn(x: Any) -> Any:
+        image = o.reshape(o.transpose(x, perm=(0, 2, 1)), shape=(2, 3, 4, 5))
+        return o.tanh(image), o.conv(o.reshape(x, shape=(2, 3, 4, 5)), values(x, 5, 3, 3, 3))
+    m = module(fn, "f32[2,20,3]")
+    new = run(m, "layout,simplify,dce")
+    ops = [n.op.name for n in new.graph.nodes]
+    assert ops.index("tanh") > ops.index("reshape") > ops.index("transpose")
+    assert_same(m, new, rtol=1e-5)
+
+
+def test_rows_of_images_of_open_size() -> None:
+    def fn(x: Any) -> Any:
+        image = o.reshape(o.transpose(x, perm=(0, 2, 1)), shape=(x.shape[0], 3, 4, 5))
+        y = o.conv(image, values(x, 6, 3, 1, 1))
+        return o.transpose(o.reshape(y, shape=(x.shape[0], 6, 20)), perm=(0, 2, 1))
+    m = module(fn, "f32[B,20,3]")
+    new = run(m, "layout,simplify,dce")
+    assert "transpose" not in [n.op.name for n in new.graph.nodes]
+    assert_same(m, new, rtol=1e-5)
+
+
+def test_rows_that_are_results_as_they_were_written() -> None:
+    """Boxes of a detector: the maps of several scales are joined channels first."""
+    def fn(x: Any, y: Any) -> Any:
+        rows = [o.reshape(o.conv(v, values(x, 6, 3, 1, 1)), shape=(2, 6, n))
+                for v, n in ((x, 20), (y, 6))]
+        return o.sigmoid(o.concat(*rows, axis=2))
+    m = module(fn, "f32[2,3,4,5]", "f32[2,3,2,3]")
+    new = run(m, "decompose{placed=false},layout,simplify,dce")
+    kept = {n.op.name: n.outputs[0].type.shape for n in new.graph.nodes}
+    assert kept["concat"] == kept["sigmoid"] == (2, 6, 26)
+    assert_same(m, new, rtol=1e-5)
