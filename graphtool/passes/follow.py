@@ -20,10 +20,10 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
     None.
     """
     shape = node.outputs[0].type.shape
-    given = next((v.type.shape for x in inputs if (v := _source(x, shape, b))), None)
-    if given is None:
+    source = next((v for x in inputs if (v := _source(x, shape, b))), None)
+    if source is None or any(_behind(x, source, b) for x in inputs):
         return None
-    operands = [_operand(x, shape, given, b) for x in inputs]
+    operands = [_operand(x, shape, source.type.shape, b) for x in inputs]
     if any(x is None and y is not None for x, y in zip(operands, inputs, strict=True)):
         return None
     return OPS["reshape"](node.op(*operands, **node.attrs), shape=shape)
@@ -40,6 +40,25 @@ def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
     told = (_joined(source.type.shape, shape) or _bare(source.type.shape) == _bare(shape)
             or _images(source.type.shape, shape))
     return source if told else None
+
+
+def _behind(x: Operand, source: Value, b: Builder) -> bool:
+    """Whether a later kernel than the source's makes x: then the op joins that one as it is."""
+    if not isinstance(x, Value) or _source(x, x.type.shape, b) is not None:
+        return False
+    pending, seen, kernels = [x], {source}, set[Value]()
+    while pending:
+        value = pending.pop()
+        node = b.made.get(value)
+        if node is None or value in seen:
+            continue
+        seen.add(value)
+        if "template" in node.op.traits:
+            kernels.add(value)
+        elif node.op.name == "reshape" or "elementwise" in node.op.traits:
+            pending += [v for v in node.inputs if isinstance(v, Value)]
+    last = next((v for v in reversed(b.made) if v in kernels or v is source), source)
+    return last is not source
 
 
 def _joined(given: Shape, shape: Shape) -> bool:

@@ -192,6 +192,19 @@ def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
     assert_same(m, new, rtol=1e-4)
 
 
+
+def test_a_residual_stream_stays_in_rows_where_a_later_kernel_adds() -> None:
+    """The first sum stands in the convolution's kernel, the second in the product's."""
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, 20, 16, 3), channels_last=True) + values(x, 20)
+        return y + (OPS["matmul"](OPS["tanh"](y), values(x, 20, 20)) + values(x, 20, seed=1))
+    m = module(fn, "f32[2,12,16]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert [sum(n.op.name == "add" for n in g.members) for g in new.graph.groups
+            if g.kind == "template"] == [1, 2]
+    assert_same(m, new, rtol=1e-4)
+
+
 UNMET = [  # size, window, attributes, the window that is left
     ((8, 8), (3, 3), {"padding": ((12, 12), (9, 9)), "rhs_dilation": (12, 9)}, (1, 1)),
     ((8, 6), (3, 3), {"padding": ((7, 7), (6, 6)), "rhs_dilation": (7, 6)}, (3, 1)),
