@@ -1,5 +1,5 @@
-"""The alternatives that a contraction, a recurrence or a pool has, and the one that was chosen, as
-data.
+"""The alternatives that a contraction, attention, a recurrence or a pool has, and the one that was
+chosen, as data.
 
 A site says what is to be computed, a candidate by which kernel and how; costs stand in cost.py.
 """
@@ -65,6 +65,26 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Attention:
+    """So many heads of s queries and t keys of length d, with values of length v; `shared` heads
+    that follow each other read the same keys and values.
+    """
+
+    heads: int
+    s: int
+    t: int
+    d: int
+    v: int
+    shared: int = 1
+    causal: bool = False
+    masked: bool = False  # a mask is added to the scores
+    fixed: bool = True  # neither s nor t is an open dim; where one is, the sizes are its bounds
+
+    def __str__(self) -> str:
+        return _record("attention", self)
+
+
+@dataclass(frozen=True, slots=True)
 class Recurrence:
     """`turns` steps in so many directions: each multiplies a state of `batch` rows, depth k, with
     recurrent weights of n columns; `parts` times so many, where each part begins a panel.
@@ -112,8 +132,9 @@ class Pool:
         return _record("pool", self)
 
 
-Contraction = Conv | Product  # what tune measures: alone they are as they are in a model
-Site = Contraction | Recurrence | Pool
+Contraction = Conv | Product
+Alone = Contraction | Attention  # what tune measures: alone they are as they are in a model
+Site = Alone | Recurrence | Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +170,8 @@ class Choice:
             f"{c} {us:.3g}" for c, us in self.ranking[:SHOWN])
 
 
-_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product, "recurrence": Recurrence,
-                                "pool": Pool}
+_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product,
+                                "attention": Attention, "recurrence": Recurrence, "pool": Pool}
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
 _RECORD = re.compile(r"(\w+\{[^{}]*\}) (\w+): (.+)")
 _RANKED = re.compile(r"(\w+(?:\{[^{}]*\})?) ([0-9.e+-]+)(?:, |$)")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from graphtool.choice import (
     BLOCK,
+    Alone,
+    Attention,
     Candidate,
     Choice,
-    Contraction,
     Conv,
     Pool,
     Product,
@@ -26,6 +27,8 @@ WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
 HELD = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
 BFLOAT16 = 1  # as a site says it
 UNROLLED = 64  # columns of a block at most: a loop over more is no straight code
+UNTILED = 4  # queries from which attention packs its keys and values
+KEYS = (1024, 512)  # that attention may take at a time, where there are twice as many
 WIDEST = 8  # vectors of a panel of recurrent weights
 MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
 
@@ -67,6 +70,8 @@ def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
             return _conv(site, target, rules)
         case Product():
             return _product(site, target, rules)
+        case Attention():
+            return _attention(site, target)
         case Recurrence():
             return _panels(site, target)
         case Pool():  # a loop over each window, or columns that neighbouring windows share
@@ -91,7 +96,7 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     measured = [(c, us) for c, us in found if c in allowed]
     if measured:
         return Choice(site, "tuned", tuple(sorted(measured, key=weight)))
-    margin = MARGIN if isinstance(site, Contraction) else 0.0  # no width of a panel is the usual
+    margin = MARGIN if isinstance(site, Alone) else 0.0  # no width of a panel is the usual
     ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + margin))
               for i, c in enumerate(allowed)]
     if rules.kernels == "blas" and any(c.kind == "blas" for c in allowed):
@@ -219,6 +224,24 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
         out.append(Candidate("bf16", (("nv", widths[0]),)))
     if rules.kernels != "generated" and plain and s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64:
         out.append(Candidate("blas"))
+    return out
+
+
+def _attention(s: Attention, target: Target) -> list[Candidate]:
+    """Panels as of other products. All keys at a time, or so many that the scores of a block stay
+    near; as many rows as the registers hold, or half of them where threads then share more evenly.
+    Few queries are multiplied without tiles: there is nothing to choose.
+    """
+    def of(keys: int, nv: int, rows: int) -> Candidate:
+        return Candidate("attention", (("keys", keys), ("nv", nv), ("rows", rows)))
+    if s.fixed and s.s < UNTILED:
+        return [of(0, target.nv, tile_rows(target, target.nv, s.s))]
+    out = []
+    for nv in _widths(s.v, target):
+        most = tile_rows(target, nv, s.s)
+        uneven = s.heads * -(-s.s // most) % target.threads and most > 1
+        out += [of(keys, nv, rows) for rows in (most, *((-(-most // 2),) if uneven else ()))
+                for keys in (0, *(n for n in KEYS if s.t >= 2 * n))]
     return out
 
 

@@ -10,6 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from graphtool.choice import BLOCK, Candidate, Conv, Pool, Product, Recurrence, Site
+from graphtool.choice.cost_attention import attention
+from graphtool.choice.machine import (
+    LATENCY,
+    UNITS,
+    block_cycles,
+    ceil,
+    fetched,
+    longest,
+    overlapped,
+    streamed,
+)
 from graphtool.target import Target, isa, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
@@ -17,9 +28,7 @@ _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
 _LINE_INPUT = {2: 8, 4: 16}  # and of one three of taps along a line
 _LINE_OUTPUT = {2: 9, 4: 18}
-_UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 _LINE = 64  # bytes of a line of the caches
-_LATENCY = 4  # cycles from one multiply-add to the next on the same sum
 _DOT = 8  # cycles to begin a dot product in plain loops, and to sum its lanes
 _PACK = 4  # cycles to pack a row of less than a vector
 _BARRIER = 2.0  # microseconds, with cores that arrive at different times
@@ -47,15 +56,11 @@ def held(site: Site, c: Candidate, target: Target) -> int:
     columns = site.o // site.groups
     nv = panel(columns, site.groups, target) if c.kind == "winograd" else c.get(
         "nv", 1 if columns <= target.lanes else target.nv)
-    panels = site.groups * _ceil(site.o // site.groups, nv * target.lanes)
+    panels = site.groups * ceil(site.o // site.groups, nv * target.lanes)
     width = 2 if c.kind == "bf16" else 4
     if site.integer:
         width = 2 if c.kind == "winograd" else 4 // _GROUP[site.integer]
     return points * panels * nv * target.lanes * (site.c // site.groups) * width
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def panel(columns: int, groups: int, target: Target) -> int:
@@ -65,47 +70,6 @@ def panel(columns: int, groups: int, target: Target) -> int:
     usual = 1 if columns <= target.lanes else target.nv
     whole = [nv for nv in range(usual, 0, -1) if columns % (nv * target.lanes) == 0]
     return usual if groups == 1 else next(iter(whole), 0)
-
-
-def cycles(rows: int, nv: int) -> float:
-    """Cycles of one k-step of a register tile: arithmetic, loads or latency, whichever is longest.
-
-    Some of each is lost to stores and loop ends, the more the fewer sums there are.
-    """
-    return max(rows * nv / _UNITS, (rows + nv) / _UNITS, _LATENCY)
-
-
-def _blocks(n: int, most: int, nv: int) -> float:
-    """Cycles of a k-step over n rows in balanced blocks."""
-    count = _ceil(n, most)
-    longer = n % count
-    return longer * cycles(n // count + 1, nv) + (count - longer) * cycles(n // count, nv)
-
-
-def _time(target: Target, work: float, traffic: float) -> float:
-    """Microseconds of `work` cycles beside `traffic` microseconds: prefetching hides the less."""
-    return max(work / target.mhz, traffic) + 0.15 * min(work / target.mhz, traffic)
-
-
-def _moved(target: Target, nbytes: float, resident: float) -> float:
-    """Microseconds for bytes out of the level that holds `resident` bytes."""
-    for size, speed in zip((target.l1, target.l2, target.l3), target.bandwidth, strict=False):
-        if resident <= 0.75 * size:
-            return nbytes / speed / 1000
-    return nbytes / target.bandwidth[3] / 1000
-
-
-def _weights(target: Target, nbytes: float, times: float) -> float:
-    """Microseconds for constant weights: once out of memory, as no network's fit a cache, and out
-    of the level that holds them whenever they are read again. Less than once is a thread's share.
-    """
-    return min(1.0, times) * nbytes / target.bandwidth[3] / 1000 + _moved(
-        target, max(0.0, times - 1) * nbytes, nbytes)
-
-
-def _share(n: int, threads: int) -> int:
-    """The longest share of n units."""
-    return _ceil(n, threads)
 
 
 def _pair(t: Target) -> int:
@@ -127,21 +91,21 @@ def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4
         speed, width = _integers(s, t)
     nv = c.get("nv", t.nv)
     nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
-    panels = s.groups * _ceil(s.o // s.groups, nr)
+    panels = s.groups * ceil(s.o // s.groups, nr)
     weights = panels * depth * nr * width
     rows = s.n * s.h
-    mine = max(1 / t.threads, _share(rows * panels, t.threads) / (rows * panels))
-    work = rows * panels * depth * _blocks(s.w, tile_rows(t, nv, None), nv) * mine / speed
+    mine = max(1 / t.threads, longest(rows * panels, t.threads) / (rows * panels))
+    work = rows * panels * depth * block_cycles(s.w, tile_rows(t, nv, None), nv) * mine / speed
     line = s.sh * s.c * s.sw * s.w * width
     image = rows * line
     if c.get("rows", 1):
-        traffic = _weights(t, weights, rows * mine) + _moved(t, image * mine, image)
+        traffic = streamed(t, weights, rows * mine) + fetched(t, image * mine, image)
     else:
         chunk = max(line, 0.6 * t.l2)
         chunks = max(1.0, image * mine / chunk)
-        traffic = (_weights(t, weights, chunks * mine)
-                   + _moved(t, panels * image * mine, min(image, chunk)))
-    return _time(t, work, traffic)
+        traffic = (streamed(t, weights, chunks * mine)
+                   + fetched(t, panels * image * mine, min(image, chunk)))
+    return overlapped(t, work, traffic)
 
 
 def _winograd(s: Site, c: Candidate, t: Target) -> float:
@@ -152,29 +116,29 @@ def _winograd(s: Site, c: Candidate, t: Target) -> float:
     nr = nv * t.lanes
     slow = 1.0
     if s.integer:  # integers are multiplied as pairs of 16 bits
-        depth, slow = _ceil(depth, 2), _pair(t)
-    panels, all_tiles = s.groups * _ceil(columns, nr), s.n * _ceil(s.h, m) * _ceil(s.w, m)
-    own = _share(all_tiles, t.threads)
+        depth, slow = ceil(depth, 2), _pair(t)
+    panels, all_tiles = s.groups * ceil(columns, nr), s.n * ceil(s.h, m) * ceil(s.w, m)
+    own = longest(all_tiles, t.threads)
     tiles, split = (all_tiles, t.threads) if shared else (own, 1)
-    groups = _ceil(tiles, group)
+    groups = ceil(tiles, group)
     last = tiles - (groups - 1) * group
     most = tile_rows(t, nv, group)
-    step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
+    step = (groups - 1) * block_cycles(group, most, nv) + block_cycles(last, most, nv)
     weights = points * panels * depth * nr * 4 / split
-    products = _time(t, points * panels * depth * step * slow / split,
-                     _weights(t, weights, groups))
-    ends = own * (_INPUT[m] * _ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * _ceil(s.o, t.lanes))
+    products = overlapped(t, points * panels * depth * step * slow / split,
+                     streamed(t, weights, groups))
+    ends = own * (_INPUT[m] * ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
     planes = points * min(group, tiles) * (depth * s.groups + panels * nr + 32) * 4
     # threads that share the planes read in their second phase what the others wrote in the first
-    moved = _moved(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
+    moved = fetched(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
     # weights that are no constants are read, combined along both axes and packed at every call
-    transform = 0 if s.constant else _moved(t, 5 * split * weights / t.threads, split * weights)
+    transform = 0 if s.constant else fetched(t, 5 * split * weights / t.threads, split * weights)
     return products + ends / t.mhz + moved + 2 * _BARRIER * shared + transform
 
 
 def _threes(s: Conv) -> int:
     """Threes of taps in the window, along the axis that has fewer."""
-    return s.kw * _ceil(s.kh, 3) if s.upright else s.kh * _ceil(s.kw, 3)
+    return s.kw * ceil(s.kh, 3) if s.upright else s.kh * ceil(s.kw, 3)
 
 
 def _line(s: Site, c: Candidate, t: Target) -> float:
@@ -184,17 +148,17 @@ def _line(s: Site, c: Candidate, t: Target) -> float:
     across, along, apart = (s.w, s.h, s.dh) if s.upright else (s.h, s.w, s.dw)
     nv, threes = c.get("nv", t.nv), _threes(s)
     nr, depth = nv * t.lanes, threes * s.c
-    panels, tiles = _ceil(s.o, nr), s.n * across * _ceil(along, m * apart) * apart
-    own = _share(tiles, t.threads)
-    groups = _ceil(own, group)
+    panels, tiles = ceil(s.o, nr), s.n * across * ceil(along, m * apart) * apart
+    own = longest(tiles, t.threads)
+    groups = ceil(own, group)
     most, last = tile_rows(t, nv, group), own - (groups - 1) * group
-    step = (groups - 1) * _blocks(group, most, nv) + _blocks(last, most, nv)
+    step = (groups - 1) * block_cycles(group, most, nv) + block_cycles(last, most, nv)
     weights = (m + 2) * panels * depth * nr * 4
-    products = _time(t, (m + 2) * panels * depth * step, _weights(t, weights, groups))
-    ends = own * (_LINE_INPUT[m] * threes * _ceil(s.c, t.lanes)
-                  + _LINE_OUTPUT[m] * _ceil(s.o, t.lanes))
+    products = overlapped(t, (m + 2) * panels * depth * step, streamed(t, weights, groups))
+    ends = own * (_LINE_INPUT[m] * threes * ceil(s.c, t.lanes)
+                  + _LINE_OUTPUT[m] * ceil(s.o, t.lanes))
     planes = (m + 2) * min(group, own) * (depth + panels * nr + 32) * 4
-    return products + ends / t.mhz + _moved(t, 2 * planes * groups, planes)
+    return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes)
 
 
 def _depthwise(s: Site, c: Candidate, t: Target) -> float:
@@ -204,11 +168,11 @@ def _depthwise(s: Site, c: Candidate, t: Target) -> float:
     assert isinstance(s, Conv)
     vectors, high = c.get("block", 1), c.get("high", 1)
     columns = (BLOCK - 1) * s.sw + (s.kw - 1) * s.dw + 1
-    blocks = _share(s.n * s.h, t.threads) * _ceil(s.w, BLOCK) * _ceil(s.c, t.lanes)
-    sums = s.kh * s.kw * max(BLOCK * high / _UNITS, _LATENCY) / high
-    loads = (s.kh * columns + s.kh * s.kw / high) / _UNITS
+    blocks = longest(s.n * s.h, t.threads) * ceil(s.w, BLOCK) * ceil(s.c, t.lanes)
+    sums = s.kh * s.kw * max(BLOCK * high / UNITS, LATENCY) / high
+    loads = (s.kh * columns + s.kh * s.kw / high) / UNITS
     begun = 40 / high + 12 / min(vectors, 4)  # a block of rows, and a sweep over channels
-    return _time(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
+    return overlapped(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
 
 
 def _swept(s: Conv, vectors: int, t: Target) -> float:
@@ -218,21 +182,21 @@ def _swept(s: Conv, vectors: int, t: Target) -> float:
     """
     image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
     if vectors > 1 and vectors * t.lanes >= s.c:
-        return max(_moved(t, image, image), _moved(t, image * s.kh / s.sh, t.l2 / 2))
+        return max(fetched(t, image, image), fetched(t, image * s.kh / s.sh, t.l2 / 2))
     piece = vectors * t.lanes * 4
     lines = max(1.0, _LINE / piece) if vectors * t.lanes < s.c else 1.0
     band = s.kh * s.w * s.sw * piece
-    return _moved(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
+    return fetched(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
 
 
 def _depthwise_quads(s: Conv, c: Candidate, t: Target) -> float:
     """Four rows of the input are one operand, put together of four loads; a block of rows shares
     what it can."""
     high, width = c.get("high", 1), 7
-    quads = _ceil((high - 1) * s.sh + s.kh, 4)
+    quads = ceil((high - 1) * s.sh + s.kh, 4)
     columns = (width - 1) * s.sw + (s.kw - 1) * s.dw + 1
-    blocks = _share(_ceil(s.n * s.h, high), t.threads) * _ceil(s.w, width) * _ceil(s.c, t.lanes)
-    sums = quads * high * s.kw * width / _UNITS
+    blocks = longest(ceil(s.n * s.h, high), t.threads) * ceil(s.w, width) * ceil(s.c, t.lanes)
+    sums = quads * high * s.kw * width / UNITS
     return blocks * (max(sums, 3 * quads * columns) + 40) / t.mhz
 
 
@@ -241,28 +205,28 @@ def _gemm(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) 
     if s.integer:
         speed, width = _integers(s, t)
     nv = c.get("nv", t.nv)
-    panels = _ceil(s.n, nv * t.lanes)
+    panels = ceil(s.n, nv * t.lanes)
     b = panels * nv * t.lanes * s.k * width
     a = s.m * s.k * width
     most = tile_rows(t, nv, s.m)
-    units = s.batch * panels * _ceil(s.m, most)
-    mine = _share(units, t.threads) / units
-    work = s.batch * panels * s.k * _blocks(s.m, most, nv) * mine / speed
+    units = s.batch * panels * ceil(s.m, most)
+    mine = longest(units, t.threads) / units
+    work = s.batch * panels * s.k * block_cycles(s.m, most, nv) * mine / speed
     kept = c.get("resident", 640) * 1024 or a
     chunks = max(1.0, a / kept)
-    traffic = _moved(t, s.batch * chunks * b * mine, b) + _moved(
+    traffic = fetched(t, s.batch * chunks * b * mine, b) + fetched(
         t, s.batch * panels * a * mine, min(a, kept))
     if t.threads > 1 and s.batch == 1:  # what crosses from one core to the other
         crossing = b if c.get("split", _split(s)) == 1 else a + s.m * s.n * 4
-        traffic += _moved(t, crossing / t.threads, t.l2)
-    return _time(t, work, traffic)
+        traffic += fetched(t, crossing / t.threads, t.l2)
+    return overlapped(t, work, traffic)
 
 
 def tiled(s: Product, target: Target, adjacent: bool) -> bool:
     """Whether the panel's empty columns cost less than plain loops would: dot products along the
     depth where columns are adjacent, else a walk across B for each element.
     """
-    columns = _DOT + 2 * _ceil(s.k, target.lanes) if adjacent or s.n == 1 else s.k
+    columns = _DOT + 2 * ceil(s.k, target.lanes) if adjacent or s.n == 1 else s.k
     plain = s.batch * s.m * s.n * columns
     packing = 0 if s.constant else s.batch * _PACK * s.k
     panel = Candidate("gemm", (("nv", 1),))
@@ -286,7 +250,7 @@ def _bf16(s: Site, c: Candidate, t: Target) -> float:
 
 def _blas(s: Site, _: Candidate, t: Target) -> float:
     assert isinstance(s, Product)
-    packing = _moved(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
+    packing = fetched(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
     return _BLAS * _gemm(s, Candidate("gemm"), t) + packing
 
 
@@ -297,8 +261,8 @@ def _panels(s: Site, c: Candidate, t: Target) -> float:
     """
     assert isinstance(s, Recurrence)
     nv = c.get("nv", t.nv)
-    step = max(s.few * nv / _UNITS, s.few / _UNITS + nv, 5) if s.few else s.batch * nv / _UNITS
-    steps = s.turns * s.directions * s.parts * _ceil(s.n, nv * t.lanes) * s.k
+    step = max(s.few * nv / UNITS, s.few / UNITS + nv, 5) if s.few else s.batch * nv / UNITS
+    steps = s.turns * s.directions * s.parts * ceil(s.n, nv * t.lanes) * s.k
     return steps * step / max(1, t.threads) / t.mhz
 
 
@@ -316,15 +280,15 @@ def _columns(s: Site, _: Candidate, t: Target) -> float:
 
 def _pooled(s: Pool, t: Target, steps: float) -> float:
     """`steps` cycles for a vector of outputs."""
-    rows = _share(s.n * s.h, t.threads)
+    rows = longest(s.n * s.h, t.threads)
     image = rows * s.sh * s.w * s.sw * s.c * 4
-    return _time(t, rows * s.w * _ceil(s.c, t.lanes) * steps, _moved(t, image, image))
+    return overlapped(t, rows * s.w * ceil(s.c, t.lanes) * steps, fetched(t, image, image))
 
 
 _COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
     "direct": _direct, "winograd": _winograd, "line": _line, "depthwise": _depthwise,
     "gemm": _gemm, "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows,
-    "columns": _columns}
+    "columns": _columns, "attention": attention}
 
 
 def gate(target: Target, image: int, weights: int) -> tuple[float, float]:
@@ -332,8 +296,8 @@ def gate(target: Target, image: int, weights: int) -> tuple[float, float]:
     scaling the weights that read it in place of that.
     """
     share = image / max(1, target.threads)
-    alone = _moved(target, 2 * share, 2 * share)
-    scaled = (_weights(target, weights, 1) + _moved(target, weights, weights)) / max(
+    alone = fetched(target, 2 * share, 2 * share)
+    scaled = (streamed(target, weights, 1) + fetched(target, weights, weights)) / max(
         1, target.threads)
     return alone, scaled
 
@@ -345,9 +309,9 @@ def layer(target: Target, flops: int, moved: int, weights: int, turns: int) -> f
     Neither hides behind the arithmetic: what a layer left in a cache is gone by half of its size.
     """
     threads = max(1, target.threads)
-    work = flops / (2 * _UNITS * target.lanes * threads) / target.mhz
+    work = flops / (2 * UNITS * target.lanes * threads) / target.mhz
     resident = 2 * moved / turns
     own = resident / threads
-    traffic = _moved(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
+    traffic = fetched(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
     start = _BARRIER if threads > 1 else _START
-    return work + traffic + _weights(target, weights, turns) + turns * start
+    return work + traffic + streamed(target, weights, turns) + turns * start

@@ -1,9 +1,10 @@
-/* Scaled dot-product attention, a template: for each head and block of query rows the scores of as
-   many keys as the first cache holds, their softmax, and the weighted sum of the values; sums of
+/* Scaled dot-product attention, a template: for each head and block of query rows the scores of all
+   keys, or of so many at a time, their softmax, and the weighted sum of the values; sums of
    earlier keys are scaled where a higher score turns up. Define the macros, include this file,
    repeat; it undefines them at its end.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_KEYS        keys at a time, at least, where there are twice as many or more; 0 for all of them
    GT_MR, GT_NV   the register tile of both products: up to MR rows (a literal) of NV vectors;
                   NR = NV·GT_LANES
    GT_HEADS       how many independent attentions
@@ -128,7 +129,6 @@ GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float 
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
-#define GT_CHUNK 512 /* keys at a time, at least, where there are so many */
 
 /* Whether scores become weights as they are, but for a factor. */
 #define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
@@ -242,7 +242,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
                                         float *scores GT_PARAMS)
 {
     const int64_t last = (GT_CAUSAL) ? gt_min(GT_T, s + rows) : (GT_T);
-    const int64_t chunks = last / GT_CHUNK;
+    const int64_t chunks = (GT_KEYS) > 0 ? last / gt_max(1, GT_KEYS) : 0;
     float highest[GT_MR], sums[GT_MR], past[GT_MR];
     for (int i = 0; i < rows; i++) {
         highest[i] = -INFINITY;
@@ -347,8 +347,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #pragma GCC diagnostic pop
 #undef GT_PLAIN
 #undef GT_WIDE
-#undef GT_CHUNK
 #undef GT_NAME
+#undef GT_KEYS
 #undef GT_MR
 #undef GT_NV
 #undef GT_NR

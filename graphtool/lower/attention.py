@@ -11,7 +11,6 @@ from graphtool.lower.site import (
     Site,
     batch_offset,
     epilogue,
-    panel_vectors,
     round_up,
     rows_of_tile,
     scratch_of,
@@ -29,19 +28,21 @@ def attention(site: Site) -> Lowered:
     at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
     shared = (*which[:-1], which[-1] // group)
-    nv = panel_vectors(site.target, site.target.nr)
-    rows = rows_of_tile(site.target, nv, s)
+    nv = site.plan.get("nv", site.target.nv)
+    nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
+    rows = min(rows, site.plan.get("rows", rows))
     most = bounds(t)[1]
     if most is None:
         raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",
                                hint="bound it at import: --dynamic NAME=1..4096")
     macros: Macros = [
-        ("GT_MR", str(rows)), ("GT_NV", str(nv)), ("GT_HEADS", heads), ("GT_S", s), ("GT_T", t),
+        ("GT_KEYS", str(site.plan.get("keys", 0))), ("GT_MR", str(rows)), ("GT_NV", str(nv)),
+        ("GT_HEADS", heads), ("GT_S", s), ("GT_T", t),
         ("GT_D", d), ("GT_DV", dv), ("GT_LDQ", q.strides[-2]), ("GT_LDK", k.strides[-2]),
         ("GT_LDV", v.strides[-2]), ("GT_SCALE", _c_float(a["scale"])),
         ("GT_SOFTCAP", _c_float(a["softcap"])),
         ("GT_CAUSAL", str(int(a["causal"])))]
-    wide_t, wide_v = round_up(most, site.target.nr), round_up(dv, site.target.nr)
+    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
     share = round_up(d * wide_t + most * wide_v + rows * (wide_t + 16 + wide_v), 16)
     work = scratch_of(site, share)
     pointers = [("GT_Q(b)", q.buffer, batch_offset(q, which, 2)),

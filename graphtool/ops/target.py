@@ -291,14 +291,18 @@ register(Op("winograd", _winograd_infer, _winograd_eval, traits=TEMPLATE | {"con
 
 
 def _attend_infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
-                  causal: bool = False, scale: float, softcap: float = 0.0) -> TensorType:
+                  causal: bool = False, scale: float, softcap: float = 0.0,
+                  choice: str = "") -> TensorType:
     need(q.rank == k.rank == v.rank >= 3, f"attention of {q}, {k}, {v}")
     need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2], f"{q}, {k}, {v} do not fit")
     need(mask is None or mask.dtype is q.dtype, "the mask is added, so it has the type of q")
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
-register(Op("attend", _attend_infer, lambda *xs, **attrs: OPS["attention"](*xs, **attrs),
-            traits=TEMPLATE | {"contraction"},
+def _attend_eval(*xs: Array | None, choice: str, **attrs: Any) -> Any:
+    return OPS["attention"](*xs, **attrs)
+
+
+register(Op("attend", _attend_infer, _attend_eval, traits=TEMPLATE | {"contraction"},
             doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "
                 "that is added"))

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.choice.alternatives import Rules
+from graphtool.choice import Attention
+from graphtool.choice.alternatives import Rules, choose
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
@@ -24,9 +25,10 @@ from graphtool.passes.gates import gates
 from graphtool.passes.long_sums import long_sum
 from graphtool.passes.select_conv import conv
 from graphtool.passes.select_pool import window
-from graphtool.passes.select_product import Goal, matmul
+from graphtool.passes.select_product import Goal, cost_size, matmul
 from graphtool.passes.select_recurrence import recurrence, recurrence_grad
 from graphtool.passes.squeeze import row_sums
+from graphtool.symbolic import product
 from graphtool.target import Target, named
 
 # by op, and whether its elements are integers
@@ -111,7 +113,18 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
-    return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"])
+    return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"],
+                         choice=_chosen(goal, q, k, v, a["causal"], bool(given)))
+
+
+def _chosen(goal: Goal, q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> str:
+    """The record of the choice of rows and keys."""
+    queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
+    site = Attention(
+        cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
+        cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, masked,
+        fixed=all(isinstance(d, int) for d in (heads, queries, keys)))
+    return str(choose(site, goal.target, goal.rules))
 
 
 def _unfit(q: Tracer, v: Tracer) -> str:

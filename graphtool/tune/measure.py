@@ -19,7 +19,7 @@ import numpy as np
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import dtypes, passes, runtime
 from graphtool.build import build
-from graphtool.choice import Candidate, Contraction, Conv, Product
+from graphtool.choice import Alone, Attention, Candidate, Contraction, Conv, Product
 from graphtool.choice.alternatives import Rules
 from graphtool.choice.tuning import merged, row
 from graphtool.ir.graph import Module, TensorType
@@ -31,13 +31,13 @@ PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Contraction, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
+def measure(site: Alone, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Candidate, float]:
     """Microseconds of each candidate: the lower quartile of calls in turns.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
     """
-    closed = replace(site, fixed=True) if isinstance(site, Product) else site
+    closed = replace(site, fixed=True) if isinstance(site, Product | Attention) else site
     module = model(closed)
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         def made(item: tuple[int, Candidate]) -> Path:
@@ -85,9 +85,11 @@ def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
 
 # ---- models of one operation -------------------------------------------------------------------
 
-def model(site: Contraction) -> Module:
+def model(site: Alone) -> Module:
     """A module of the operation alone, its operands in the site's type; weights that are known at
     build time are constants."""
+    if isinstance(site, Attention):
+        return _attention(site)
     fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
     if site.integer:
         return _of_integers(site, fn, shapes)
@@ -114,6 +116,15 @@ def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
         ends[:1], ends[1:2] = -200, 200
     graph = trace(lambda x: fn(wide(x, dtype=dtypes.int32), w),
                   [TensorType(dtypes.uint8, shapes[0])], ["x"])
+    return Module(graph, ("y",))
+
+
+def _attention(s: Attention) -> Module:
+    few = s.heads // s.shared
+    shapes = [(s.heads, s.s, s.d), (few, s.t, s.d), (few, s.t, s.v), *([(s.s, s.t)] * s.masked)]
+    graph = trace(lambda *xs: OPS["attention"](*xs, causal=s.causal),
+                  [TensorType(dtypes.float32, shape) for shape in shapes],
+                  ["q", "k", "v", "mask"][:len(shapes)])
     return Module(graph, ("y",))
 
 

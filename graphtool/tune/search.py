@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from graphtool.choice import Candidate, Contraction, choice
+from graphtool.choice import Alone, Candidate, choice
 from graphtool.choice import site as read_site
 from graphtool.choice.alternatives import Rules, candidates, choose, weighed
 from graphtool.choice.cost import cost
@@ -59,21 +59,21 @@ class Search:
     cc: str | None = None
 
 
-def sites(records: Iterable[str], search: Search) -> dict[Contraction, int]:
+def sites(records: Iterable[str], search: Search) -> dict[Alone, int]:
     """The sites in the records that have alternatives, and how often they occur; costliest first.
-    What is no contraction is left as its cost says: no model of it alone can be measured.
+    A recurrence or a pool is left as its cost says: no model of it alone can be measured.
     """
     counts = Counter(choice(r).site for r in records if r)
     open_ = {s: n for s, n in counts.items()
-             if isinstance(s, Contraction) and len(candidates(s, search.target, search.rules)) > 1}
+             if isinstance(s, Alone) and len(candidates(s, search.target, search.rules)) > 1}
 
-    def expected(s: Contraction) -> float:
+    def expected(s: Alone) -> float:
         first = candidates(s, search.target, search.rules)[0]
         return counts[s] * cost(s, first, search.target)
     return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
 
 
-def tune(found: Mapping[Contraction, int], search: Search, budget: float | None,
+def tune(found: Mapping[Alone, int], search: Search, budget: float | None,
          keep: Callable[[Tuning], None], known: Tuning) -> Iterator[Tuned]:
     """Measure the sites until the budget (in seconds) is spent; `keep` gets the rows so far."""
     end = time.perf_counter() + budget if budget is not None else None
@@ -88,12 +88,12 @@ def tune(found: Mapping[Contraction, int], search: Search, budget: float | None,
         yield _tuned(site, count, times, usual, search.target)
 
 
-def due(known: Tuning, search: Search) -> list[Contraction]:
+def due(known: Tuning, search: Search) -> list[Alone]:
     """The file's sites of this kind of machine and number of threads, as far as they are ones that
     can be measured."""
     found = [read_site(r.site) for r in known.rows.values()
              if key_of(r) == key(r.site, search.target, search.target.threads)]
-    return [site for site in found if isinstance(site, Contraction)]
+    return [site for site in found if isinstance(site, Alone)]
 
 
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
@@ -107,13 +107,13 @@ def _untuned(rules: Rules) -> Rules:
     return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
 
 
-def _measured(site: Contraction, search: Search) -> dict[Candidate, float]:
+def _measured(site: Alone, search: Search) -> dict[Candidate, float]:
     allowed = candidates(site, search.target, search.rules)
     return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
-def _tuned(site: Contraction, count: int, times: Mapping[Candidate, float], usual: Candidate,
+def _tuned(site: Alone, count: int, times: Mapping[Candidate, float], usual: Candidate,
            target: Target) -> Tuned:
     weights = {c: weighed(site, c, us, target) for c, us in times.items()}
     best = min(times, key=weights.__getitem__)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphtool.choice import (
+    Attention,
     Candidate,
     Choice,
     Conv,
@@ -30,7 +31,8 @@ V4 = replace(TABLE["x86-64-v4"], threads=1)
 WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
 SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
          constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False),
-         Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False),
+         Attention(8, 64, 100, 64, 64, 4, True), Attention(2, 1, 40, 16, 24, masked=True,
+         fixed=False), Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False),
          Pool(1, 28, 28, 192, 3, 3)]
 # site, threads, how the chosen kernel begins: as measured with AVX-512
 EXPECTED = [
@@ -60,6 +62,12 @@ EXPECTED = [
     (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "line{tile=4"),
     (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "line{tile=2"),  # a tile of 4 would pass the edge
     (Conv(1, 28, 28, 32, 96, 3, 3, dh=2, dw=2), 1, "line{tile=4"),
+    (Attention(12, 197, 197, 64, 64), 1, "attention{keys=0,nv=2,rows=14}"),
+    (Attention(6, 1500, 1500, 64, 64), 2, "attention{keys=0,nv=2,rows=14}"),
+    (Attention(1, 64, 60000, 64, 64), 1, "attention{keys=0"),  # scores stream as fast as sums
+    (Attention(6, 197, 197, 48, 48), 1, "attention{keys=0,nv=1"),  # where two vectors leave one
+    (Attention(3, 14, 300, 64, 64), 2, "attention{keys=0,nv=2,rows=7}"),  # else one has 2 of 3
+    (Attention(8, 1, 300, 64, 64), 1, "attention{keys=0,nv=2,rows=1}"),
     (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "columns"),
     (Pool(1, 20, 20, 128, 5, 5), 1, "columns"),
     (Pool(1, 112, 112, 64, 2, 2, 2, 2), 1, "windows"),  # they share nothing

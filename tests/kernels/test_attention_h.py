@@ -51,6 +51,7 @@ static inline void add_up(const float *restrict acc, int64_t b, int64_t s, int64
 """
 INSTANCE = """
 #define GT_NAME {name}_share
+#define GT_KEYS {keys}
 #define GT_MR {mr}
 #define GT_NV 2
 #define GT_HEADS d_heads
@@ -83,6 +84,7 @@ void {name}(int t, int threads PARAMS) {{ {name}_share(t, threads ARGS); }}
 @dataclass(frozen=True)
 class Kind:
     mr: int = 4
+    keys: int = 0
     scale: float = 0.5
     softcap: float = 0.0
     causal: int = 0
@@ -95,6 +97,8 @@ class Kind:
 
 KINDS = {
     "plain": Kind(14), "narrow": Kind(5), "causal": Kind(causal=1), "capped": Kind(softcap=3.0),
+    "chunks": Kind(14, 30), "causal_chunks": Kind(keys=512, causal=1),
+    "capped_chunks": Kind(7, 64, softcap=3.0), "masked_chunks": Kind(keys=20, masked=1),
     "masked": Kind(masked=1), "causal_masked": Kind(6, causal=1, masked=1),
     "one_mask_a_row": Kind(masked=1, step=0), "negative": Kind(scale=-0.25),
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pass_samples import assert_same, module, values
 
-from graphtool.choice import choice
+from graphtool.choice import Attention, choice
 from graphtool.choice.alternatives import Rules
 from graphtool.ir.op import OPS
 from graphtool.passes import run
@@ -126,7 +126,9 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
         return OPS["attention"](q, k, k, q.builder.constant(mask))
     m = module(fn, "f32[2,3,4]", "f32[2,5,4]")
     new = run(m, "select")
-    assert [len(n.inputs) for n in new.graph.nodes if n.op.name == "attend"] == [operands]
+    (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
+    assert len(made.inputs) == operands
+    assert choice(made.attrs["choice"]).site == Attention(2, 3, 5, 4, 4, masked=operands > 3)
     assert_same(m, new, rtol=1e-5)
 
 

@@ -89,6 +89,7 @@ def test_attention_says_whether_its_kernel_fits(dtype: dtypes.DType, shape: Any,
     again = serial.loads(serial.dumps(new, embed=True))
     told = why_graph(again).kernels[-1]
     assert told.op == op and words in told.notes[0] and told.rules == []
+    assert told.kernel.startswith("attention{keys=0" if op == "attend" else "")
     assert f"because   {told.notes[0]}" in "\n".join(why_lines(why_graph(again)))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from graphtool import interp, passes, runtime
 from graphtool.build import build
-from graphtool.choice import Candidate, Contraction, Conv, Product, Recurrence
+from graphtool.choice import Alone, Attention, Candidate, Conv, Product, Recurrence
 from graphtool.choice.alternatives import Rules, candidates, choose, rules_of
 from graphtool.choice.tuning import Tuning, merged, row
 from graphtool.errors import CompilerError
@@ -21,7 +21,9 @@ from graphtool.tune import measure, search
 T = replace(named("native"), threads=2, dot8=True)
 SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
          Conv(1, 7, 7, 32, 32, 5, 5, 2, 2, groups=32), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2),
-         Product(1, 3, 130, 70), Product(1, 40, 70, 5000), Product(3, 9, 33, 20, False, True)]
+         Product(1, 3, 130, 70), Product(1, 40, 70, 5000), Product(3, 9, 33, 20, False, True),
+         Attention(3, 19, 2050, 16, 48), Attention(4, 9, 1030, 8, 8, 2, True),
+         Attention(1, 12, 31, 20, 40, masked=True)]
 
 
 INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3, groups=48,
@@ -31,7 +33,7 @@ INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3,
 
 
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
-def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) -> None:
+def test_every_candidate_computes_the_same(site: Alone, tmp_path: Path) -> None:
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
@@ -41,7 +43,7 @@ def test_every_candidate_computes_the_same(site: Contraction, tmp_path: Path) ->
         assert any(str(c) in str(n.attrs.get("choice")) for n in ready.graph.nodes)
         got = runtime.load(build(ready, tmp_path / str(i), target=T)).run(inputs)["y"]
         assert np.allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), str(c)
-        assert not site.integer or np.array_equal(got, want), str(c)
+        assert site not in INTEGERS or np.array_equal(got, want), str(c)
 
 
 HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half in (1, 2)]
@@ -50,7 +52,7 @@ HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half i
 @pytest.mark.parametrize("site", HALF, ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_sites_of_16_bits_are_measured_as_such(
-        site: Contraction, bf16: bool, tmp_path: Path) -> None:
+        site: Alone, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
     module = measure.model(site)

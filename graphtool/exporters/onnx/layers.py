@@ -94,7 +94,8 @@ def lrn(w: Writer, node: Node, x: Ref) -> Any:
 @form("attention", "attend")
 def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = None) -> Any:
     """Attention takes four axes; fewer become [1, heads, rows, depth]."""
-    rank, attrs = len(q.shape), node.attrs
+    rank = len(q.shape)
+    attrs = {k: node.attrs[k] for k in ("causal", "scale", "softcap")}
     takes(rank <= 4 and (mask is None or len(mask.shape) <= 4))
     if rank < 4:
         return w.restate(lambda *xs: _four(*xs, attrs=attrs), [q, k, v, mask])
