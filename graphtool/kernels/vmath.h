@@ -180,6 +180,23 @@ GT_INLINE float gt_sine_f32(float x, int32_t quarter)
 GT_INLINE float gt_sin_f32(float x) { return gt_sine_f32(x, 0); }
 GT_INLINE float gt_cos_f32(float x) { return gt_sine_f32(x, 1); }
 
+/* 1.5 ULP: x + x·t·P(t) with t = x² up to 1, beyond that π/2 - atan(1/x) */
+GT_INLINE float gt_atan_f32(float x)
+{
+    const int far = fabsf(x) > 1.0f;
+    const float r = gt_choose_f32(far, -1.0f / fabsf(x), fabsf(x)), t = r * r;
+    float p = 2.894809864e-3f;
+    p = p * t - 1.626319916e-2f;
+    p = p * t + 4.303940261e-2f;
+    p = p * t - 7.537397849e-2f;
+    p = p * t + 1.065894047e-1f;
+    p = p * t - 1.420922642e-1f;
+    p = p * t + 1.999354247e-1f;
+    p = p * t - 3.333314242e-1f;
+    const float y = p * t * r + r;
+    return copysignf(gt_choose_f32(far, y - 4.371138829e-8f + 1.570796371f, y), x);
+}
+
 /* ---- what libm does well enough ---- */
 
 #define GT_LIBM(name, fn)                                                                         \
@@ -191,7 +208,7 @@ GT_LIBM(sqrt, sqrt)
 GT_LIBM(tan, tan)
 GT_LIBM(asin, asin)
 GT_LIBM(acos, acos)
-GT_LIBM(atan, atan)
+GT_LIBM_F64(atan, atan)
 GT_LIBM(sinh, sinh)
 GT_LIBM(cosh, cosh)
 GT_LIBM(asinh, asinh)

@@ -13,7 +13,7 @@ FLAGS = ["-fno-math-errno"]
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
          "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
          "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
-OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid"]
+OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "atan", "tanh", "erf", "sigmoid"]
 BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma", "igamma", "igammac",
           "next_after"]
 TESTS = ["is_nan", "is_inf", "is_finite"]
