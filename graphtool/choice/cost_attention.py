@@ -11,7 +11,6 @@ from graphtool.target import Target, tile_rows
 _SOFTMAX = 14  # cycles of a vector of scores: its maximum, its powers, their sum
 _MASK = 3  # and of a mask that is added
 _TURN = 60  # cycles of a row of a tile in each chunk of keys: its maximum, what is past scaled
-_SMALL = 1.25  # a tile of half the rows, or fewer, against one that fills the registers
 _BEGUN = 30  # cycles to begin a tile and to store it
 _FLOAT = 4
 
@@ -27,11 +26,8 @@ def attention(site: Site, c: Candidate, t: Target) -> float:
     heads = longest(s.heads * ceil(s.s, rows), t.threads) / ceil(s.s, rows)
     chunks = max(1, seen // keys if keys else 1)
     wide, deep = ceil(seen, nr), ceil(s.v, nr)
-    most = tile_rows(t, nv, None)
-    tiles = block_cycles(s.s, min(rows, most), nv)
+    tiles = block_cycles(s.s, min(rows, tile_rows(t, nv, None)), nv)
     products = (wide * s.d + deep * seen) * tiles + (wide + deep) * ceil(s.s, rows) * _BEGUN
-    if 2 * rows <= most + 1 and rows < s.s:
-        products *= _SMALL
     softmax = s.s * ceil(seen, t.lanes) * (_SOFTMAX + _MASK * s.masked)
     turns = (chunks - 1) * s.s * (_TURN + 2 * deep * nv)
     scores = s.s * seen * _FLOAT * (3 + deep)

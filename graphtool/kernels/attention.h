@@ -97,8 +97,9 @@ GT_INLINE float gt_highest(const float *x, int64_t n, float top)
 }
 
 /* Scores times a positive scale to weights that still want dividing by their sum, which is
-   returned; 0 for a row that sees nothing. `top` is the largest score. */
-GT_INLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float top)
+   returned; 0 for a row that sees nothing. `top` is the largest score. Its constants would take
+   registers from the tiles beside it, as loops over rows that are unrolled do. */
+GT_NOINLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float top)
 {
     float sum = 0.0f;
     if (top == -INFINITY) {
@@ -180,7 +181,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
         if (GT_PLAIN && p < common)
-            for (int i = 0; i < rows; i++)
+            GT_ROLLED for (int i = 0; i < rows; i++)
                 GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 {
                     const float *x = scores + i * wide + p * GT_NR + j * GT_LANES;
@@ -188,7 +189,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
                     for (int l = 0; l < GT_LANES; l++) top[l] = gt_above(x[l], top[l]);
                 }
     }
-    for (int i = 0; i < rows; i++) {
+    GT_ROLLED for (int i = 0; i < rows; i++) {
         const int64_t seen = gt_max(0, ((GT_CAUSAL) ? gt_min(k1, s + i + 1) : k1) - k0);
         float *row = scores + i * wide, top = highest[i];
         if (GT_PLAIN) {

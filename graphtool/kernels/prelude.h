@@ -25,11 +25,14 @@
 #define GT_NOINLINE static __attribute__((noinline, unused))
 #define GT_ALIGNED __attribute__((aligned(64)))
 
-/* For loops of a small literal trip count, so that arrays of accumulators become registers. */
+/* For loops of a small literal trip count, so that arrays of accumulators become registers; and for
+   those that would take registers from the ones beside them. */
 #ifdef __clang__
 #define GT_UNROLL _Pragma("clang loop unroll(full)")
+#define GT_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define GT_UNROLL _Pragma("GCC unroll 64")
+#define GT_ROLLED _Pragma("GCC unroll 1")
 #endif
 
 #define GT_JOIN_(a, b) a##b
