@@ -32,7 +32,8 @@ WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
 SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
          constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False),
          Attention(8, 64, 100, 64, 64, 4, True), Attention(2, 1, 40, 16, 24, masked=True,
-         fixed=False), Recurrence(20, 2, 512, 128, 2), Recurrence(9, 64, 48, 48, parts=3, fixed=False),
+         fixed=False), Recurrence(20, 2, 512, 128, 2),
+         Recurrence(9, 64, 48, 48, parts=3, fixed=False),
          Pool(1, 28, 28, 192, 3, 3)]
 # site, threads, how the chosen kernel begins: as measured with AVX-512
 EXPECTED = [
