@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 
@@ -23,6 +24,8 @@ _ADVICE = (
     ("Constraints violated", "a dynamic dim that the model restricts",
      "give the dim the bounds that the model allows, or leave it static"),
 )
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # torch.onnx writes for terminals
 
 
 def user_line(error: BaseException, torch_dir: str) -> tuple[str, str]:
@@ -50,7 +53,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 def failure(error: BaseException, how: str, torch_dir: str) -> UnsupportedError:
     """The coded error for a capture that failed: the line, the kind of fault, the advice."""
-    texts = [f"{type(e).__name__}: {e}" for e in _chain(error)]
+    texts = [_COLOUR.sub("", f"{type(e).__name__}: {e}") for e in _chain(error)]
     joined = "\n".join(texts)
     kind, hint = next(((k, h) for word, k, h in _ADVICE if word in joined), ("", ""))
     first = next((line.strip() for line in texts[0].splitlines() if line.strip()), "")
