@@ -9,7 +9,7 @@ TEMPLATES = {"gemm.h", "conv.h", "depthwise.h", "winograd.h", "winograd_line.h",
              "recurrent.h", "recurrent_grad.h", "collective.h", "trees.h", "nbits.h", "int8_gemm.h",
              "int8_conv.h", "int8_depthwise.h", "pool.h"}
 PLAIN = ("fields.h", "int8.h", "integers.h", "narrow.h", "nest.h", "prelude.h", "row_sums.h",
-         "rows.h", "special.h", "square.h", "tile.h", "vmath.h")
+         "rows.h", "scores.h", "special.h", "square.h", "tile.h", "vmath.h")
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])

@@ -1,0 +1,95 @@
+/* What attention.h does to operands and to scores, whatever its macros: packing of keys and values,
+   and the softmax of a row. */
+#ifndef GT_SCORES_H
+#define GT_SCORES_H
+
+#include "nest.h"
+#include "square.h"
+
+/* x[rows][depth] as panels [⌈rows/nr⌉][depth][nr] of its transpose, zero padded */
+GT_INLINE void gt_pack_transposed(const float *x, int64_t ldx, int64_t rows, int64_t depth,
+                                  const int nr, float *out)
+{
+    for (int64_t r = 0; r < rows; r += GT_LANES) {
+        float *panel = out + r / nr * nr * depth + r % nr;
+        const int64_t some = gt_min(GT_LANES, rows - r);
+        int64_t d = 0;
+        for (; some == GT_LANES && d + GT_LANES <= depth; d += GT_LANES)
+            gt_transpose_square(x + r * ldx + d, ldx, panel + d * nr, nr);
+        for (; d < depth; d++) {
+            for (int64_t i = 0; i < some; i++) panel[d * nr + i] = x[(r + i) * ldx + d];
+            for (int64_t i = some; i < GT_LANES; i++) panel[d * nr + i] = 0.0f;
+        }
+    }
+    for (int64_t r = gt_ceil_div(rows, GT_LANES) * GT_LANES; r % nr != 0; r++)
+        for (int64_t d = 0; d < depth; d++) out[r / nr * nr * depth + d * nr + r % nr] = 0.0f;
+}
+
+/* x[rows][depth] as panels [⌈depth/nr⌉][rows][nr], zero padded */
+GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t depth,
+                              const int nr, float *out)
+{
+    for (int64_t d = 0; d < depth; d += nr) {
+        const int64_t width = gt_min(nr, depth - d);
+        for (int64_t r = 0; r < rows; r++, out += nr) {
+            if (width == nr) {
+                for (int j = 0; j < nr; j += GT_LANES)
+                    gt_store(out + j, gt_load(x + r * ldx + d + j));
+                continue;
+            }
+            for (int64_t j = 0; j < width; j++) out[j] = x[r * ldx + d + j];
+            for (int64_t j = width; j < nr; j++) out[j] = 0.0f;
+        }
+    }
+}
+
+/* The larger one; y if either is NaN: one instruction on x86, unlike gt_max_f32. */
+GT_INLINE float gt_above(float x, float y) { return x > y ? x : y; }
+
+/* 2ˣ of an argument that is not positive, or NaN: 2 ULP, and 0 below -127. The polynomial is a
+   minimax fit whose first coefficient is 1. */
+GT_INLINE float gt_exp2_negative(float x)
+{
+    x = gt_above(-127.0f, x);
+    const float z = x + GT_ROUNDER, r = x - (z - GT_ROUNDER);
+    float p = 1.326472731e-3f;
+    p = p * r + 9.671512991e-3f;
+    p = p * r + 5.550733581e-2f;
+    p = p * r + 2.402224243e-1f;
+    p = p * r + 6.931470037e-1f;
+    p = p * r + 1.0f;
+    return gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
+}
+
+/* The largest of x, at least `top`; NaN are passed over. */
+GT_INLINE float gt_highest(const float *x, int64_t n, float top)
+{
+    GT_SIMD_REDUCE(max, top)
+    for (int64_t i = 0; i < n; i++) top = gt_above(x[i], top);
+    return top;
+}
+
+/* Scores times a positive scale to weights that still want dividing by their sum, which is
+   returned; 0 for a row that sees nothing. `top` is the largest score. Its constants would take
+   registers from the tiles beside it, as loops over rows that are unrolled do. */
+GT_NOINLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float top)
+{
+    float sum = 0.0f;
+    if (top == -INFINITY) {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = x[i] == x[i] ? 0.0f : x[i];
+            sum += x[i];
+        }
+        return sum;
+    }
+    const float factor = scale * 1.44269504f, shift = top * factor;
+    GT_SIMD_REDUCE(+, sum)
+    for (int64_t i = 0; i < n; i++) {
+        const float e = gt_exp2_negative(x[i] * factor - shift);
+        x[i] = e;
+        sum += e;
+    }
+    return sum;
+}
+
+#endif
