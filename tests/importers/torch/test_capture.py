@@ -299,3 +299,9 @@ def test_the_package_imports_without_torch():
     code = ("import sys, graphtool.importers, graphtool.importers.torch as t\n"
             "assert not any(m.partition('.')[0] in ('torch', 'onnx') for m in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_colours_for_a_terminal_stay_out_of_errors() -> None:
+    from graphtool.importers.torch.lines import failure
+    error = failure(RuntimeError("\x1b[96mstep\x1b[0m 3"), "torch.onnx", "/nowhere/")
+    assert "RuntimeError: step 3" in error.message
