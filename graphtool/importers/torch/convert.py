@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.errors import InputError, InternalError, Unsupported, UnsupportedError
+from graphtool.errors import InputError, InternalError
 from graphtool.importers.torch import provenance
 from graphtool.importers.torch.agreed import fits, identity, parts_of
 from graphtool.importers.torch.context import Context, Missing
 from graphtool.importers.torch.fractions import number
 from graphtool.importers.torch.marks import Marks
+from graphtool.importers.torch.missed import Missed
 from graphtool.importers.torch.pairs import REASON, Pair, paired_handler
 from graphtool.importers.torch.promises import Promises
 from graphtool.importers.torch.records import (
@@ -70,7 +71,7 @@ class _Converter:
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
         self.marks = Marks()
-        self.missing: dict[tuple[str, str], list[str]] = {}
+        self.missed = Missed()
         self.poisoned: set[str] = set()
         self.used = read_by(program)
         self.sizes = set(program.symbols)  # those that something defines by now
@@ -83,11 +84,9 @@ class _Converter:
         inputs = self._sources()
         for call in self.program.calls:
             self._call(call)
-        if self.missing:
-            raise self._unsupported()
+        self.missed.check()
         outputs, names, donations = self._sinks(inputs)
-        if self.missing:
-            raise self._unsupported()
+        self.missed.check()
         initial = {i: source.data for i, (source, _) in enumerate(inputs)
                    if source.data is not None}
         seeds = []
@@ -113,9 +112,8 @@ class _Converter:
         inputs = inner._sources()
         for call in program.calls:
             inner._call(call)
-        for key, places in inner.missing.items():
-            self.missing.setdefault(key, []).extend(places)
-        if inner.missing:
+        self.missed.take(inner.missed)
+        if inner.missed:
             raise Refused
         if inner.context.seed is not None:
             raise Missing("random numbers inside a branch or a loop")
@@ -159,7 +157,7 @@ class _Converter:
             elif source.data is None or source.key in changed:
                 if isinstance(kind, (Opaque, Complex)):
                     reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
-                    self.missing[f"the input {source.key}", reason] = [""]
+                    self.missed.at_boundary(f"the input {source.key}", reason)
                     self.poisoned.add(source.name)
                 if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
                     self.env[source.name] = kind
@@ -197,7 +195,7 @@ class _Converter:
             "" if fn else why(call.target, REASON) if paired else why(call.target))
         tainted = bool(self.poisoned & names_in(call.args, *call.kwargs.values()))
         if fault and not tainted:  # what follows from a refused call is not listed again
-            self._miss(call, fault)
+            self.missed.add(call, fault)
         if fn is None or fault or tainted:
             self.poisoned.update(call.outputs)
             return
@@ -206,7 +204,7 @@ class _Converter:
         except Refused:
             self.poisoned.update(call.outputs)
         except Missing as missing:
-            self._miss(call, missing.item.reason, missing.item.name)
+            self.missed.add(call, missing.item.reason, missing.item.name)
             self.poisoned.update(call.outputs)
 
     def _is_paired(self, call: Call) -> bool:
@@ -246,7 +244,7 @@ class _Converter:
         self.context.number_wanted = (kind, free[0].hi) if isinstance(kind, Poly) else None
         operand = self._read(call, call.args)
         if isinstance(kind, Poly) and (bare(kind) is None or free[0].name in self.sizes):
-            self._miss(call, "it reads a number that is bound to others")
+            self.missed.add(call, "it reads a number that is bound to others")
         elif isinstance(kind, int) and not isinstance(operand[0], Tracer):
             self.poisoned.update(call.outputs)
         else:
@@ -329,7 +327,7 @@ class _Converter:
                 outputs += [found.real.value, found.imag.value]
                 continue
             if isinstance(found, Pair):
-                self.missing[f"the output {sink.key}", _BOUNDARY] = [""]
+                self.missed.at_boundary(f"the output {sink.key}", _BOUNDARY)
                 continue
             outputs.append(self._output(sink))
             names.append(sink.key)
@@ -342,20 +340,6 @@ class _Converter:
         value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))
         assert isinstance(value, Value)
         return value
-
-    # ---- what is missing, and where things came from -------------------------------------------
-
-    def _miss(self, call: Call, reason: str, name: str = "") -> None:
-        self.missing.setdefault((name or call.target, reason), []).append(
-            provenance.describe(call.place))
-
-    def _unsupported(self) -> UnsupportedError:
-        items = tuple(Unsupported(name, reason, tuple(places))
-                      for (name, reason), places in self.missing.items())
-        count = sum(len(i.places) for i in items)
-        return UnsupportedError("GT1101", f"{count} calls cannot be imported from torch", items,
-                                hint="write them with other torch functions, or leave this part "
-                                     "of the model out of the export")
 
     def _locations(self, graph: Graph) -> dict[str, Any]:
         reached = {n.where for n in graph.nodes}
