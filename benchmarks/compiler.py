@@ -166,10 +166,10 @@ def stages(model: str, folder: str) -> Row:
     `graphtool build` with an empty cache, `again` the same once more."""
     from graphtool import importers
     from graphtool.api import optimize
-    from graphtool.build import build
     from graphtool.emit.c import emit
     from graphtool.ir.serial import collect_all
     from graphtool.lower import lower
+    from graphtool.native.build import build
     from graphtool.target import detect
     source, out, target = str(work.prepared(model).onnx), Path(folder) / "build", detect()
     marks = [time.perf_counter()]

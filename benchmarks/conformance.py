@@ -102,7 +102,8 @@ def check(name: str, route: str, folder: str, evaluator: bool) -> Row:
 
 
 def _check(row: Row, name: str, route: str, out: Path, evaluator: bool) -> None:
-    from graphtool import interp, runtime
+    from graphtool import interp
+    from graphtool.native import runtime
     model = work.prepared(name)
     inputs, want = model.arrays("in"), model.arrays("out64")
     row["torch_error"] = work.error_of(model.arrays("out"), want)
@@ -140,7 +141,7 @@ def _loader(name: str, route: str) -> Callable[[], Any]:
 
 def _build(module: Any, out: Path) -> dict[str, float]:
     from graphtool.api import optimize
-    from graphtool.build import build
+    from graphtool.native.build import build
     start = time.perf_counter()
     optimised = optimize(module, verify=False)
     middle = time.perf_counter()

@@ -139,7 +139,7 @@ def prepared(what: str, make: Callable[[], Any], inputs: Callable[[], Any]) -> d
     """A call of each contestant, compiled and warm."""
     import torch
 
-    from graphtool.torch_backend import graphtool_backend
+    from graphtool.integrations.torch_compile import graphtool_backend
     torch.manual_seed(0)
     model, x = make().train(what == "step"), inputs()
     ways: dict[str, dict[str, Any] | None] = {

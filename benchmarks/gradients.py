@@ -111,7 +111,7 @@ def _reason(error: Any) -> str:
 def _compared(sample: Any, leaves: list[Any], theirs: list[Any]) -> tuple[str, str]:
     import torch
 
-    from graphtool import api, autodiff, interp
+    from graphtool import api, interp, transforms
     from graphtool.ir.graph import Graph
     graph = api.import_model(sample, sample.tensors).graph
     if len(graph.inputs) != len(leaves):
@@ -125,7 +125,7 @@ def _compared(sample: Any, leaves: list[Any], theirs: list[Any]) -> tuple[str, s
                                  [torch.tensor(c.astype(np.float64), dtype=theirs[i].dtype)
                                   for i, c in zip(outs, cotangents, strict=True)],
                                  allow_unused=True)
-    joint = autodiff.vjp(graph, [graph.inputs[i] for i in wrt], outs)
+    joint = transforms.vjp(graph, [graph.inputs[i] for i in wrt], outs)
     short = Graph(joint.inputs, joint.nodes, joint.outputs[len(graph.outputs):])
     arrays = [t.detach().numpy() for t in sample.tensors]
     got = interp.evaluate_graph(short, [*arrays, *cotangents], interp.Setting())

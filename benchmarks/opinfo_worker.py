@@ -19,12 +19,13 @@ import numpy as np
 import torch
 
 from benchmarks.opinfo_samples import DTYPES, Batch, Sample, infos, samples
-from graphtool import compiler, interp, passes, runtime
-from graphtool.build import build
+from graphtool import interp, passes
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.torch import import_torch
-from graphtool.importers.torch.live import array
+from graphtool.importers.torch.driver.live import array
 from graphtool.ir.graph import Module
+from graphtool.native import compiler, runtime
+from graphtool.native.build import build
 from graphtool.target import detect
 
 Row = dict[str, Any]

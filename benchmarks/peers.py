@@ -20,13 +20,13 @@ from benchmarks.work import Array
 def _graphtool_build(case: Case) -> None:
     from graphtool import importers
     from graphtool.api import optimize
-    from graphtool.build import build
+    from graphtool.native.build import build
     module = optimize(importers.import_source(str(case.model.onnx)), verify=False)
     build(module, case.cache / "build")
 
 
 def _graphtool(case: Case) -> Loaded:
-    from graphtool import runtime
+    from graphtool.native import runtime
     model = runtime.load(case.cache / "build", case.threads)
     results = model.run(dict(zip((s.name for s in model.inputs), case.model.arrays("in"),
                                  strict=True)))

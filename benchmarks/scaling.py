@@ -61,7 +61,7 @@ def measure(family: str, size: int, threads: list[int], seconds: float) -> Row:
     from benchmarks.contest import hurry
     from benchmarks.worker import pin, rounds
     from graphtool import api, interp
-    from graphtool.costs import flops, total
+    from graphtool.analysis.costs import flops, total
     module = model(family, size)
     inputs = interp.random_inputs(module, 0)
     with tempfile.TemporaryDirectory() as folder:

@@ -127,7 +127,7 @@ def _attributes(node: Any) -> str:
 def _write(one: Single, proto: Any) -> None:
     """model.onnx, random inputs, what the evaluator makes of them in float32 and float64."""
     from graphtool import importers, interp
-    from graphtool.costs import flops, total
+    from graphtool.analysis.costs import flops, total
     from graphtool.dtypes import float64
     target = work.prepared(one.name)
     target.folder.mkdir(parents=True, exist_ok=True)

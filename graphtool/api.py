@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry)
-from graphtool import importers, interp, runtime
-from graphtool.build import build as build_module
+from graphtool import importers, interp
 from graphtool.dtypes import dtype as named_dtype
-from graphtool.fat import build_fat, targets
+from graphtool.io.weights import Weight
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
+from graphtool.native import runtime
+from graphtool.native.build import build as build_module
+from graphtool.native.fat import build_fat, targets
 from graphtool.passes import run as run_passes
 from graphtool.target import Target, detect, named
-from graphtool.training import transforms
-from graphtool.weights import Weight
+from graphtool.transforms import modules
 
 Array = np.ndarray[Any, Any]
 Pathlike = str | PathLike[str]
@@ -71,14 +72,14 @@ def _target(name: str) -> Target:
 
 def jvp(module: Module, wrt: Sequence[str] = ("inputs",)) -> Module:
     """The module with inputs `NAME.tangent` and outputs `tangent.NAME`: derivatives along them."""
-    return transforms.jvp(module, wrt)
+    return modules.jvp(module, wrt)
 
 
 def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
          size: int | str = "examples") -> Module:
     """The module over many examples: inputs have an axis more (0, or as `in_axes` says; None: the
     same for all), outputs have it first. `size` is a number, or the name of an open dim."""
-    return transforms.vmap(module, in_axes, size)
+    return modules.vmap(module, in_axes, size)
 
 
 def evaluate(module: Module, inputs: Mapping[str, Array], *,
@@ -92,8 +93,8 @@ def build(source_or_module: Any, out_dir: Pathlike, *, target: str = "cpu", name
     """Compile a model into a directory and return its path.
 
     A source is imported first; a module without fusion groups goes through the passes. `options`
-    are those of `graphtool.build.build`: cc, jobs, exe, static, openmp. The target `fat` is one
-    library for every level of x86-64. Raises CompilerError.
+    are those of `graphtool.native.build.build`: cc, jobs, exe, static, openmp. The target `fat` is
+    one library for every level of x86-64. Raises CompilerError.
     """
     module = source_or_module
     if not isinstance(module, Module):

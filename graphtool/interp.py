@@ -17,7 +17,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import Op
-from graphtool.ir.sizes import bare, defined
+from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import evaluate, replay
 from graphtool.symbolic import Dim, Poly, Symbol, exact_quotient, substitute, symbols, text

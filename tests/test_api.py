@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import graphtool
-from graphtool import npz
+from graphtool.io import npz
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 

@@ -27,7 +27,7 @@ from benchmarks import (
 from benchmarks.__main__ import parser
 from benchmarks.models import EXTRA, ZOO, named
 from benchmarks.work import Journal, Row
-from graphtool.costs import flops, total
+from graphtool.analysis.costs import flops, total
 
 
 def test_summary_of_rounds() -> None:

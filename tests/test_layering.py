@@ -10,20 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
-    ("errors",), ("dtypes", "symbolic", "dim_parser", "special", "scalars", "weights", "files",
-                  "folder", "npz", "explain", "manifest", "pages", "world"),
-    ("ir", "loops"), ("ops",),
-    ("passes", "autodiff", "costs", "memory", "optimizers", "interp", "importers", "exporters",
-     "target", "training", "choice", "batching"),
-    ("lower",), ("emit", "kernels"), ("cache", "compiler", "blas", "build", "fat", "runtime"),
-    ("train", "tune"),
-    ("report",), ("verify",), ("api", "onnx_backend", "torch_backend"), ("cli",),
-    ("__init__", "__main__"),
+    ("errors",), ("dtypes", "symbolic"), ("scalars", "io", "explain", "target"),
+    ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
+    ("passes", "transforms", "importers", "exporters"),
+    ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),
+    ("api",), ("integrations",), ("cli",), ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
-    "onnx": ("importers/onnx", "exporters/onnx", "onnx_backend.py"),
-    "torch": ("importers/torch", "torch_backend.py"),
+    "onnx": ("importers/onnx", "exporters/onnx", "integrations/onnx_backend.py"),
+    "torch": ("importers/torch", "integrations/torch_compile.py"),
     "typer": ("cli",),
     "rich": ("cli",),
 }
@@ -35,13 +31,8 @@ def part(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names of all imports that are executed, also those inside functions."""
-    tree = ast.parse(path.read_text())
-    typing_only = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If)
-                   and ast.unparse(node.test) == "TYPE_CHECKING" for n in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+    """Dotted names of all imports: at the top, inside functions, and for the type checker."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphtool import autodiff
+from graphtool import transforms
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
@@ -37,7 +37,7 @@ def _gradients_agree(graph: Any, arrays: Sequence[Any], tensors: list[Any],
     floats = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
     cotangents = [normal(*graph.outputs[i].type.shape, seed=7) for i in floats]
     wrt = [i for i, t in enumerate(tensors) if t.requires_grad]
-    joint = autodiff.vjp(graph, [graph.inputs[i] for i in wrt])
+    joint = transforms.vjp(graph, [graph.inputs[i] for i in wrt])
     got = run(joint, [*arrays, *cotangents])[len(graph.outputs):]
     expected = torch.autograd.grad([want[i] for i in floats], [tensors[i] for i in wrt],
                                    [torch.from_numpy(np.array(c)) for c in cotangents],

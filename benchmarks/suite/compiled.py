@@ -38,18 +38,18 @@ from benchmarks.suite.evaluated import (
 )
 from benchmarks.suite.limits import SECONDS, WORKERS, limited
 from graphtool import interp, passes
-from graphtool.compiler import find
 from graphtool.emit.c import emit
 from graphtool.errors import CompilerError, GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
+from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
 from graphtool.loops.verify import verify
 from graphtool.lower import lower
+from graphtool.native.compiler import find
 from graphtool.symbolic import substitute
 from graphtool.target import named
-from graphtool.weights import layout
 
 CHUNK = 24
 

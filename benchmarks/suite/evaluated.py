@@ -20,9 +20,9 @@ from graphtool import interp
 from graphtool.dtypes import as_strings
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
+from graphtool.integrations.onnx_backend import flattened, parts_of, random_state
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
-from graphtool.onnx_backend import flattened, parts_of, random_state
 
 PASS, PINNED, FAIL, REFUSED, ERROR = "passed", "passed pinned", "failed", "refused", "error"
 SIZES = 4096

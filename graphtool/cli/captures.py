@@ -27,8 +27,8 @@ def compare_captures(
         raise UsageError("GT3099", f"{source!r} is captured already",
                          hint="compare-captures takes Python source that makes an nn.Module")
     need_torch()
-    from graphtool.importers.torch.captures import captures
-    from graphtool.importers.torch.reference import reference
+    from graphtool.importers.torch.driver.captures import captures
+    from graphtool.importers.torch.driver.reference import reference
     specs = inputs or ()
     found, arrays = captures(source, specs)
     result = compare(source, found, arrays, reference(source, specs)(arrays), rtol)

@@ -13,11 +13,11 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from graphtool.choice.alternatives import Rules
+    from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
+    from graphtool.kernels.choice.candidates import Rules
     from graphtool.loops.ir import Program
     from graphtool.target import Target
-    from graphtool.weights import Weight
 
 Model = Annotated[str, typer.Argument(
     metavar="IN", help="A graph, a program, or a model; models are imported, and what has no "
@@ -66,9 +66,9 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the C files.")],
          name: options.Name = None, march: options.March = "native") -> None:
     """Write the C of a graph or program, without compiling it."""
-    from graphtool import files
     from graphtool.emit.c import emit as emit_c
     from graphtool.errors import InputError
+    from graphtool.io import files
     texts = emit_c(_lowered(source, name, _target("cpu", march)).program)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
     if march == "fat":
         path = _fat(source, out, name, passes, keep, rules, weights=weights, **how)
     elif training := _training_graph(source):
-        from graphtool.train.build import build_training
+        from graphtool.native.training import build_training
         if keep or passes is not None or weights != "file":
             raise UsageError("GT3052", "--keep, --passes and --weights are for models, this is a "
                                        "training graph",
@@ -121,8 +121,8 @@ def _model(source: str, out: Path, name: str | None, passes: str | None, rules: 
     """The build of a graph, program or model, and what it was made from."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from graphtool.build import build as compile_program
-    from graphtool.compiler import find
+    from graphtool.native.build import build as compile_program
+    from graphtool.native.compiler import find
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         beside.submit(find, how["cc"], target, openmp=how["openmp"])
         lowered = _lowered(source, name, target, passes, rules)
@@ -132,7 +132,7 @@ def _model(source: str, out: Path, name: str | None, passes: str | None, rules: 
 
 def _memory(program: Program) -> str:
     """What a run needs beside the weights, where all sizes are known."""
-    from graphtool.loops.lives import most_live
+    from graphtool.loops.liveness import most_live
     live = most_live(program)
     if live is None or not isinstance(program.arena, int):
         return ""
@@ -143,7 +143,7 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
          **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
-    from graphtool.fat import build_fat, targets
+    from graphtool.native.fat import build_fat, targets
     if keep or source.endswith(".program.json") or _training_graph(source):
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
@@ -179,9 +179,9 @@ def _lowered(source: str, name: str | None, target: Target,
         program, store = serial.load(Path(source))
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
-    from graphtool.choice.alternatives import Rules
     from graphtool.emit.names import c_name, check_name
     from graphtool.ir.serial import collect_all
+    from graphtool.kernels.choice.candidates import Rules
     from graphtool.lower import lower as lower_module
     name = name or c_name(source)
     check_name(name)
@@ -214,19 +214,19 @@ def _keep(lowered: Lowered, path: Path) -> None:
 
 def cache_dir() -> None:
     """Print where compiled objects are kept."""
-    from graphtool import cache
+    from graphtool.native import cache
     terminal.lines([str(cache.directory())])
 
 
 def cache_prune(limit: Annotated[int | None, typer.Option(
         "--limit", min=0, help="Bytes to leave.")] = None) -> None:
     """Drop what was not used for long, and the oldest beyond the limit."""
-    from graphtool import cache
+    from graphtool.native import cache
     freed = cache.prune() if limit is None else cache.prune(limit)
     terminal.lines([f"{freed} bytes freed"])
 
 
 def cache_clear() -> None:
     """Drop everything."""
-    from graphtool import cache
+    from graphtool.native import cache
     terminal.lines([f"{cache.clear()} bytes freed"])

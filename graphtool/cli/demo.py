@@ -32,8 +32,9 @@ def demo(out: Annotated[Path, typer.Option(
     """Take a real classifier through every stage.
 
     From ONNX through graph, passes and C to accuracy and time."""
-    from graphtool import npz, runtime
-    from graphtool.build import build
+    from graphtool.io import npz
+    from graphtool.native import runtime
+    from graphtool.native.build import build
     folder = samples()
     data = npz.load(folder / "digits_test.npz")
     images, labels = data["image"], data["y"]

@@ -18,9 +18,9 @@ def jvp(graph: options.Graph, out: options.Out = None,
         ) -> None:
     """The derivative along a direction: an input NAME.tangent for each value, an output
     tangent.NAME behind the others. Of a graph of gradients: Hessian times vector."""
-    from graphtool.training import transforms
+    from graphtool.transforms import modules
     names = tuple(n.strip() for n in wrt.split(",") if n.strip())
-    result = transforms.jvp(sources.load(graph), names, bound)
+    result = modules.jvp(sources.load(graph), names, bound)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes")
 
@@ -32,7 +32,7 @@ def vmap(graph: options.Graph, out: options.Out = None,
              "--size", help="How many examples, or the name of an open dim.")] = "examples"
          ) -> None:
     """The graph over many examples at once; every output has their axis first."""
-    from graphtool.training import transforms
+    from graphtool.transforms import modules
     axes: dict[str, int | None] = {}
     for item in filter(None, in_axes.split(",")):
         name, _, value = item.rpartition("=")
@@ -42,6 +42,6 @@ def vmap(graph: options.Graph, out: options.Out = None,
         axes[name] = None if value == "none" else int(value)
     if not re.fullmatch(r"\d+|[A-Za-z_]\w*", size):
         raise UsageError("GT3037", f"--size {size!r} is neither a number nor a name")
-    result = transforms.vmap(sources.load(graph), axes, int(size) if size.isdigit() else size)
+    result = modules.vmap(sources.load(graph), axes, int(size) if size.isdigit() else size)
     sources.save(result, out)
     terminal.note(f"{len(result.graph.nodes)} nodes")

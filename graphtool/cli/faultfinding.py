@@ -27,8 +27,8 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     """Shrink a graph that shows a fault to a small one that still shows it.
 
     The fault: the passes change what the evaluator computes (or fail); with --compiled, C does."""
-    from graphtool import files, npz
     from graphtool.cli.transform import module_inputs
+    from graphtool.io import files, npz
     from graphtool.target import detect
     from graphtool.verify.faults import command_fails, compiled_differs, passes_change
     from graphtool.verify.reduce import Reducer

@@ -57,14 +57,14 @@ def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool) -> None:
     from graphtool.report import why
     if Path(source).is_dir() and pair is None:
-        from graphtool.manifest import read_manifest
+        from graphtool.io.manifest import read_manifest
         m = read_manifest(Path(source))
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
     elif source.endswith(".program.json") and pair is None:
-        from graphtool.build import threads_of
         from graphtool.loops import serial
         from graphtool.loops.ir import runs
+        from graphtool.native.build import threads_of
         program, _ = serial.load(Path(source))
         found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
                               threads=threads_of(program),

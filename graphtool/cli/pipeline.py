@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphtool import files, interp, passes, weights
-from graphtool.choice.alternatives import Rules
+from graphtool import interp, passes
 from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError
+from graphtool.io import files, weights
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.kernels.choice.candidates import Rules
 from graphtool.lower.arena import arena_of
 from graphtool.report.listing import listing
 from graphtool.report.recompute import recompute_table

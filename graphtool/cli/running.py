@@ -20,8 +20,8 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     """Run compiled code on inputs.
 
     The outputs go to an .npz file, or as a summary to stdout."""
-    from graphtool import runtime
     from graphtool.cli.transform import write_outputs
+    from graphtool.native import runtime
     from graphtool.verify.sides import port_inputs
     model = runtime.load(build, threads)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
@@ -56,7 +56,7 @@ def check(a: Annotated[str, typer.Argument(metavar="A", help="The reference.")],
 def _made_up(names: tuple[str, str], found: tuple[Any, Any], seed: int,
              sizes: dict[str, int]) -> dict[str, Any]:
     """Inputs from whichever side knows most, under the names of the first."""
-    from graphtool import runtime
+    from graphtool.native import runtime
     from graphtool.verify import sides
     for side in found:
         if side.module is not None:
@@ -85,7 +85,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
               "--seconds", min=0.0, help="How long to time each.")] = 2.0,
           json: options.Json = False) -> None:
     """Time compiled code, alone or against onnxruntime."""
-    from graphtool import runtime
+    from graphtool.native import runtime
     from graphtool.report.bench import bench as measure
     from graphtool.report.bench import bench_lines
     from graphtool.verify.sides import port_inputs
@@ -114,7 +114,8 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
 
     The clocks are in a copy, which is built for it. Of a training build it is the training step,
     from the state that training starts from."""
-    from graphtool import files, runtime
+    from graphtool.io import files
+    from graphtool.native import runtime
     from graphtool.report import profile as report
     from graphtool.verify.sides import port_inputs, training_state
     model = runtime.load(build, threads)

@@ -13,9 +13,9 @@ from graphtool.errors import InputError, UsageError, listed
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphtool.choice.alternatives import Rules
-    from graphtool.choice.tuning import Tuning
     from graphtool.ir.graph import Module
+    from graphtool.kernels.choice.candidates import Rules
+    from graphtool.kernels.choice.tuning import Tuning
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -53,7 +53,7 @@ def save(module: Module, out: Path | None) -> None:
 
 def write(out: Path | None, text: str) -> None:
     """Write a text file, or with `-` or nothing to stdout."""
-    from graphtool import files
+    from graphtool.io import files
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
@@ -94,7 +94,7 @@ def bounds(dims: Sequence[str] | None) -> dict[str, tuple[int, int | None]]:
 def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
            make: Callable[[], Mapping[str, Any]] | None) -> Arrays:
     """The inputs: of the file, then those given one by one, then made up where allowed."""
-    from graphtool import npz
+    from graphtool.io import npz
     out: Arrays = dict(npz.load(file)) if file else {}
     if file is not None and file.suffix == ".npy" and len(names) == 1:
         out = dict(zip(names, out.values(), strict=True))
@@ -125,8 +125,8 @@ def _named(text: str, names: Sequence[str]) -> tuple[str, str]:
 def _array(name: str, value: str) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    from graphtool import npz
     from graphtool.dtypes import dtype
+    from graphtool.io import npz
     if value.startswith("@"):
         found = npz.load(Path(value[1:]))
         if len(found) != 1 and name not in found:
@@ -157,14 +157,14 @@ def _number(text: str) -> int | float | bool:
 
 def rules(precision: str, kernels: str, tuning: Path | None) -> Rules:
     """What kernels may be chosen, as the options say."""
-    from graphtool.choice.alternatives import rules_of
+    from graphtool.kernels.choice.candidates import rules_of
     return rules_of(precision, kernels, tuning_of(tuning) if tuning is not None else None)
 
 
 def tuning_of(path: Path) -> Tuning:
     """A tuning file; lines that a later one replaces are told of."""
-    from graphtool.choice.tuning import load as load_tuning
     from graphtool.cli import terminal
+    from graphtool.kernels.choice.tuning import load as load_tuning
     found = load_tuning(path)
     for site in found.repeated:
         terminal.note(f"{path}: {site} stands there twice, the later line counts")

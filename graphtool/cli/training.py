@@ -94,8 +94,8 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
     """The gradients of a loss; with an optimizer the whole training step, as one graph.
 
     Its state (parameters and the optimizer's) is donated: a compiled step updates it in place."""
-    from graphtool import training
     from graphtool.passes.specialize import specialize
+    from graphtool.transforms import training
     module = sources.load(graph)
     if sizes := sources.sizes(dim, module.symbols):
         module = specialize(module, **sizes)
@@ -193,7 +193,7 @@ def weights(graph: options.Graph,
             out: options.Out = None) -> None:
     """Put trained weights into a graph, by the parameters' names."""
     from graphtool.train.checkpoint import read
-    from graphtool.training import with_weights
+    from graphtool.transforms.training import with_weights
     module, count = with_weights(sources.load(graph), read(source), str(source))
     sources.save(module, out)
     terminal.note(f"{count} parameters from {source}")

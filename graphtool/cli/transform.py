@@ -48,7 +48,8 @@ def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs 
     """Run the reference evaluator in numpy.
 
     The outputs go to an .npz file, or as a summary to stdout."""
-    from graphtool import dtypes, interp, npz
+    from graphtool import dtypes, interp
+    from graphtool.io import npz
     wide = dtypes.dtype(dtype) if dtype else None
     if wide is not None and not wide.is_float:
         raise UsageError("GT3023", f"floats cannot be evaluated as {wide}",
@@ -76,7 +77,7 @@ def module_inputs(module: Module, file: Path | None, given: list[str] | None, ra
 
 def write_outputs(results: dict[str, Any], out: Path | None) -> None:
     """The arrays into a file; to stdout as .npz with -, else one line an array."""
-    from graphtool import npz
+    from graphtool.io import npz
     if out is not None and str(out) != "-":
         npz.save(results, out)
         return

@@ -44,7 +44,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     `build --tuning FILE` takes the fastest. Interrupted, the file holds what was measured."""
     from dataclasses import replace
 
-    from graphtool.choice.tuning import Tuning, save
+    from graphtool.kernels.choice.tuning import Tuning, save
     from graphtool.target import named
     from graphtool.tune import search
     if (source is None) == (check is None):
@@ -114,14 +114,14 @@ def _seconds(budget: str | None) -> float | None:
 def _records(source: str, target: Target) -> list[str]:
     """The choices that an artifact records; a model goes through the passes first."""
     if Path(source).is_dir():
-        from graphtool.manifest import read_manifest
+        from graphtool.io.manifest import read_manifest
         return [s.choice for s in read_manifest(Path(source)).steps]
     if source.endswith(".program.json"):
         from graphtool.loops import serial
         from graphtool.loops.ir import runs
         return [s.choice for s in runs(serial.load(Path(source))[0].steps)]
     from graphtool import passes
-    from graphtool.ir.sizes import all_nodes
+    from graphtool.ir.run_sizes import all_nodes
     module = sources.load(source)
     recorded = [str(n.attrs["choice"]) for n in all_nodes(module.graph) if "choice" in n.attrs]
     if not any(recorded):

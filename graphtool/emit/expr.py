@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.loops.ir import Apply, Const, Expr, Index, Load, Name
-from graphtool.scalars import BY_NAME
+from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Call, Dim, Symbol, bounds
 
 PRIMARY, UNARY, MUL, ADD, TERNARY = 16, 14, 13, 12, 3

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from importlib import resources
+
+from graphtool.kernels import headers
 
 # header → the calls of what it defines
 _CALLS = {
@@ -29,16 +30,15 @@ def called(text: str) -> list[str]:
 def used_headers(texts: Iterable[str]) -> dict[str, str]:
     """The kernel headers that the files include, and those that these include in turn; of what a
     header includes for a macro alone, what the files define the macro for."""
-    folder = resources.files("graphtool.kernels")
     found: dict[str, str] = {}
     pending = list(texts)
     given = {macro for text in pending for macro in re.findall(r"#define (GT_\w+)", text)}
     while pending:
         for header_name in _included(pending.pop(), given):
-            path = folder / header_name
-            if header_name not in found and path.is_file():
-                found[header_name] = path.read_text()
-                pending.append(found[header_name])
+            text = headers.text(header_name)
+            if text is not None and header_name not in found:
+                found[header_name] = text
+                pending.append(text)
     return dict(sorted(found.items()))
 
 

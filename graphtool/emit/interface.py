@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphtool.emit.writer import c_comment
+from graphtool.emit.lines import c_comment
 from graphtool.loops.ir import Port, Program, binds
 from graphtool.symbolic import symbols
 

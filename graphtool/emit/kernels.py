@@ -10,9 +10,9 @@ from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter, compute_type
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
+from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
-from graphtool.emit.writer import Writer, c_comment
 from graphtool.loops.ir import (
     Accumulate,
     For,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphtool.emit.writer import Writer
+from graphtool.emit.lines import Writer
 from graphtool.loops.ir import Program
 
 RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.writer import Writer, c_string
+from graphtool.emit.lines import Writer, c_string
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import symbol_of, text
 

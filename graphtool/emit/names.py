@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from graphtool.errors import UsageError
+from graphtool.kernels import headers
 
 _LONGEST = 100  # file systems take names of 255 bytes, endings included
 
@@ -33,5 +33,4 @@ def c_name(source: str) -> str:
 @cache
 def _taken() -> frozenset[str]:
     """The stems of the headers that are copied beside a model's own NAME.h."""
-    return frozenset(f.name.removesuffix(".h")
-                     for f in resources.files("graphtool.kernels").iterdir())
+    return frozenset(name.removesuffix(".h") for name in headers.names())

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import kernel_dims, pointer_type
-from graphtool.emit.writer import Writer, c_comment
+from graphtool.emit.lines import Writer, c_comment
 from graphtool.loops.ir import Bind, Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
 
 

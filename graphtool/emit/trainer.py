@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
+from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.main import dim_rows, port_row, shape_function, table
 from graphtool.emit.training import Cell, state_layout
-from graphtool.emit.writer import Writer, c_string
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import product
 

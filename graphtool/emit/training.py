@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
-from graphtool.emit.writer import Writer, c_comment
+from graphtool.emit.lines import Writer, c_comment
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import product
 

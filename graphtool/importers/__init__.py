@@ -25,7 +25,7 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
     match form(source):
         case "onnx":
             from graphtool.importers.onnx import import_onnx
-            from graphtool.importers.onnx.parts import read_parts
+            from graphtool.importers.onnx.driver.compound_inputs import read_parts
             return import_onnx(Path(source), dynamic=dynamic or {}, made_of=read_parts(inputs))
         case "pt2":
             from graphtool.importers.torch import read_pt2
@@ -35,7 +35,7 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
         case _:
             from graphtool.importers.torch import import_torch, need_torch
             need_torch()
-            from graphtool.importers.torch.source import load
+            from graphtool.importers.torch.driver.source import load
             made = load(source, inputs)
             return import_torch(made.model, made.args, capture=capture, dynamic=dynamic,
                                 names=made.names, kwargs=made.kwargs)

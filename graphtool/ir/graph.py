@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
 from graphtool.symbolic import Dim, Symbol, text
-from graphtool.weights import Weight
 
 if TYPE_CHECKING:
     from graphtool.ir.op import Op

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphtool import files, weights
 from graphtool.errors import InputError, InternalError
+from graphtool.io import files, weights
+from graphtool.io.weights import Weight
+from graphtool.ir.decode import module_of, parse
+from graphtool.ir.encode import INLINE, dumps, inline
 from graphtool.ir.graph import Graph, Module
-from graphtool.ir.reading import module_of, parse
-from graphtool.ir.rows import FORMAT, VERSION, GraphFile
+from graphtool.ir.records import FORMAT, VERSION, GraphFile
 from graphtool.ir.verify import verify_module
-from graphtool.ir.writing import INLINE, dumps, inline
-from graphtool.weights import Weight
 
 __all__ = ["FORMAT", "INLINE", "VERSION", "GraphFile", "collect_all", "collect_weights", "dumps",
            "load", "loads", "save"]

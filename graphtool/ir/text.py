@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.symbolic import Poly, text
-from graphtool.weights import Weight
 
 
 def value_names(graph: Graph) -> dict[Value, str]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, TypeMismatch
+from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.operators import Operators
 from graphtool.symbolic import Dim
-from graphtool.weights import Weight, weight
 
 Array = np.ndarray[Any, Any]
 Literal = (int, float, bool)

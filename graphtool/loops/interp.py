@@ -15,6 +15,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
+from graphtool.io.weights import Weight
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -41,9 +42,8 @@ from graphtool.loops.ir import (
     Times,
 )
 from graphtool.loops.meaning import MEANINGS
-from graphtool.scalars import BY_NAME
+from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, Symbol, symbol_of
-from graphtool.weights import Weight
 
 Array = np.ndarray[Any, Any]
 _NARROW = ("float16", "bfloat16")

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from graphtool import files, weights
 from graphtool.errors import InputError
+from graphtool.io import files, weights
+from graphtool.io.weights import Weight
+from graphtool.loops.decode import program_of
+from graphtool.loops.encode import lines
 from graphtool.loops.ir import Program
-from graphtool.loops.reading import program_of
-from graphtool.loops.rows import ProgramFile
+from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
-from graphtool.loops.writing import lines
-from graphtool.weights import Weight
 
 FORMAT, VERSION = "graphtool/program", 1
 

@@ -24,8 +24,8 @@ from graphtool.loops.ir import (
     Times,
     counters,
 )
-from graphtool.loops.lives import lifetimes
-from graphtool.loops.scope import Access, accesses, fault, identifier
+from graphtool.loops.liveness import lifetimes
+from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.io.weights import layout
 from graphtool.ir.graph import Graph, Module, Node, Value
-from graphtool.ir.sizes import all_nodes, at_most, defined, limits
+from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
-from graphtool.loops.lives import lifetimes
+from graphtool.loops.liveness import lifetimes
+from graphtool.lower.barriers import Waiting
+from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Placer, Storage
 from graphtool.lower.control import CONTROL, Around, control_steps
-from graphtool.lower.dims import name_before, own_names
-from graphtool.lower.donate import Donation, donation
+from graphtool.lower.donation import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
-from graphtool.lower.place import Copy, Edge, Placement, Placer, Storage
-from graphtool.lower.plan import plan_arena
+from graphtool.lower.memory_plan import plan_arena
+from graphtool.lower.rename_dims import name_before, own_names
 from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
-from graphtool.lower.waiting import Waiting
 from graphtool.lower.windows import VIEWS, WINDOWS, windowable
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
-from graphtool.weights import layout
 
 __all__ = ["lower"]
 Limits = Mapping[str, Dim | None]

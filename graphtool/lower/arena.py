@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import memory, passes
-from graphtool.choice.alternatives import Rules
+from graphtool import passes
+from graphtool.analysis import peak_memory
 from graphtool.ir.graph import Module
+from graphtool.kernels.choice.candidates import Rules
 from graphtool.lower import lower
 from graphtool.target import Target
-from graphtool.training import programs
+from graphtool.transforms.training import programs
 
 
 def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], int]:
@@ -28,5 +29,5 @@ def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], i
     def compiled(module: Module) -> int:
         step = programs(module)["step"] if module.meta.get("training") else module
         ready = passes.run(step, verify=False, supply={"target": target, "rules": rules})
-        return memory.at_least_sizes(lower(ready, target).arena)
+        return peak_memory.at_least_sizes(lower(ready, target).arena)
     return measure

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphtool import dtypes
-from graphtool.choice import BLOCK
 from graphtool.ir.graph import Value
+from graphtool.kernels.choice import BLOCK
 from graphtool.lower.site import (
     Lowered,
     Macros,

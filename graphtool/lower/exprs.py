@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphtool.loops.ir import Apply, Index, Load
 from graphtool.loops.pull import Names, PExpr, Reduce
-from graphtool.scalars import BY_NAME
+from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, bounds, coefficient, product, substitute, symbols
 
 

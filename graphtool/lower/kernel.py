@@ -9,16 +9,16 @@ from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
 from graphtool.loops.walk import bodies, map_statements, statements, values
-from graphtool.lower.crossing import crossing
-from graphtool.lower.donate import stores_last
+from graphtool.lower.buffer_assignment import Copy, Placement, Storage
+from graphtool.lower.donation import stores_last
 from graphtool.lower.exprs import cost
-from graphtool.lower.keep import kept
 from graphtool.lower.members import pulls, read_values
-from graphtool.lower.merge import merged
+from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
-from graphtool.lower.place import Copy, Placement, Storage
+from graphtool.lower.row_reuse import kept
 from graphtool.lower.statements import STATEMENTS, lower_statements
 from graphtool.lower.templates import TEMPLATES, lower_template
+from graphtool.lower.transposition import crossing
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import pad_value

@@ -8,9 +8,9 @@ from graphtool import dtypes
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.loops.ir import Template
-from graphtool.lower.place import Placement
+from graphtool.lower.alone import Lowered, operand, scratch
+from graphtool.lower.buffer_assignment import Placement
 from graphtool.lower.views import View
-from graphtool.lower.whole import Lowered, operand, scratch
 from graphtool.ops.steps import COUNT
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graphtool import dtypes
-from graphtool.choice import Candidate, choice
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError, UsageError
 from graphtool.ir.graph import Node, Value
+from graphtool.kernels.choice import Candidate, choice
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
+from graphtool.lower.buffer_assignment import Placement, Storage
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.nest import hook_body
-from graphtool.lower.place import Placement, Storage
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, symbol_of

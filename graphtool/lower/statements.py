@@ -23,10 +23,10 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.pull import Names, apply, iterator
-from graphtool.lower.place import Placement
+from graphtool.lower.alone import Lowered, operand, scratch, work_of
+from graphtool.lower.buffer_assignment import Placement
 from graphtool.lower.recurrences import recurrence, recurrence_grad
 from graphtool.lower.views import View
-from graphtool.lower.whole import Lowered, operand, scratch, work_of
 from graphtool.ops.collective import FLAT
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.reduce import identity

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from graphtool.ir.graph import Node
 from graphtool.lower.attention import attention
+from graphtool.lower.buffer_assignment import Placement
 from graphtool.lower.convolutions import conv, depthwise, pooled, winograd, winograd_line
 from graphtool.lower.integers import conv_int, depthwise_int, matmul_int
-from graphtool.lower.place import Placement
 from graphtool.lower.products import library, matmul
 from graphtool.lower.site import Lowered, Site
 from graphtool.lower.units import Unit

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.sizes import needs as symbol_needs
+from graphtool.ir.run_sizes import needs as symbol_needs
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from graphtool.ir.graph import Node, Value
 from graphtool.lower.views import View, broadcast_view, reshape_view, slice_view, transpose_view
+from graphtool.ops.bfloat16_pairs import whole_rows
 from graphtool.ops.indexing import inverse
-from graphtool.ops.pairs import whole_rows
 from graphtool.symbolic import Dim
 
 VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier", "checkpoint"})

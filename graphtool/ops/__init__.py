@@ -10,6 +10,7 @@ from typing import Any
 from graphtool.ir.op import ops
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
+    bfloat16_pairs,
     collective,
     composite,
     control,
@@ -25,7 +26,6 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     narrow,
     normalise,
     order,
-    pairs,
     pool,
     random,
     recurrent,

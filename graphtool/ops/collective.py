@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes, world
+from graphtool import dtypes
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, ops, register
 from graphtool.ir.trace import like
+from graphtool.ops import world
 from graphtool.ops.common import Array, check_axis, composite, filled, need
 
 KINDS = ("sum", "mean", "max", "min")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Pull, cast, index
 from graphtool.ops.common import Array, check_axis, need
 from graphtool.symbolic import Dim
-from graphtool.weights import Weight
 
 # ---- constants ---------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from graphtool.ops.common import (
     tensors,
 )
 from graphtool.ops.strings import as_text, from_text
-from graphtool.scalars import TABLE, Scalar
+from graphtool.scalars.table import TABLE, Scalar
 
 _KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string": "string"}
 

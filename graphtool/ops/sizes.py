@@ -14,7 +14,7 @@ from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.sizes import bare
+from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import like
 from graphtool.ops.common import Array, fail, filled, need
 from graphtool.symbolic import Dim, known, product, text

@@ -16,7 +16,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import InputError, TypeMismatch
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.ir.sizes import bare
+from graphtool.ir.run_sizes import bare
 from graphtool.ops.common import Array, broadcast_shapes, fail, need
 from graphtool.symbolic import Dim, text
 

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.graph import Graph, Module, Node
-from graphtool.ir.sizes import all_nodes
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, parse
@@ -31,11 +31,11 @@ from graphtool.passes.integer import integer
 from graphtool.passes.layout import layout
 from graphtool.passes.recognise import recognise
 from graphtool.passes.remat import remat
-from graphtool.passes.rewrite import Fired, Journal
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
 from graphtool.passes.unroll import unroll
+from graphtool.rewrite.engine import Fired, Journal
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.passes.dce import dce
-from graphtool.weights import Weight
 
 LIGHT = frozenset({"add", "sub", "mul", "neg", "select", "le", "lt", "ge", "gt", "eq", "ne"})
 
@@ -18,7 +18,7 @@ def cse(graph: Graph) -> Graph:
     so do numbers of 16 bits made wide again: readers do that each, for less than a store."""
     merging = _Merging()
     new = rebuild(graph, merging.visit)
-    return dce(new) if merging.changed else graph
+    return prune(new) if merging.changed else graph
 
 
 class _Merging:

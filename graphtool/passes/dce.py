@@ -1,22 +1,11 @@
-"""Dead-code elimination: drops nodes that no output needs. Inputs stay; they are the interface."""
+"""dce: dead-code elimination. Drops the nodes that no output needs; inputs stay."""
 
 from __future__ import annotations
 
-from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.sizes import needs
+from graphtool.ir.graph import Graph
+from graphtool.ir.prune import prune
 
 
 def dce(graph: Graph) -> Graph:
-    """The graph without the nodes that no output depends on; itself where there are none. What
-    checks a size stays."""
-    needed, sizes = set(graph.outputs), needs(graph)
-    makers: set[Node] = set()  # of sizes that are mentioned
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if node in makers or node.attrs.get("checked") or not needed.isdisjoint(node.outputs):
-            kept.append(node)
-            needed.update(x for x in node.inputs if isinstance(x, Value))
-            makers.update(sizes.get(node, ()))
-    if len(kept) == len(graph.nodes):
-        return graph
-    return Graph(graph.inputs, tuple(reversed(kept)), graph.outputs)
+    """The graph without dead nodes; itself where there are none."""
+    return prune(graph)

@@ -8,9 +8,9 @@ from typing import Any
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Graph, Node, Operand, TensorType
 from graphtool.ir.op import OPS, Op
+from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.passes.dce import dce
-from graphtool.passes.rewrite import Emitter
+from graphtool.rewrite.engine import Emitter
 
 KERNEL = frozenset({"kernel", "statements"})  # traits of an op that lowering takes as it is
 
@@ -42,7 +42,7 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool
         return out if isinstance(out, tuple) else (out,)
 
     new = rebuild(graph, visit)
-    return decompose(dce(new), keep=keep, placed=placed) if found else graph
+    return decompose(prune(new), keep=keep, placed=placed) if found else graph
 
 
 def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, placed: bool) -> bool:

@@ -12,13 +12,13 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value, producers, use_counts
-from graphtool.ir.sizes import defined
+from graphtool.ir.prune import prune
+from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.passes.dce import dce
 from graphtool.passes.specialize import bind
 from graphtool.symbolic import Poly, Symbol
-from graphtool.weights import Weight
 
 _MAX_BYTES = 1 << 20
 _ROWS = frozenset({"gather", "embedding"})
@@ -60,7 +60,7 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         return [builder.constant(r, v.hint) for r, v in zip(results, node.outputs, strict=True)]
 
     new = rebuild(graph, visit)
-    return _with_sizes(dce(new) if folded else graph, max_bytes)
+    return _with_sizes(prune(new) if folded else graph, max_bytes)
 
 
 def _drawn(graph: Graph) -> set[Value]:

@@ -15,7 +15,7 @@ from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.fold import fold
-from graphtool.passes.rewrite import (
+from graphtool.rewrite.engine import (
     Array,
     Journal,
     Rule,

@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.ir.graph import Graph, TensorType
-from graphtool.ir.op import Op
-from graphtool.ir.op import ops as o
-from graphtool.ir.trace import Tracer
-from graphtool.passes.narrowed import (
+from graphtool.analysis.ranges import (
     BYTES,
     MOVES,
     Narrow,
@@ -28,8 +24,12 @@ from graphtool.passes.narrowed import (
     narrow,
     wrapped,
 )
-from graphtool.passes.rewrite import Journal, Rule, apply_rules, family_rule, numerics_class
-from graphtool.passes.rewrite import readers as read_times
+from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.op import Op
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, numerics_class
+from graphtool.rewrite.engine import readers as read_times
 from graphtool.symbolic import Dim, product
 
 DEEPEST = 2**31 // (255 * 255)  # products whose sum an int32 holds, whatever the operands

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph
-from graphtool.passes.rewrite import Journal, apply_rules, numerics_class
-from graphtool.passes.rules import RULES
+from graphtool.rewrite.engine import Journal, apply_rules, numerics_class
+from graphtool.rewrite.rules import RULES
 
 
 def simplify(graph: Graph, *, numerics: str = "exact", journal: Journal | None = None) -> Graph:

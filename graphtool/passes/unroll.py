@@ -7,9 +7,9 @@ from typing import Any
 
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import ops as o
-from graphtool.ir.sizes import definitions
+from graphtool.ir.prune import prune
+from graphtool.ir.run_sizes import definitions
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
-from graphtool.passes.dce import dce
 
 _MAX_NODES = 48
 
@@ -36,7 +36,7 @@ def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
         return out
 
     new = rebuild(graph, visit)
-    return dce(new) if found else graph
+    return prune(new) if found else graph
 
 
 def _small(node: Node, max_nodes: int) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from graphtool import interp
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, Node
-from graphtool.ir.sizes import all_nodes
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 
 Array = np.ndarray[Any, Any]

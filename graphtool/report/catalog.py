@@ -11,7 +11,7 @@ from graphtool.ir.op import OPS, Op, named
 from graphtool.ir.text import attr_text
 from graphtool.passes import PASSES, functions
 from graphtool.passes.arguments import Argument, arguments
-from graphtool.scalars import BY_NAME
+from graphtool.scalars.table import BY_NAME
 
 
 class AttrRow(msgspec.Struct):
@@ -102,7 +102,7 @@ def type_text(annotation: Any) -> str:
     text = annotation.__name__ if isinstance(annotation, type) and not hasattr(
         annotation, "__origin__") else str(annotation)
     for old, new in (("typing.", ""), ("graphtool.symbolic.", ""), ("graphtool.dtypes.", ""),
-                     ("graphtool.ir.graph.", ""), ("graphtool.weights.", ""),
+                     ("graphtool.ir.graph.", ""), ("graphtool.io.weights.", ""),
                      ("Union[int, Poly]", "Dim"), ("NoneType", "None")):
         text = text.replace(old, new)
     return text

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from graphtool import cache, compiler, target
+from graphtool import target
+from graphtool.native import cache, compiler
 
 _FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni",
              "avx512_bf16", "amx_bf16", "asimd", "sve")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from graphtool.ir.graph import Graph, Module, Node, Value
-from graphtool.ir.sizes import limits
+from graphtool.ir.run_sizes import limits
 from graphtool.ir.text import attr_text, graph_lines, literal_text, shown_attrs, value_names
 from graphtool.symbolic import text
 

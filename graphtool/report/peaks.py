@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from graphtool.compiler import Compiler
+from graphtool.native.compiler import Compiler
 
 SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26)  # bytes read again and again, per thread
 ENOUGH = 1 << 26  # bytes read for one timing

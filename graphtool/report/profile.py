@@ -19,16 +19,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphtool.blas import linking
-from graphtool.compiler import Compiler, find
-from graphtool.dim_parser import parse
 from graphtool.errors import InputError
-from graphtool.manifest import Manifest, read_manifest
+from graphtool.io.manifest import Manifest, read_manifest
+from graphtool.native.blas import linking
+from graphtool.native.compiler import Compiler, find
+from graphtool.native.runtime import Array, Model, load
 from graphtool.report.peaks import Peaks, peaks
-from graphtool.runtime import Array, Model, load
 from graphtool.symbolic import substitute, symbol
+from graphtool.symbolic.parse import parse
 from graphtool.target import named
-from graphtool.training.phases import PHASES
+from graphtool.transforms.training.phases import PHASES
 
 HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 

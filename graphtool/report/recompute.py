@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from graphtool import costs, memory
+from graphtool.analysis import costs, peak_memory
 from graphtool.ir.graph import Module
 from graphtool.passes.remat import Arena, curve
 from graphtool.report.stats import human
@@ -25,7 +25,7 @@ def recompute_rows(module: Module, arena: Arena | None = None) -> list[Recompute
     """From keeping everything to the least memory."""
     plans = curve(module, arena)
     most = max(plans[0].peak, 1)
-    total = max(memory.at_least_sizes(costs.total(costs.flops, module.graph)), 1)
+    total = max(peak_memory.at_least_sizes(costs.total(costs.flops, module.graph)), 1)
     return [RecomputeRow(p.peak, p.peak / most, len(p.again), p.flops, p.flops / total)
             for p in plans]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from graphtool.choice.tuning import Row
+from graphtool.io.manifest import Manifest
 from graphtool.ir.serial import GraphFile
-from graphtool.loops.rows import ProgramFile
-from graphtool.manifest import Manifest
+from graphtool.kernels.choice.tuning import Row
+from graphtool.loops.records import ProgramFile
 from graphtool.report.bench import Bench
 from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from graphtool import costs, memory
+from graphtool.analysis import costs, peak_memory
 from graphtool.ir.graph import Module, Node
-from graphtool.ir.sizes import all_nodes
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
 from graphtool.symbolic import Dim, text
@@ -70,7 +70,7 @@ def stats(module: Module) -> Stats:
     runs = [(n, times) for n, times in costs.executions(graph) if n.op.name != "constant"]
     nodes = [n for n, _ in runs]
     names = value_names(graph)
-    top = memory.peak(graph)
+    top = peak_memory.peak(graph)
     groups = [g.members for g in graph.groups] or structure.chains(graph)
     weights = [n for n in all_nodes(graph) if n.op.name == "constant"]
     params = [n.attrs["data"] for n in weights if n.attrs["param"]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from graphtool.costs import decomposed, signature
+from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
 from graphtool.ir.op import Op

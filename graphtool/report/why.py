@@ -9,13 +9,13 @@ from difflib import get_close_matches
 
 import msgspec
 
-from graphtool.choice import choice
 from graphtool.errors import InputError
+from graphtool.io.manifest import StepRow, ThreadsRow
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
-from graphtool.ir.sizes import all_nodes
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
+from graphtool.kernels.choice import choice
 from graphtool.loops.ir import Run
-from graphtool.manifest import StepRow, ThreadsRow
 from graphtool.passes import roots
 from graphtool.passes.fuse import TEMPLATE_OPS, Fuser
 

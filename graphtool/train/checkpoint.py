@@ -15,8 +15,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from graphtool import files
 from graphtool.errors import InputError
+from graphtool.io import files
 from graphtool.train.model import TrainModel
 
 Array = np.ndarray[Any, Any]

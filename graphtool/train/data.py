@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import npz
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed
+from graphtool.io import npz
 from graphtool.train.model import TrainModel
 
 Array = np.ndarray[Any, Any]

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import files
 from graphtool.errors import InputError, UsageError
+from graphtool.io import files
 from graphtool.train import checkpoint, curve
 from graphtool.train.data import Data, cuts, order_of, padded
 from graphtool.train.model import TrainModel
 from graphtool.train.schedule import schedule
-from graphtool.training.recipe import loss_call
+from graphtool.transforms.training.recipe import loss_call
 
 Row = dict[str, Any]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.dim_parser import parse
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
-from graphtool.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
-from graphtool.runtime import Seen, address, as_before, open_library
+from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
+from graphtool.native.runtime import Seen, address, as_before, open_library
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.symbolic.parse import parse
 from graphtool.target import cores
 from graphtool.train.processes import join
 

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry)
-from graphtool import dtypes, passes, runtime
-from graphtool.build import build
-from graphtool.choice import Alone, Attention, Candidate, Contraction, Conv, Product
-from graphtool.choice.alternatives import Rules
-from graphtool.choice.tuning import merged, row
+from graphtool import dtypes, passes
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
+from graphtool.kernels.choice import Alone, Attention, Candidate, Contraction, Conv, Product
+from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.tuning import merged, row
+from graphtool.native import runtime
+from graphtool.native.build import build
 from graphtool.target import Target
 
 PASSES = "select,simplify,fold,cse,dce,fuse"

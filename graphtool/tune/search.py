@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from graphtool.choice import Alone, Candidate, choice
-from graphtool.choice import site as read_site
-from graphtool.choice.alternatives import Rules, candidates, choose, weighed
-from graphtool.choice.cost import cost
-from graphtool.choice.tuning import Tuning, key, key_of, merged, row
+from graphtool.kernels.choice import Alone, Candidate, choice
+from graphtool.kernels.choice import site as read_site
+from graphtool.kernels.choice.candidates import Rules, candidates, choose, weighed
+from graphtool.kernels.choice.cost import cost
+from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.target import Target
 from graphtool.tune.measure import measure
 

@@ -15,7 +15,7 @@ import numpy as np
 from graphtool import interp, passes
 from graphtool.ir.graph import Module
 from graphtool.passes.arguments import PassCall
-from graphtool.passes.rewrite import Fired, Journal
+from graphtool.rewrite.engine import Fired, Journal
 from graphtool.verify.compare import Difference, compare, worst
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ from pathlib import Path
 from graphtool import interp
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
-from graphtool.ir.sizes import all_nodes
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.verify.compare import Difference, compare, magnitude, worst
 from graphtool.verify.sides import Side, by_position, of_onnx, of_torch
 

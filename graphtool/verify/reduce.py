@@ -15,8 +15,8 @@ import numpy as np
 from graphtool import interp
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.prune import prune
 from graphtool.ir.text import value_names
-from graphtool.passes.dce import dce
 
 Array = np.ndarray[Any, Any]
 Inputs = dict[str, Array]
@@ -123,7 +123,7 @@ class Reducer:
         order = [*self.module.graph.inputs, *(v for n in self.module.graph.nodes
                                               for v in n.outputs)]
         inputs = tuple(v for v in order if v in read and v not in made)
-        graph = dce(Graph(inputs, tuple(nodes), s.wanted))
+        graph = prune(Graph(inputs, tuple(nodes), s.wanted))
         now = value_names(graph)
         held = {now[v]: self.arrays[self.names[v]] for v in inputs}
         return replace(self.module, graph=graph, output_names=tuple(now[v] for v in s.wanted),

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
-from graphtool import interp, runtime
+from graphtool import interp
 from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError, UsageError
+from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
-from graphtool.manifest import read_manifest
+from graphtool.native import runtime
 from graphtool.symbolic import substitute, symbols
 from graphtool.train.model import TrainModel
 
@@ -74,8 +75,8 @@ def of_build(path: Path, threads: int | None = None) -> Side:
 
 def of_program(path: Path) -> Side:
     """A program, compiled into a folder that is gone once the library is loaded."""
-    from graphtool.build import build
     from graphtool.loops import serial as loops
+    from graphtool.native.build import build
     program, store = loops.load(path)
     with tempfile.TemporaryDirectory(prefix="graphtool-check-") as folder:
         built = build(program, Path(folder) / "build", name=program.name, store=store)
@@ -134,7 +135,7 @@ def _first_line(error: Exception) -> str:
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
     """A torch source run by torch itself, its inputs under the names that its graph gives them."""
     from graphtool.importers import import_source
-    from graphtool.importers.torch.reference import reference
+    from graphtool.importers.torch.driver.reference import reference
     graph = module or import_source(source, inputs=specs)
     names = value_names(graph.graph)
     inputs = [names[v] for v in graph.graph.inputs]

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool import npz
 from graphtool.cli.faults import run
 from graphtool.importers import import_source
+from graphtool.io import npz
 from graphtool.ir import serial
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import torch
 
-from graphtool import npz
+from graphtool.io import npz
 from tests.cli.conftest import Cli
 
 # until the sum is large a layer at each turn, then one of two ways out

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from onnx import helper
 
-from graphtool import npz
+from graphtool.io import npz
 from tests.cli.conftest import Cli
 from tests.importers.onnx.build import model
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool import npz
 from graphtool.cli.app import VERBS
+from graphtool.io import npz
 from tests.cli.conftest import DIGITS, SAMPLES, Cli, Result
 
 

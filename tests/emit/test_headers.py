@@ -6,12 +6,13 @@ import re
 import shutil
 import subprocess
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from graphtool import dtypes
+from graphtool import dtypes, kernels
 from graphtool.emit.headers import called, used_headers
+from graphtool.kernels import headers
 
 ON_DEMAND = ("fields.h", "integers.h", "narrow.h", "rows.h", "special.h")
 SUFFIXES = tuple(f"_{d.short}" for d in dtypes.TABLE)
@@ -35,9 +36,9 @@ def defined() -> dict[str, set[str]]:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     text = "".join(f'#include "{h}"\n' for h in ("nest.h", *ON_DEMAND))
-    with resources.as_file(resources.files("graphtool.kernels")) as folder:
-        done = subprocess.run(["gcc", "-E", "-I", str(folder), "-"], input=text, text=True,
-                              capture_output=True, check=True)
+    folder = Path(kernels.__file__).parent / "c"
+    done = subprocess.run(["gcc", "-E", *(f"-I{folder / part}" for part in headers.FOLDERS), "-"],
+                          input=text, text=True, capture_output=True, check=True)
     found: dict[str, set[str]] = {}
     for line in done.stdout.splitlines():
         if marker := re.match(r'# \d+ ".*/(\w+\.h)"', line):

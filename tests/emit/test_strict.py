@@ -15,12 +15,12 @@ import pytest
 
 from graphtool import dtypes, interp
 from graphtool import ops as o
-from graphtool.build import build
-from graphtool.compiler import BASE
 from graphtool.emit.c import emit
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
+from graphtool.native.build import build
+from graphtool.native.compiler import BASE
 from graphtool.target import named
 from tests.emit.samples import awkward, mixture
 from tests.lower.compiling import compiled, faults

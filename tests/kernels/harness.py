@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-KERNELS = Path(__file__).parents[2] / "graphtool" / "kernels"
+KERNELS = Path(__file__).parents[2] / "graphtool" / "kernels" / "c"
+INCLUDES = [f"-I{KERNELS / part}" for part in ("compute", "host")]
 STRICT = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-Werror"]
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +51,7 @@ def compile_c(source: str, where: Path, flags: list[str], cc: str = "gcc") -> ct
     (where / "snippet.c").write_text(source)
     library = where / "snippet.so"
     done = subprocess.run(
-        [cc, *STRICT, *flags, "-I", str(KERNELS), "-shared", "-fPIC", "snippet.c",
+        [cc, *STRICT, *flags, *INCLUDES, "-shared", "-fPIC", "snippet.c",
          "-o", library.name, "-lm"], cwd=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(library))

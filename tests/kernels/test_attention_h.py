@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import LANES, Array, call, compile_c, guarded, lanes, width
+
+from tests.kernels.harness import LANES, Array, call, compile_c, guarded, lanes, width
 
 
 @dataclass(frozen=True)

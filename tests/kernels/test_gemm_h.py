@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import LANES, call, compile_c, guarded, lanes, pack, whole, width
+
+from tests.kernels.harness import LANES, call, compile_c, guarded, lanes, pack, whole, width
 
 PARAMS = """
 #include "prelude.h"

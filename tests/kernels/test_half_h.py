@@ -8,10 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import test_conv_h as conv
-import test_gemm_h as gemm
-import test_winograd_h as winograd
-from harness import LANES, Array, call, compile_c, guarded, lanes, pack, whole, width
+
+from tests.kernels import test_conv_h as conv
+from tests.kernels import test_gemm_h as gemm
+from tests.kernels import test_winograd_h as winograd
+from tests.kernels.harness import LANES, Array, call, compile_c, guarded, lanes, pack, whole, width
 
 TYPES = {"GT_BFLOAT16": ml_dtypes.bfloat16, "GT_FLOAT16": np.float16}
 PAIRS = "pairs"

@@ -11,7 +11,7 @@ import pytest
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from tests.kernels.harness import KERNELS
+from tests.kernels.harness import INCLUDES
 
 FLOATS = [d for d in dtypes.TABLE if d.is_float and d.bits <= 8]
 INTEGERS = [d for d in dtypes.TABLE if d.is_integer and d.bits < 8]
@@ -31,7 +31,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     lines += [f"void wrap_{d.short}(int64_t n, const int64_t *x, {d.c} *y)"
               f" {{ EACH y[i] = gt_wrap_{d.short}(x[i]); }}" for d in INTEGERS]
     (folder / "narrow.c").write_text("\n".join(lines))
-    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{KERNELS}",
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", *INCLUDES,
                     "narrow.c", "-lm", "-o", "narrow.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "narrow.so"))
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import Array, call, compile_c, guarded, whole, width
 from numpy.lib.stride_tricks import sliding_window_view
+
+from tests.kernels.harness import Array, call, compile_c, guarded, whole, width
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from harness import call, compile_c, guarded, width
+
+from tests.kernels.harness import call, compile_c, guarded, width
 
 SOURCE = """
 #include "rows.h"

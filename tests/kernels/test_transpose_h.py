@@ -4,7 +4,8 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from harness import call, compile_c, guarded, width
+
+from tests.kernels.harness import call, compile_c, guarded, width
 
 SOURCE = """
 #include "prelude.h"

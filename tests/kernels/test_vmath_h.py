@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import KERNELS, WIDTHS, Array, compile_c, width
+
+from tests.kernels.harness import INCLUDES, WIDTHS, Array, compile_c, width
 
 FLAGS = ["-fno-math-errno"]
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
@@ -367,7 +368,7 @@ def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
     for loop in loops:
         (tmp_path / "one.c").write_text('#include "integers.h"\n' + loop)
         done = subprocess.run(
-            ["gcc", "-std=gnu11", "-O3", *WIDTHS[level], *FLAGS, "-I", str(KERNELS),
+            ["gcc", "-std=gnu11", "-O3", *WIDTHS[level], *FLAGS, *INCLUDES,
              "-fopt-info-vec", "-c", "one.c", "-o", "one.o"], cwd=tmp_path, capture_output=True,
             text=True)
         assert "loop vectorized" in done.stderr, loop

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import LANES, Array, call, compile_c, guarded, lanes, width
-from test_winograd_h import CASES, SOURCE, instance
+
+from tests.kernels.harness import LANES, Array, call, compile_c, guarded, lanes, width
+from tests.kernels.test_winograd_h import CASES, SOURCE, instance
 
 ROWS = {2: [(1, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 1)],
         4: [(1, 0, 0), (1, 1, 1), (1, -1, 1), (1, 2, 4), (1, -2, 4), (0, 0, 1)]}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import LANES, call, compile_c, guarded, lanes, pack, width
+
+from tests.kernels.harness import LANES, call, compile_c, guarded, lanes, pack, width
 
 SOURCE = """
 #include "prelude.h"

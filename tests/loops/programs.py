@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from graphtool import passes
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.target import named
-from graphtool.weights import Weight
 from tests.passes.pass_samples import SAMPLES
 
 TARGET = named("x86-64", 2)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import graphtool.ops as o
-from graphtool import interp, passes, runtime
-from graphtool.build import build
+from graphtool import interp, passes
 from graphtool.dtypes import dtype, float32
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module
@@ -22,6 +21,8 @@ from graphtool.loops import serial
 from graphtool.loops.ir import Program, Template
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
+from graphtool.native import runtime
+from graphtool.native.build import build
 from tests.loops.programs import TARGET
 from tests.passes.pass_samples import SAMPLES, module, values
 

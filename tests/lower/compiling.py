@@ -10,12 +10,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from graphtool import dtypes, passes, runtime
-from graphtool.build import build
+from graphtool import dtypes, passes
+from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
+from graphtool.native import runtime
+from graphtool.native.build import build
 from graphtool.target import Target
-from graphtool.weights import weight
 from tests.cases import Case, arrays
 
 Array = np.ndarray[Any, Any]

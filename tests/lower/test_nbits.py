@@ -10,10 +10,10 @@ import pytest
 
 from graphtool import api, dtypes, interp, passes
 from graphtool import ops as o
-from graphtool.build import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower.statements import WIDENED
+from graphtool.native.build import build
 from graphtool.target import named
 
 CASES = [  # rows, columns, rows of weights, bits, block, with zero points

@@ -10,20 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import dtypes, interp, npz, runtime
+from graphtool import dtypes, interp
 from graphtool import ops as o
-from graphtool.build import MODES, build
 from graphtool.dtypes import DType
 from graphtool.errors import UnsupportedError
+from graphtool.io import npz
+from graphtool.io.weights import load, weight
 from graphtool.ir import serial as graphs
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops import interp as loops
 from graphtool.loops import serial, verify
 from graphtool.lower import lower
+from graphtool.native import runtime
+from graphtool.native.build import MODES, build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
-from graphtool.weights import load, weight
 from tests.emit.test_strict import strict
 from tests.lower.compiling import compiled, faults, optimised
 

@@ -13,12 +13,12 @@ import pytest
 
 from graphtool import api, dtypes, interp, passes
 from graphtool import ops as o
-from graphtool.build import build
-from graphtool.choice.alternatives import rules_of
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.kernels.choice.candidates import rules_of
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
+from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 from tests.emit.test_strict import strict

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import graphtool.ops as o
-from graphtool import interp, passes, runtime
-from graphtool.build import build
+from graphtool import interp, passes
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
+from graphtool.native import runtime
+from graphtool.native.build import build
 from graphtool.target import named
 from tests.passes.pass_samples import module, values
 

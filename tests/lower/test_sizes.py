@@ -14,7 +14,7 @@ from graphtool.dtypes import float32, int64
 from graphtool.errors import InputError
 from graphtool.ir import serial as graphs
 from graphtool.ir.graph import Graph, Module, TensorType
-from graphtool.ir.sizes import at_most
+from graphtool.ir.run_sizes import at_most
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify_module
 from graphtool.loops import interp as loops

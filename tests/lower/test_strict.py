@@ -10,11 +10,11 @@ import pytest
 
 from graphtool import ops as o
 from graphtool import passes
-from graphtool.choice.alternatives import rules_of
 from graphtool.ir.graph import Module
+from graphtool.kernels.choice.candidates import rules_of
 from graphtool.symbolic import substitute
 from graphtool.target import named
-from graphtool.training import Recipe, training
+from graphtool.transforms.training import Recipe, training
 from tests.lower.compiling import compiled
 from tests.passes.pass_samples import SAMPLES, module, values
 

@@ -9,12 +9,12 @@ import pytest
 
 from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError
+from graphtool.io.weights import weight
 from graphtool.ir import serial
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import apply_traced, evaluate
 from graphtool.symbolic import Symbol, substitute, symbol
-from graphtool.weights import weight
 from tests.cases import CASES, Case, arrays, types
 from tests.evaluated import EVALUATED
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import autodiff, dtypes, interp, world
+from graphtool import dtypes, interp, transforms
 from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.ops import world
 
 SIZE = 3
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def test_gradients_of_the_sum_of_all_losses(name: str) -> None:
         y = CASES[name](x)
         return o.reshape(o.reduce_sum(o.tanh(y) * y, axes=tuple(range(y.ndim))), shape=())
     m = module(loss, 3, 2)
-    joint = autodiff.grad(m.graph, 0, [m.graph.inputs[0]])
+    joint = transforms.grad(m.graph, 0, [m.graph.inputs[0]])
     grads = everywhere(Module(Graph(joint.inputs, joint.nodes, joint.outputs[1:]), ("g",)), xs)
     ends = [sum(everywhere(m, [x + s * d for x, d in zip(xs, direction, strict=True)]))
             for s in (step, -step)]

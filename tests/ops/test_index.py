@@ -55,14 +55,14 @@ def test_scatter_extremes_share_ties_as_torch() -> None:
 
 
 def test_scatter_set_the_last_wins_and_has_the_gradient() -> None:
-    from graphtool import autodiff
+    from graphtool import transforms
     from graphtool.dtypes import float64, int64
     from graphtool.ir.graph import TensorType
     from graphtool.ir.trace import trace
     from tests.evaluating import run
     graph = trace(lambda x, i, u: o.scatter(x, i, u, axes=(0,)), [
         TensorType(float64, (4,)), TensorType(int64, (3, 1)), TensorType(float64, (3,))])
-    joint = autodiff.vjp(graph, [graph.inputs[0], graph.inputs[2]])
+    joint = transforms.vjp(graph, [graph.inputs[0], graph.inputs[2]])
     y, gx, gu = run(joint, [np.zeros(4), np.array([[2], [0], [2]]), np.array([1.0, 2, 3]),
                             np.array([10.0, 20, 30, 40])])
     np.testing.assert_array_equal(y, [2, 0, 3, 0])

@@ -16,12 +16,12 @@ from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
+from graphtool.native.training import build_training
 from graphtool.target import named
-from graphtool.train.build import build_training
 from graphtool.train.model import TrainModel
-from graphtool.training import Recipe, programs, training
-from tests.training.test_compiled import CASES, batches
-from tests.training.test_trainer_program import data, regression
+from graphtool.transforms.training import Recipe, programs, training
+from tests.train.test_trainer_program import data, regression
+from tests.transforms.training.test_compiled import CASES, batches
 
 F32 = TensorType(dtypes.float32, (4, 4))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_samples import module, values
 
 from graphtool import ops as o
 from graphtool.passes.cse import cse
+from tests.passes.pass_samples import module, values
 
 MERGED: dict[str, tuple[Callable[..., Any], int]] = {
     "same": (lambda x, y: o.exp(x) + o.exp(x), 2),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pass_samples import module
-
 from graphtool import ops as o
 from graphtool.passes.dce import dce
+from tests.passes.pass_samples import module
 
 
 def _dead(x: Any, y: Any) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pass_samples import SAMPLES, assert_same, module
 
 from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.ir.op import OPS
 from graphtool.passes import run
 from graphtool.passes.decompose import KERNEL
+from tests.passes.pass_samples import SAMPLES, assert_same, module
 
 COMPOSITES = {n for n, op in OPS.items() if "composite" in op.traits}
 

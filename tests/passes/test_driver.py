@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pass_samples import SAMPLES, module, text, values
 
 from graphtool import ops as o
 from graphtool import passes
@@ -18,6 +17,7 @@ from graphtool.errors import GraphtoolError, InternalError
 from graphtool.ir.graph import Graph, Group, Module, Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.passes.arguments import PassCall
+from tests.passes.pass_samples import SAMPLES, module, text, values
 
 CONVNET = SAMPLES["convnet"]
 

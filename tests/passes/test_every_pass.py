@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pass_samples import SAMPLES, assert_same, text
 
 from graphtool import passes
+from tests.passes.pass_samples import SAMPLES, assert_same, text
 
 NAMES = sorted({p.name for p in passes.PASSES if p.default})
 EVERY = pytest.mark.parametrize("sample", SAMPLES)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_samples import B, module, values
 
 from graphtool import ops as o
 from graphtool.dtypes import int64
 from graphtool.ir.trace import like
 from graphtool.passes.fold import fold
+from tests.passes.pass_samples import B, module, values
 
 
 def scaled(w: Any) -> Any:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pass_samples import SAMPLES, assert_same, module, positive, values
-from test_simplify import check, on
 
 from graphtool import ops as o
 from graphtool.passes import run
 from graphtool.passes.freeze import RULES, freeze
+from tests.passes.pass_samples import SAMPLES, assert_same, module, positive, values
+from tests.passes.test_simplify import check, on
 
 X = "f32[2,4,6,6]"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pass_samples import module
 
 from graphtool import ops as o
 from graphtool.ir.graph import Module
 from graphtool.passes import run
+from tests.passes.pass_samples import module
 
 
 def groups(m: Module) -> list[list[str]]:

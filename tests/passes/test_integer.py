@@ -10,9 +10,9 @@ import pytest
 
 from graphtool import api, dtypes, interp, passes
 from graphtool import ops as o
-from graphtool.build import build
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.native.build import build
 from graphtool.passes.integer import integer
 
 RNG = np.random.default_rng(1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pass_samples import assert_same, module, values
 
 from graphtool import ops as o
 from graphtool.passes import run
+from tests.passes.pass_samples import assert_same, module, values
 
 RESIZES = [
     {"mode": "linear"},

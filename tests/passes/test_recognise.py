@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_samples import assert_same, module, values
-from test_simplify import check, on
 
 from graphtool import ops as o
 from graphtool.dtypes import float32
@@ -16,6 +14,8 @@ from graphtool.ir.graph import Module
 from graphtool.ir.op import OPS
 from graphtool.passes import run
 from graphtool.passes.recognise import RULES, recognise
+from tests.passes.pass_samples import assert_same, module, values
+from tests.passes.test_simplify import check, on
 
 INF = float("inf")
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api, interp, memory, passes
+from graphtool import api, interp, passes
 from graphtool import ops as o
+from graphtool.analysis import peak_memory
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
@@ -19,11 +20,11 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify_module
 from graphtool.lower.arena import arena_of
-from graphtool.passes.min_cut import Network
+from graphtool.native.training import build_training
 from graphtool.passes.remat import curve
+from graphtool.passes.remat.min_cut import Network
 from graphtool.target import named
-from graphtool.train.build import build_training
-from graphtool.training import Recipe, training
+from graphtool.transforms.training import Recipe, training
 from tests.lower.compiling import compiled, optimised
 
 
@@ -48,7 +49,7 @@ GIVEN = interp.random_inputs(STEP, 3)
 
 
 def peak(module: Module) -> Any:
-    return memory.peak(module.graph, memory.placeless(module.graph)).bytes
+    return peak_memory.peak(module.graph, peak_memory.placeless(module.graph)).bytes
 
 
 @pytest.mark.parametrize("budget", ["0.0", "0.5", "1.0"])

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_samples import B, assert_same, module, values
 
 from graphtool import ops as o
 from graphtool.dtypes import float32, float64, int8, int32, int64
 from graphtool.errors import UsageError
 from graphtool.ir.verify import verify
 from graphtool.passes import run
-from graphtool.passes.rewrite import Fired, Journal
-from graphtool.passes.rules import RULES
 from graphtool.passes.simplify import simplify
+from graphtool.rewrite.engine import Fired, Journal
+from graphtool.rewrite.rules import RULES
+from tests.passes.pass_samples import B, assert_same, module, values
 
 F, N, M = "f32[3,4]", "i32[3,4]", "bool[3,4]"
 Side = tuple[Callable[..., Any], tuple[str, ...]]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pass_samples import SAMPLES, assert_same, text
 
 from graphtool.errors import InputError, UsageError
 from graphtool.passes import run
+from tests.passes.pass_samples import SAMPLES, assert_same, text
 
 
 @pytest.mark.parametrize("sample", ["convnet", "block"])

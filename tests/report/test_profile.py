@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool.build import build
+from graphtool.native.build import build
+from graphtool.native.runtime import load
+from graphtool.native.training import build_training
 from graphtool.passes import calls, run
 from graphtool.passes.arguments import PassCall
 from graphtool.report.peaks import Bandwidth, Peaks
 from graphtool.report.profile import Profile, profile, profile_lines, profile_rows, trace
-from graphtool.runtime import load
-from graphtool.train.build import build_training
-from graphtool.training import Recipe, training
+from graphtool.transforms.training import Recipe, training
 from graphtool.verify.sides import port_inputs, training_state
 from tests.passes.pass_samples import SAMPLES
 

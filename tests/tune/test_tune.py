@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool import interp, passes, runtime
-from graphtool.build import build
-from graphtool.choice import Alone, Attention, Candidate, Conv, Product, Recurrence
-from graphtool.choice.alternatives import Rules, candidates, choose, rules_of
-from graphtool.choice.tuning import Tuning, merged, row
+from graphtool import interp, passes
 from graphtool.errors import CompilerError
+from graphtool.kernels.choice import Alone, Attention, Candidate, Conv, Product, Recurrence
+from graphtool.kernels.choice.candidates import Rules, candidates, choose, rules_of
+from graphtool.kernels.choice.tuning import Tuning, merged, row
+from graphtool.native import runtime
+from graphtool.native.build import build
 from graphtool.target import named
 from graphtool.tune import measure, search
 
@@ -175,8 +176,8 @@ def test_large_products_by_a_library(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphtool.blas.supports", lambda *_, **__: False)
-    monkeypatch.setattr("graphtool.blas.find_spec", lambda _: None)
+    monkeypatch.setattr("graphtool.native.blas.supports", lambda *_, **__: False)
+    monkeypatch.setattr("graphtool.native.blas.find_spec", lambda _: None)
     ready = passes.run(measure.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     with pytest.raises(CompilerError, match="GT2130") as caught:

@@ -11,7 +11,7 @@ import pytest
 from graphtool import interp, passes
 from graphtool.ir.graph import Module
 from graphtool.ir.op import ops as o
-from graphtool.passes.rewrite import rule
+from graphtool.rewrite.engine import rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
 from graphtool.verify.faults import command_fails, compiled_differs, passes_change

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from graphtool.importers import import_source
+from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node
 from graphtool.ir.op import complete_attrs, named
 from graphtool.verify.imports import check_import
-from graphtool.weights import weight
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

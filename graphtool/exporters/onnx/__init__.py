@@ -12,7 +12,6 @@ from typing import Any
 from onnx import ModelProto, NodeProto, helper
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
-from graphtool import files
 from graphtool.dtypes import string
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
@@ -30,9 +29,10 @@ from graphtool.exporters.onnx.joined import join
 from graphtool.exporters.onnx.protos import external_tensor, packed_bytes, tensor, value_info
 from graphtool.exporters.onnx.registry import FORMS, Ref
 from graphtool.exporters.onnx.writer import Shared, Writer
+from graphtool.io import files
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
-from graphtool.weights import Weight
 
 __all__ = ["FORMS", "export_onnx", "model_of"]
 

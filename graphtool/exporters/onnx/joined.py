@@ -16,8 +16,8 @@ from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType, Value, producers, use_counts
 from graphtool.ir.op import OPS, Op
 from graphtool.ir.op import ops as o
+from graphtool.ir.prune import prune
 from graphtool.ir.trace import evaluate
-from graphtool.passes.dce import dce
 
 
 def _biased(y: Any, bias: Any) -> Any:
@@ -69,7 +69,7 @@ def join(graph: Graph) -> Graph:
                 nodes[i] = _transposed(node, made)
             case "add":
                 nodes[i] = _with_bias(node, made, uses)
-    return dce(Graph(graph.inputs, tuple(nodes), graph.outputs))
+    return prune(Graph(graph.inputs, tuple(nodes), graph.outputs))
 
 
 def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> Node:

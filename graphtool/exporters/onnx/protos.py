@@ -7,9 +7,9 @@ from typing import Any
 from onnx import TensorProto, ValueInfoProto, helper
 
 from graphtool.dtypes import DType, string
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import text
-from graphtool.weights import Weight
 
 
 def element_type(dtype: DType) -> int:

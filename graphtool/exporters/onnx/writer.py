@@ -17,10 +17,10 @@ from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Unsupported
 from graphtool.exporters.onnx.protos import tensor
 from graphtool.exporters.onnx.registry import FORMS, Declined, Ref
+from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Location, Node, TensorType, Value
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
-from graphtool.weights import Weight, weight
 
 Array = np.ndarray[Any, Any]
 _FEW = 16  # numbers that stand in a node of their own; an initializer may be trained

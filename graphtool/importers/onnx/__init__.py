@@ -11,9 +11,11 @@ from typing import Any
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Unsupported, UnsupportedError
-from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
+from graphtool.importers.onnx.driver.convert import Importer
+from graphtool.importers.onnx.driver.inputs import Parts
+from graphtool.importers.onnx.driver.reader import read_model
+from graphtool.importers.onnx.families import (  # noqa: F401  (each fills the table)
     attention,
-    chance,
     classic,
     contrib,
     contrib_attention,
@@ -32,6 +34,7 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     nn,
     pool,
     quant,
+    random,
     recurrent,
     reduce,
     resample,
@@ -46,9 +49,6 @@ from graphtool.importers.onnx import (  # noqa: F401  (each fills the registry)
     training,
     trees,
 )
-from graphtool.importers.onnx.convert import Importer
-from graphtool.importers.onnx.inputs import Parts
-from graphtool.importers.onnx.reader import read_model
 from graphtool.ir.graph import Module
 
 __all__ = ["import_model", "import_onnx", "support"]

@@ -11,11 +11,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
+from graphtool.importers.torch.driver.convert import to_module
+from graphtool.importers.torch.driver.pt2 import read_pt2
+from graphtool.importers.torch.driver.table import HANDLERS
+from graphtool.importers.torch.families import (  # noqa: F401  (each fills the table)
     activation,
     attention,
     backward,
-    chance,
     complex_numbers,
     control,
     conversion,
@@ -31,9 +33,10 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     norm,
     order,
     padding,
-    parts,
+    partial_writes,
     pool,
     quantized,
+    random,
     recurrent,
     reduce,
     resize,
@@ -44,9 +47,6 @@ from graphtool.importers.torch import (  # noqa: F401  (each fills the table)
     special,
     spectral,
 )
-from graphtool.importers.torch.convert import to_module
-from graphtool.importers.torch.pt2 import read_pt2
-from graphtool.importers.torch.table import HANDLERS
 from graphtool.ir.graph import Module
 
 __all__ = ["HANDLERS", "import_torch", "need_torch", "read_pt2"]
@@ -70,6 +70,6 @@ def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
     Raises UnsupportedError GT1101 (ops), GT1102 (capture fails), UsageError GT1104 for arguments.
     """
     need_torch()
-    from graphtool.importers.torch import capture as captures
+    from graphtool.importers.torch.driver import capture as captures
     return to_module(captures.program(model, args, capture, dynamic or {}, names,
                                       kwargs or {}))

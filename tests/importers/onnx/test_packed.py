@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from graphtool import interp, runtime
-from graphtool.build import build
+from graphtool import interp
+from graphtool.native import runtime
+from graphtool.native.build import build
 from tests.importers.onnx.build import checked, model, node
 from tests.lower.compiling import faults, optimised
 

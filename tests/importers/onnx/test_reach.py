@@ -15,7 +15,7 @@ from graphtool import interp
 from graphtool import ops as o
 from graphtool.dtypes import bool_, float32, int32, int64, uint8
 from graphtool.errors import InputError
-from graphtool.importers.onnx.reach import most_of
+from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import TensorType, producers
 from graphtool.ir.trace import trace
 from graphtool.symbolic import symbol

@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 import graphtool.importers.onnx  # noqa: F401  (fills the registry)
-from graphtool.importers.onnx.reader import attribute
-from graphtool.importers.onnx.registry import Handler, find
+from graphtool.importers.onnx.driver.reader import attribute
+from graphtool.importers.onnx.driver.registry import Handler, find
 
 OLDEST = 7
 # our own handler is newer than opset 16's spelling; both are accepted

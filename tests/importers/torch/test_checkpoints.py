@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 import graphtool
 from graphtool import api
 from graphtool.ops.random import state_of
-from graphtool.training import Recipe, training
+from graphtool.transforms.training import Recipe, training
 
 
 class Block(nn.Module):

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from graphtool import autodiff
+from graphtool import transforms
 from graphtool.importers.torch import import_torch
 from tests.evaluating import run
 from tests.importers.torch.agreement import Function
@@ -29,7 +29,7 @@ A, B = [0, 0, 0, 0, 0, 1, 1, -2, 3.0], [0, 2, -1, -0.5, 0.5, 2, 0.5, 1, 4.0]
 def test_gradients_as_torch(function: Callable[..., Any], points: list[list[float]]) -> None:
     tensors = [torch.tensor(p, dtype=torch.float64) for p in points]
     graph = import_torch(Function(function), tuple(tensors)).graph
-    joint = autodiff.vjp(graph, list(graph.inputs))
+    joint = transforms.vjp(graph, list(graph.inputs))
     arrays = [t.numpy() for t in tensors]
     y, *got = run(joint, [*arrays, np.ones_like(arrays[0])])
     out = function(*(t.requires_grad_() for t in tensors))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool import interp, passes, runtime
-from graphtool.build import build
+from graphtool import interp, passes
 from graphtool.importers.torch import import_torch
 from graphtool.ir.verify import verify_module
+from graphtool.native import runtime
+from graphtool.native.build import build
 from graphtool.target import detect
 from tests.importers.torch.library import LIBRARY
 

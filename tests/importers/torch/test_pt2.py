@@ -18,8 +18,9 @@ from torch import nn
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError, InputError
-from graphtool.importers.torch import import_torch, pt2_live, read_pt2
-from graphtool.importers.torch.live import array
+from graphtool.importers.torch import import_torch, read_pt2
+from graphtool.importers.torch.driver import pt2_live
+from graphtool.importers.torch.driver.live import array
 
 
 class Model(nn.Module):

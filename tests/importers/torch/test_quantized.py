@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  (declares the ops)
 
-from graphtool import runtime
 from graphtool.api import build
+from graphtool.native import runtime
 from tests.importers.torch.agreement import agree, normal
 
 Q = torch.ops.quantized_decomposed

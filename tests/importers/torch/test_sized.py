@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool import runtime
 from graphtool.api import build
+from graphtool.native import runtime
 from tests.importers.torch.agreement import agree, normal
 
 

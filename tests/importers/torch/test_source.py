@@ -10,8 +10,8 @@ import pytest
 from graphtool import interp
 from graphtool.errors import GraphtoolError
 from graphtool.importers import form, import_source
-from graphtool.importers.torch.exprs import read
-from graphtool.importers.torch.samples import read_spec, sample
+from graphtool.importers.torch.driver.exprs import read
+from graphtool.importers.torch.driver.samples import read_spec, sample
 from graphtool.symbolic import symbol, text
 
 GOOD = """

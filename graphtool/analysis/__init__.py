@@ -1,0 +1,1 @@
+"""What is read off a graph without changing it: costs, peak memory, value ranges."""

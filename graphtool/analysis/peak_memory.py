@@ -1,0 +1,92 @@
+"""Peak memory of the intermediates when nodes run in order, each freed after its last use.
+
+An estimate from liveness alone: reshapes share their operand's bytes, nothing works in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from graphtool.analysis.costs import nbytes, regions
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.trace import replay
+from graphtool.symbolic import Dim, Poly, substitute, symbols
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The largest sum of live intermediates, and the node during which it is reached."""
+
+    bytes: Dim
+    node: Node | None
+
+
+def at_least_sizes(d: Dim) -> int:
+    """d where every symbol has its least size, 1 at the lowest."""
+    if not isinstance(d, Poly):
+        return d
+    value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
+    return value if isinstance(value, int) else 0
+
+
+def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:
+    """Inputs and constants are the caller's and the file's, and count as nothing, as do values
+    `without` a place of their own.
+
+    Where dims are symbolic, the place is the one that is largest at the least sizes.
+    """
+    tally = _Tally(without)
+    replay(graph, graph.inputs, tally.define, tally.drop)
+    return tally.best
+
+
+@dataclass
+class _Tally:
+    """What is live now. `owner` says whose bytes a value is; `users` how many values share them."""
+
+    without: Collection[Value] = ()
+    live: Dim = 0
+    best: Peak = Peak(0, None)
+    owner: dict[Value, Value] = field(default_factory=dict)
+    users: dict[Value, int] = field(default_factory=dict)
+
+    def define(self, node: Node, *operands: Operand) -> Sequence[Value]:
+        if node.op.name == "constant":
+            return node.outputs
+        for v in node.outputs:
+            if v in self.without:
+                continue
+            alias = node.op.name in ("reshape", "barrier")
+            root = self.owner.get(node.inputs[0]) if alias else v  # type: ignore[arg-type]
+            if root is None:  # a view of an input or a constant
+                continue
+            self.owner[v] = root
+            self.users[root] = self.users.get(root, 0) + 1
+            if root is v:
+                self.live = self.live + nbytes(v.type)
+        inner = max((peak(g).bytes for g in regions(node)), key=at_least_sizes, default=0)
+        if at_least_sizes(self.live + inner) > at_least_sizes(self.best.bytes):
+            self.best = Peak(self.live + inner, node)
+        return node.outputs
+
+    def drop(self, v: Value) -> None:
+        root = self.owner.get(v)
+        if root is None:
+            return
+        self.users[root] -= 1
+        if self.users[root] == 0:
+            self.live = self.live - nbytes(root.type)
+
+
+def placeless(graph: Graph) -> set[Value]:
+    """What a step's arena has no place for: its outputs, which are the caller's or updated in
+    place, and what one elementwise node makes for one other, which a kernel keeps to itself."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                readers.setdefault(x, []).append(node)
+    inner = {v for node in graph.nodes if "elementwise" in node.op.traits for v in node.outputs
+             if len(readers.get(v, ())) == 1 and "elementwise" in readers[v][0].op.traits}
+    return inner | set(graph.outputs)

@@ -1,0 +1,1 @@
+"""Reads an ONNX model and runs its nodes through the handlers. Knows no operator itself."""

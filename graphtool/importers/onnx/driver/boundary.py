@@ -1,0 +1,89 @@
+"""What goes into a model and comes out of it: its inputs as values, sequences by their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, listed
+from graphtool.importers.onnx.driver.context import REFUSED, Frame
+from graphtool.importers.onnx.driver.inputs import Parts
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import Known
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.io.weights import Array
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer
+
+if TYPE_CHECKING:
+    from graphtool.importers.onnx.driver.convert import Importer
+
+
+def check_parts(importer: Importer, inputs: Sequence[Any]) -> None:
+    """Parts are of sequences and optionals only, and settle the named dims in these types.
+
+    Raises UsageError GT1032.
+    """
+    kinds = {v.name: v.type.WhichOneof("value") for v in inputs}
+    for name in importer.made_of:
+        if kinds.get(name, "tensor_type") == "tensor_type":
+            what = "no sequence or optional" if name in kinds else "no input"
+            raise UsageError("GT1032", f"{name!r} is {what}",
+                             hint=f"the inputs are {listed(kinds)}; open dims of tensors are "
+                                  "bounded by --dynamic")
+    for v in inputs:
+        importer.inputs.settle(v.type, importer.made_of.get(v.name))
+    importer.inputs.use_settled()
+
+
+def entered(importer: Importer, info: Any, frame: Frame) -> list[Tracer]:
+    """Put an input into the frame: pinned to a value, by its parts, or as it is. Its Tracers."""
+    name, builder = info.name, importer.builder
+    if name in frame.env:
+        raise InputError("GT1012", f"the input {name!r} is defined twice")
+    frame.env[name] = REFUSED
+    given = importer.fixed.get(name)
+    if isinstance(given, (list, tuple)):
+        frame.env[name] = tuple(Known(_pinned(x), builder, f"{name}.{i}")
+                                for i, x in enumerate(given))
+        return []
+    if name in importer.made_of:
+        frame.env[name] = _parts(importer, importer.made_of[name], name)
+        return [x for _, x in flat(name, frame.env[name])]
+    try:
+        type = importer.inputs.type(info)
+    except Refused as refused:
+        importer.refuse("input", str(refused), name)
+        return []
+    tracer = builder.input(type, name)
+    frame.env[name] = tracer if given is None else Known(_pinned(given), builder, name)
+    return [tracer]
+
+
+def _parts(importer: Importer, parts: Parts, name: str) -> Any:
+    """Inputs for what a sequence or an optional is made of."""
+    if isinstance(parts, TensorType):
+        return importer.builder.input(parts, name)
+    return None if parts is None else tuple(
+        _parts(importer, p, f"{name}.{i}") for i, p in enumerate(parts))
+
+
+def flat(name: str, x: Any) -> list[tuple[str, Any]]:
+    """A value under its name; a sequence as `name.0`, `name.1`, …, an empty optional as none."""
+    if isinstance(x, tuple):
+        return [row for i, item in enumerate(x) for row in flat(f"{name}.{i}", item)]
+    if isinstance(x, Rows):
+        reason = "an output that is a sequence of computed length"
+        raise UnsupportedError("GT1020", "the model needs 1 things that are not supported",
+                               (Unsupported(name, reason, (name,)),),
+                               hint="join it: ConcatFromSequence")
+    return [] if x is None else [(name, x)]
+
+
+def _pinned(x: Any) -> Array:
+    """The value given for an input; objects are strings."""
+    array = np.asarray(x)
+    return dtypes.as_strings(array) if array.dtype == object else dtypes.as_array(array)

@@ -1,0 +1,154 @@
+"""Integers that only a run tells, as dimensions: symbols that `size` nodes define.
+
+What shape arithmetic says of such an integer is looked for first, so that equal ones stay equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.value_ranges import most_of
+from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, bounds, product, symbol
+
+if TYPE_CHECKING:
+    from graphtool.importers.onnx.driver.inputs import Inputs
+
+_LONGEST = 40  # letters of a value's name in its size's
+_DEPTH = 16  # nodes that are looked through
+
+
+class Recorder(Builder):
+    """A builder that knows the model's symbols, and which integers have become sizes."""
+
+    def __init__(self, symbols: Inputs, outer: Mapping[tuple[Value, int], Dim] | None = None
+                 ) -> None:
+        super().__init__()
+        self.symbols = symbols
+        self.bound: dict[tuple[Value, int], Dim] = dict(outer or {})
+
+    def fresh(self, least: int | None, most: Dim | None) -> tuple[Dim, Dim | None]:
+        """A symbol named after what is being built, and its bound; --dynamic may narrow both."""
+        stem = re.sub(r"\W+", "_", self.prefix).strip("_") or "value"
+        stem = stem[-_LONGEST:].lstrip("_") or "value"
+        stem = f"{stem}_size" if not stem[0].isdigit() else f"v{stem}_size"
+        name = self.symbols.free_name(stem)
+        given = self.symbols.dynamic.get(name)
+        if given is not None:
+            least, most = given[0], given[1] if given[1] is not None else most
+        return symbol(name, least, None if most is None else bounds(most)[1]), most
+
+
+def fresh(like: Tracer, most: Dim | None) -> Dim:
+    """A size for a node that is about to define it."""
+    assert isinstance(like.builder, Recorder)
+    return like.builder.fresh(0, most)[0]
+
+
+def entry(x: Tracer, at: int, least: int | None = 0, most: Dim | None = None) -> Dim:
+    """Element `at` of an integer tensor as a dimension, at least and at most so large."""
+    builder = x.builder
+    assert isinstance(builder, Recorder)
+    known = resolved(x.value, at, builder)
+    if known is not None:
+        return known
+    flat = o.reshape(x, shape=(product(x.shape),)) if x.ndim != 1 else x
+    one = o.slice(flat, start=(at,), limit=(at + 1,), strides=(1,)) if product(x.shape) != 1 \
+        else flat
+    return bind(o.reshape(one, shape=()), least, most, (x.value, at))
+
+
+def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
+         key: tuple[Value, int] | None = None) -> Dim:
+    """A computed scalar as a dimension."""
+    builder = scalar.builder
+    assert isinstance(builder, Recorder)
+    known = resolved(scalar.value, 0, builder)
+    if known is not None:
+        return known
+    if most is None:
+        most = most_of(scalar.value, builder.made.get, lambda v, i: resolved(v, i, builder))
+    size, most = builder.fresh(least, most)
+    wide = scalar if scalar.dtype is dtypes.int64 else o.cast(scalar, dtype=dtypes.int64)
+    o.size(wide, size=size, most=most)
+    for k in (key, (scalar.value, 0), (wide.value, 0)):
+        if k is not None:
+            builder.bound[k] = size
+    return size
+
+
+# ---- what is known of it -----------------------------------------------------------------------
+
+def resolved(x: Operand, at: int, builder: Recorder, depth: int = 0) -> Dim | None:
+    """Element `at` of an integer value as far as the graph before it tells."""
+    if isinstance(x, int) and not isinstance(x, bool):
+        return x
+    if not isinstance(x, Value) or not x.type.dtype.is_integer or depth > _DEPTH:
+        return None
+    if (x, at) in builder.bound:
+        return builder.bound[x, at]
+    node = builder.made.get(x)
+    if node is None:
+        return None
+    look = _LOOK.get(node.op.name)
+    return None if look is None else look(node, at, lambda v, i: resolved(v, i, builder,
+                                                                          depth + 1))
+
+
+def _through(node: Node, at: int, see: Any) -> Dim | None:
+    return see(node.inputs[0], at)  # type: ignore[no-any-return]
+
+
+def _constant(node: Node, at: int, see: Any) -> Dim | None:
+    return int(node.attrs["data"].source.reshape(-1)[at])
+
+
+def _part(node: Node, at: int, see: Any) -> Dim | None:
+    if len(node.attrs["start"]) != 1 or not isinstance(node.attrs["start"][0], int):
+        return None
+    return see(  # type: ignore[no-any-return]
+        node.inputs[0], node.attrs["start"][0] + at * node.attrs["strides"][0])
+
+
+def _joined(node: Node, at: int, see: Any) -> Dim | None:
+    if node.outputs[0].type.rank != 1:
+        return None
+    for x in node.inputs:
+        assert isinstance(x, Value)
+        n = x.type.shape[0]
+        if not isinstance(n, int):
+            return None
+        if at < n:
+            return see(x, at)  # type: ignore[no-any-return]
+        at -= n
+    return None
+
+
+def _picked(node: Node, at: int, see: Any) -> Dim | None:
+    x, indices = node.inputs
+    if not isinstance(x, Value) or x.type.rank != 1:
+        return None
+    i = see(indices, at)
+    return see(x, i) if isinstance(i, int) else None
+
+
+def _arithmetic(node: Node, at: int, see: Any) -> Dim | None:
+    found = []
+    for x in node.inputs:
+        single = isinstance(x, Value) and product(x.type.shape) == 1
+        found.append(see(x, 0 if single else at))
+    a, b = found
+    if a is None or b is None:
+        return None
+    return a + b if node.op.name == "add" else a - b if node.op.name == "sub" else a * b  # type: ignore[no-any-return]
+
+
+_LOOK = {"constant": _constant, "dim": lambda node, at, see: node.attrs["of"],
+         "reshape": _through, "cast": _through, "size": _through, "slice": _part,
+         "concat": _joined, "gather": _picked, "add": _arithmetic, "sub": _arithmetic,
+         "mul": _arithmetic}

@@ -1,0 +1,318 @@
+"""The driver: runs the nodes of a model through their handlers and collects what is refused.
+
+A value is a Tracer (in the graph), a Known (at hand at import), a tuple (a sequence), None (left
+out), or REFUSED. Nodes whose inputs are all known run on the arrays themselves.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import (
+    GraphtoolError,
+    InputError,
+    InternalError,
+    Unsupported,
+)
+from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
+from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame
+from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
+from graphtool.importers.onnx.driver.node_order import ordered, title
+from graphtool.importers.onnx.driver.places import Places
+from graphtool.importers.onnx.driver.registry import Handler, Refused, find
+from graphtool.importers.onnx.driver.size_bounds import bounded
+from graphtool.importers.onnx.driver.values import Known, settle_dims
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.ir.graph import Graph, Module, TensorType, Value
+from graphtool.ir.trace import Builder, Tracer
+
+FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
+_DEPTH = 64
+_BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
+              MemoryError, AttributeError, RecursionError, StopIteration)
+
+
+class Importer:
+    """One model on its way into one graph."""
+
+    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
+                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
+        self.model, self.base_dir, self.fixed = model, base_dir, fixed
+        self.made_of = made_of or {}
+        self.places = Places()
+        self.inputs = Inputs(dynamic)
+        self.builder: Builder = Recorder(self.inputs)
+        self.functions = functions.table(model)
+        self.declared = declared_shapes(model.graph)
+        self.seed: Tracer | None = None  # the state of the random ops, once there is one
+        self.state: Any = None
+        self.refusals: dict[tuple[str, str], list[str]] = {}
+
+    def refuse(self, name: str, reason: str, place: str) -> None:
+        self.refusals.setdefault((name, reason), []).append(place)
+
+    def unsupported(self) -> list[Unsupported]:
+        return [Unsupported(name, reason, tuple(places))
+                for (name, reason), places in self.refusals.items()]
+
+    # ---- graphs --------------------------------------------------------------------------------
+
+    def run(self) -> Module | None:
+        """The module, or None where something is refused."""
+        graph = self.model.graph
+        opsets = reader.opsets(self.model, graph.name)
+        frame = Frame(ChainMap(), opsets)
+        for name, reason, place in functions.missing(self.model, opsets):
+            self.refuse(name, reason, place)
+        given = self._initializers(graph, frame)
+        inputs = [v for v in graph.input if v.name not in given]
+        boundary.check_parts(self, inputs)
+        tracers = [t for v in inputs for t in boundary.entered(self, v, frame)]
+        self.nodes(graph.node, frame)
+        results = [self._output(v.name, frame) for v in graph.output]
+        if self.refusals:
+            return None
+        flat = [row for x, v in zip(results, graph.output, strict=True)
+                for row in boundary.flat(v.name, x)]
+        return self._module(tracers, flat)
+
+    def _module(self, inputs: list[Tracer], outputs: list[tuple[str, Any]]) -> Module:
+        donations: tuple[tuple[int, int], ...] = ()
+        if self.seed is not None:
+            donations = ((len(outputs), len(inputs)),)
+            inputs, outputs = [*inputs, self.seed], [*outputs, (self.seed.value.hint, self.state)]
+        values = tuple(self._value(x, name) for name, x in outputs)
+        nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
+        graph = Graph(tuple(t.value for t in inputs), tuple(nodes), values)
+        return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
+                      self.places.table, donations, self._meta())
+
+    def random_state(self) -> Any:
+        """The state of the random generator: a graph input of its own from the first use on."""
+        if self.seed is None:
+            taken = {v.name for v in (*self.model.graph.input, *self.model.graph.output)}
+            name = next(n for n in ("rng", *(f"rng{i}" for i in range(2, 1000))) if n not in taken)
+            self.seed = self.state = self.builder.input(TensorType(dtypes.uint64, (2,)), name)
+        return self.state
+
+    def _meta(self) -> dict[str, Any]:
+        m = self.model
+        return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
+                "name": m.graph.name}
+
+    def _initializers(self, graph: Any, frame: Frame) -> set[str]:
+        """Define the graph's initializers; those that nothing reads are not even decoded."""
+        read = {name for n in graph.node for name in functions.all_reads(n)}
+        read |= {v.name for v in graph.output}
+        statistics = {name for n in graph.node if n.op_type == "BatchNormalization"
+                      for name in n.input[3:5]}  # running means and variances are not trained
+        names = set()
+        for t in (*graph.initializer, *graph.sparse_initializer):
+            name = t.values.name if hasattr(t, "values") else t.name
+            if name in names:
+                raise InputError("GT1012", f"the initializer {name!r} is defined twice")
+            names.add(name)
+            if name in read:
+                frame.env[name] = self._initializer(t, name, frame.prefix)
+                if name in statistics and isinstance(frame.env[name], Known):
+                    frame.env[name].param = False
+        return names
+
+    def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:
+        try:
+            dense = reader.dense(tensor, self.base_dir) if hasattr(tensor, "values") \
+                else reader.array(tensor, self.base_dir)
+        except Refused as refused:
+            self.refuse("initializer", str(refused), name)
+            return REFUSED
+        known = Known(dense, self.builder, prefix + name)
+        known.param = known.dtype.is_float
+        return known
+
+    def _output(self, name: str, frame: Frame) -> Any:
+        if name not in frame.env:
+            raise InputError("GT1011", f"the output {name!r} is defined by nothing")
+        return frame.env[name]
+
+    def _value(self, x: Any, name: str) -> Value:
+        if isinstance(x, Known) and not x.hint:
+            x.hint = name
+        return x.value  # type: ignore[no-any-return]
+
+    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+        """Run nodes in order; their outputs become names of the frame."""
+        for node in ordered(nodes, frame.env):
+            self.node(node, frame)
+
+    def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:
+        inner = replace(frame, env=frame.env.new_child(), depth=frame.depth + 1,
+                        prefix=f"{frame.prefix}{label}.")
+        if inner.depth > _DEPTH:
+            raise Refused(f"graphs nested more than {_DEPTH} deep")
+        self._initializers(graph, inner)
+        for info, x in zip(graph.input, inputs, strict=True):
+            inner.env[info.name] = x
+        self.nodes(graph.node, inner)
+        results = [inner.env[v.name] for v in graph.output]
+        if any(r is REFUSED for r in results):
+            raise Refused("")
+        return results
+
+    # ---- nodes ---------------------------------------------------------------------------------
+
+    def node(self, node: Any, frame: Frame) -> None:
+        """Run one node; a refusal is noted, and poisons the outputs."""
+        inputs = [frame.env[name] if name else None for name in node.input]
+        while inputs and not node.input[len(inputs) - 1]:
+            inputs.pop()
+        results: Sequence[Any] = [REFUSED] * len(node.output)
+        before = len(self.builder.nodes)
+        hint = frame.prefix + next((n for n in node.output if n), node.op_type)
+        where = self.places.key(node) if not frame.prefix else self.builder.where
+        if not any(x is REFUSED for x in inputs):
+            with self.builder.scope(hint, where):
+                results = self._results(node, inputs, frame)
+        for i, name in enumerate(node.output):
+            if name and i >= len(results):
+                raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
+            if name:  # of two outputs that are one value, the first names it
+                twin = next((node.output[k] for k in range(i)
+                             if node.output[k] and results[k] is results[i]), None)
+                frame.env[name] = frame.env[twin] if twin else self._named(
+                    results[i], frame.prefix + name, before)
+
+    def _results(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
+        try:
+            return self._apply(node, inputs, frame)
+        except Refused as refused:
+            if str(refused):
+                self.refuse(functions.full_name(node), str(refused), title(node))
+            return [REFUSED] * len(node.output)
+        except InternalError as error:  # no handler hands such an operand on of itself
+            raise InputError("GT1015", f"{node.op_type} cannot be read: {error.message}",
+                             where=title(node)) from error
+        except GraphtoolError as error:
+            if "cannot tell" in error.message or "cannot decide" in error.message:
+                if any(name in error.message for name in self.inputs.computed):
+                    self.refuse(functions.full_name(node), error.message, title(node))
+                    return [REFUSED] * len(node.output)
+                error.hint = error.hint or "bound the sizes: --dynamic NAME=LOW..HIGH"
+            if title(node) not in error.where:
+                error.where = "\n".join(s for s in (title(node), error.where) if s)
+            raise
+        except _BAD_MODEL as error:
+            raise InputError("GT1015", f"{node.op_type} cannot be read: {error}",
+                             where=title(node), hint=self._shown(inputs)) from error
+
+    def _shown(self, inputs: Sequence[Any]) -> str:
+        rows = [str(x) for x in inputs if isinstance(x, Tracer) and not isinstance(x, Known)]
+        return "its operands: " + ", ".join(rows) if rows else ""
+
+    def _apply(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
+        local = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
+        if local is not None:
+            return functions.expand(self, local, node, inputs, frame)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        handler = find(domain, node.op_type, frame.opsets.get(domain, 1))
+        if handler is not None:
+            return self._handle(handler, node, inputs, frame)
+        return self.by_body(node, inputs, frame)
+
+    def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
+        """The node's outputs by the body that onnx defines its operator with."""
+        body = functions.standard_body(node, inputs, frame.opsets)
+        if body is None:
+            counted = any(name == functions.full_name(node) for name, _ in self.refusals)
+            raise Refused("" if counted else "not supported for these operands")
+        return functions.expand(self, body, node, inputs, frame)
+
+    def attributes(self, node: Any, frame: Frame) -> dict[str, Any]:
+        """The node's attributes; those of a function body refer to the caller's."""
+        out = {}
+        for a in node.attribute:
+            if not a.ref_attr_name:
+                out[a.name] = reader.attribute(a, self.base_dir)
+            elif frame.attrs and a.ref_attr_name in frame.attrs:
+                out[a.name] = frame.attrs[a.ref_attr_name]
+        return out
+
+    def _handle(self, handler: Handler, node: Any, inputs: list[Any],
+                frame: Frame) -> Sequence[Any]:
+        attrs = self.attributes(node, frame)
+        for name, value in attrs.items():
+            if name not in handler.attrs:
+                raise Refused(f"the attribute {name!r} is not known")
+            if handler.wrong_kind(name, value):
+                raise InputError("GT1018", f"{node.op_type}.{name} must be {handler.attrs[name]}, "
+                                           f"got {type(value).__name__}", where=title(node))
+        if not handler.accepts(len(inputs)):
+            if len(inputs) < handler.least:
+                raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
+                                           f"least, {len(inputs)} given", where=title(node))
+            raise Refused(f"{len(inputs)} inputs are more than are known")
+        if not handler.sequences and any(isinstance(x, (tuple, Rows)) for x in inputs):
+            raise InputError("GT1015", f"{node.op_type} takes tensors, not a sequence",
+                             where=title(node))
+        if handler.context:
+            attrs["ctx"] = Context(self, frame, node, inputs)
+        out = self._folded(handler, inputs, attrs)
+        if out is None:
+            out = handler.fn(*inputs, **attrs)
+        several = len(node.output) > 1 or not handler.sequences  # else a tuple is a sequence
+        many = isinstance(out, list) or (isinstance(out, tuple) and several)
+        return [self._lift(x) for x in out] if many else [self._lift(out)]
+
+    def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+        """The result on arrays where all inputs are known and small; None to trace instead."""
+        arrays = [x.array if isinstance(x, Known) else x for x in inputs]
+        if not handler.fold or not all(x is None or isinstance(x, np.ndarray) for x in arrays):
+            return None
+        sizes = [a.size for a in arrays if a is not None]
+        if any(isinstance(x, Known) and x.param and x.array.size > 1 for x in inputs) or \
+                sum(sizes) > FOLD_LIMIT:
+            return None
+        if any(a is not None and a.dtype == object for a in arrays):
+            return self._folded_dims(handler, arrays, attrs)
+        try:
+            out = handler.fn(*arrays, **attrs)
+        except (TypeError, AttributeError):
+            return None
+        made = out if isinstance(out, (tuple, list)) else (out,)
+        big = any(isinstance(m, np.ndarray) and m.size > max(FOLD_LIMIT, *sizes, 0) for m in made)
+        return None if big and handler.name != "Constant" else out
+
+    def _folded_dims(self, handler: Handler, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+        fn = dimensions.ARITHMETIC.get(handler.name)
+        if fn is None and handler.name not in dimensions.MOVEMENT:
+            return None
+        with suppress(Refused, InputError, TypeError, AttributeError):
+            return (fn or handler.fn)(*arrays, **attrs)
+        return None
+
+    def _lift(self, x: Any) -> Any:
+        """A handler's result as a value of the importer."""
+        if isinstance(x, np.generic):
+            x = np.asarray(x)
+        if isinstance(x, np.ndarray):
+            return Known(settle_dims(x) if x.dtype == object else x, self.builder)
+        return tuple(self._lift(i) for i in x) if isinstance(x, tuple) else x
+
+    def _named(self, x: Any, hint: str, before: int) -> Any:
+        """Give a value made by this node the ONNX name of the output it is."""
+        if isinstance(x, Known):
+            x.hint = x.hint or hint
+        elif isinstance(x, Tracer) and x.value.hint != hint and x.value in self.builder.made:
+            fresh = self.builder.nodes[before:]
+            made = self.builder.made[x.value]
+            if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
+                return Tracer(self.builder.rename(x.value, hint), self.builder)
+        return x

@@ -1,0 +1,95 @@
+"""Arithmetic on known vectors that hold symbolic dimensions, so that shape chains fold at import.
+
+`ARITHMETIC` has the operators with a meaning of their own on dimensions; those in `MOVEMENT` only
+move entries about, and run through their ordinary handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.io.weights import Array
+from graphtool.symbolic import Dim, Poly, bounds, known, maximum, minimum
+
+MOVEMENT = frozenset((
+    "Gather", "Slice", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Identity", "Transpose",
+    "Flatten", "Split", "Expand", "Tile", "GatherND", "GatherElements", "Shape", "Size"))
+
+
+def _each(f: Callable[..., Any], kind: type = object) -> Callable[..., Array]:
+    vector = np.frompyfunc(f, 2, 1)
+    return lambda a, b: np.asarray(vector(a, b)).astype(kind)
+
+
+def _positive(fn: Callable[[Any, Any], Any]) -> Callable[[Dim, Dim], Any]:
+    """Floor and truncating division agree where nothing is negative."""
+    def divide(a: Dim, b: Dim) -> Any:
+        least = bounds(a)[0]
+        if least is None or least < 0 or (bounds(b)[0] or 0) < 1:
+            raise Refused("division of a dimension that may be negative")
+        return fn(a, b)
+    return divide
+
+
+def _truth(relation: Any, swap: bool = False, negate: bool = False) -> Callable[[Dim, Dim], bool]:
+    def compare(a: Dim, b: Dim) -> bool:
+        answer = known(b, relation, a) if swap else known(a, relation, b)
+        if answer is None:
+            raise Refused("a comparison of dimensions that is not decided at import")
+        return answer != negate
+    return compare
+
+
+def _fold(start: Dim, step: Callable[[Dim, Dim], Any]) -> Callable[..., Array]:
+    def reduce(x: Array, axes: Array | None = None, **attrs: Any) -> Array:
+        if x.ndim > 1:
+            raise Refused("a reduction of a table of dimensions")
+        total = start
+        for d in x.reshape(-1):
+            total = step(total, d)
+        shape = (1,) * x.ndim if attrs.get("keepdims", 1) else ()
+        return np.array([total], object).reshape(shape)
+    return reduce
+
+
+def _cast(x: Array, *, to: int, **_: Any) -> Array:
+    if to not in (6, 7):  # INT32, INT64
+        raise Refused("a dimension as another type")
+    return x
+
+
+def _where(cond: Array, a: Array, b: Array) -> Array:
+    if cond.dtype == object:
+        raise Refused("a condition on dimensions")
+    return np.where(cond, a, b)
+
+
+ARITHMETIC: dict[str, Callable[..., Array]] = {
+    "Add": _each(lambda a, b: a + b),
+    "Sub": _each(lambda a, b: a - b),
+    "Mul": _each(lambda a, b: a * b),
+    "Div": _each(_positive(lambda a, b: a // b)),
+    "Mod": _each(_positive(lambda a, b: a % b)),
+    "Max": _each(maximum),
+    "Min": _each(minimum),
+    "Neg": lambda x: x * -1,
+    "Equal": _each(_truth("=="), bool),
+    "Less": _each(_truth("<"), bool),
+    "LessOrEqual": _each(_truth("<="), bool),
+    "Greater": _each(_truth("<", swap=True), bool),
+    "GreaterOrEqual": _each(_truth("<=", swap=True), bool),
+    "Where": _where,
+    "Cast": _cast,
+    "ReduceProd": _fold(1, lambda a, b: a * b),
+    "ReduceSum": _fold(0, lambda a, b: a + b),
+    "ReduceMax": _fold(-(1 << 62), maximum),
+    "ReduceMin": _fold(1 << 62, minimum),
+}
+
+
+def has_symbols(x: Any) -> bool:
+    return any(isinstance(d, Poly) for d in np.asarray(x, object).reshape(-1))

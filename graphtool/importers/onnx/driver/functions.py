@@ -1,0 +1,174 @@
+"""Functions: model-local ones, and the bodies by which onnx itself defines operators.
+
+A function is expanded where it is called; the names within it carry the call's output name.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from onnx import helper
+
+from graphtool.errors import InputError
+from graphtool.importers.onnx.driver import reader
+from graphtool.importers.onnx.driver.context import REFUSED, Frame
+from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
+from graphtool.importers.onnx.driver.registry import HANDLERS, Refused, find
+from graphtool.importers.onnx.driver.values import type_of
+
+if TYPE_CHECKING:
+    from graphtool.importers.onnx.driver.convert import Importer
+
+Key = tuple[str, str, str]
+_DEPTH = 32
+
+
+def table(model: Any) -> dict[Key, Any]:
+    """The model's own functions. Raises InputError GT1012 for one defined twice."""
+    out: dict[Key, Any] = {}
+    for f in model.functions:
+        key = (f.domain, f.name, getattr(f, "overload", ""))
+        if key in out:
+            raise InputError("GT1012", f"the function {f.name!r} is defined twice")
+        out[key] = f
+    return out
+
+
+def full_name(node: Any) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+
+
+def all_reads(node: Any) -> list[str]:
+    return reads(node)
+
+
+# ---- what nothing implements -------------------------------------------------------------------
+
+def missing(model: Any, opsets: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
+    """Each node, nested ones included, that has no handler and no body: name, reason, place."""
+    local = table(model)
+    yield from _missing(model.graph.node, opsets, local, set())
+
+
+def _missing(nodes: Sequence[Any], opsets: Mapping[str, int], local: Mapping[Key, Any],
+             seen: set[Key]) -> Iterator[tuple[str, str, str]]:
+    for n in nodes:
+        key = (n.domain, n.op_type, getattr(n, "overload", ""))
+        domain = "" if n.domain == "ai.onnx" else n.domain
+        version = opsets.get(domain, 0 if domain == "" else 1)
+        if key in local:
+            if key not in seen:
+                seen.add(key)
+                inner = {"" if r.domain == "ai.onnx" else r.domain: r.version
+                         for r in local[key].opset_import}
+                yield from _missing(local[key].node, inner or opsets, local, seen)
+        elif version < 1:
+            raise InputError("GT1003", "the model does not say which version of ai.onnx it uses",
+                             where=title(n), hint="add opset_import for the empty domain")
+        elif lacks(n, domain, version):
+            yield full_name(n), _why(domain, n.op_type, version), title(n)
+        for g in subgraphs(n):
+            yield from _missing(g.node, opsets, local, seen)
+
+
+def lacks(node: Any, domain: str, version: int) -> bool:
+    """Whether nothing at all implements the node's operator."""
+    return find(domain, node.op_type, version) is None and not _has_body(node, domain, version)
+
+
+def _schema(domain: str, name: str, version: int) -> Any:
+    try:
+        return onnx.defs.get_schema(name, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _has_body(node: Any, domain: str, version: int) -> bool:
+    s = _schema(domain, node.op_type, version)
+    return s is not None and (s.has_function or s.has_context_dependent_function)
+
+
+_LAYOUTS = dict.fromkeys(
+    ("com.microsoft.nchwc", "com.ms.internal.nhwc"),
+    "in a memory layout of the machine that onnxruntime wrote the model on: save it with "
+    "ORT_ENABLE_EXTENDED, or import the model it was made from")
+
+
+def _why(domain: str, name: str, version: int) -> str:
+    if (domain, name) in HANDLERS:
+        return f"opset {version} is older than what is supported"
+    if _schema(domain, name, version) is not None:
+        return "not supported yet"
+    if domain in _LAYOUTS:
+        return _LAYOUTS[domain]
+    newest = onnx.defs.onnx_opset_version()
+    return "no such operator" if domain == "" and version <= newest else "an unknown operator"
+
+
+# ---- expansion ---------------------------------------------------------------------------------
+
+def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> Any:
+    """The FunctionProto by which onnx defines the operator, or None."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    version = opsets.get(domain, 1)
+    s = _schema(domain, node.op_type, version)
+    if s is None:
+        return None
+    if s.has_context_dependent_function:
+        types = [_type_proto(x).SerializeToString() for x in inputs]
+        since = max((v for v in s.context_dependent_function_opset_versions if v <= version),
+                    default=None)
+        if since is None:
+            return None
+        text = s.get_context_dependent_function_with_opset_version(
+            since, node.SerializeToString(), types)
+        body = onnx.FunctionProto()
+        body.ParseFromString(text)
+        return body
+    return s.function_body if s.has_function else None
+
+
+def _type_proto(x: Any) -> Any:
+    if x is None or isinstance(x, tuple):
+        return onnx.TypeProto()
+    t = type_of(x)
+    return helper.make_tensor_type_proto(
+        helper.np_dtype_to_tensor_dtype(t.dtype.numpy),
+        [d if isinstance(d, int) else str(d) for d in t.shape])
+
+
+def expand(importer: Importer, body: Any, node: Any, inputs: Sequence[Any],
+           frame: Frame) -> Sequence[Any]:
+    """Run a function's nodes here; missing inputs are None, missing attributes have defaults."""
+    if frame.depth >= _DEPTH:
+        raise InputError("GT1013", f"the function {body.name!r} calls itself, or functions are "
+                                   f"nested more than {_DEPTH} deep", where=title(node))
+    if len(inputs) > len(body.input):
+        raise InputError("GT1014", f"{body.name} takes {len(body.input)} inputs, {len(inputs)} "
+                                   "given", where=title(node))
+    attrs = {a.name: reader.attribute(a, importer.base_dir) for a in body.attribute_proto}
+    attrs |= _schema_defaults(node, frame.opsets) | importer.attributes(node, frame)
+    env: ChainMap[str, Any] = ChainMap()
+    for i, name in enumerate(body.input):
+        env[name] = inputs[i] if i < len(inputs) else None
+    opsets = {"" if r.domain == "ai.onnx" else r.domain: r.version for r in body.opset_import}
+    label = next((name for name in node.output if name), node.op_type)
+    inner = Frame(env, {**frame.opsets, **opsets}, f"{frame.prefix}{label}.", attrs,
+                  frame.depth + 1)
+    importer.nodes(body.node, inner)
+    results = [env.get(name) for name in body.output]
+    if any(r is REFUSED for r in results):
+        raise Refused("")
+    return results
+
+
+def _schema_defaults(node: Any, opsets: Mapping[str, int]) -> dict[str, Any]:
+    """Attribute defaults of a standard operator, which its body refers to."""
+    s = _schema(node.domain, node.op_type, opsets.get(node.domain, 1))
+    if s is None:
+        return {}
+    return {name: reader.attribute(a.default_value, None) for name, a in s.attributes.items()
+            if a.default_value.type}

@@ -1,0 +1,134 @@
+"""Types of graph inputs, and the symbols that unknown dimensions become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, count
+from typing import Any
+
+from graphtool.errors import InputError, UsageError
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol, symbol, symbols
+from graphtool.symbolic.parse import parse
+
+Range = tuple[int, int | None]
+Parts = TensorType | Sequence["Parts"] | None
+"""What a sequence or an optional is made of: tensors, or nothing."""
+_SIGNS = re.compile(r"[-+*/%(),\s]+")
+
+
+class Inputs:
+    """The symbols met so far; `dynamic` gives bounds by name."""
+
+    def __init__(self, dynamic: Mapping[str, Range]) -> None:
+        self.dynamic = dynamic
+        self.symbols: dict[str, Symbol] = {}
+        self.named: dict[str, Dim] = {}
+        self.computed: set[str] = set()  # sizes that nodes define
+        self.settled: dict[str, set[int]] = {}
+        self.unnamed = 0
+        for name, (lo, hi) in dynamic.items():
+            if lo < 0 or (hi is not None and hi < lo):
+                raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
+
+    def type(self, info: Any) -> TensorType:
+        """The type of a graph input; an optional tensor is taken as given.
+
+        Raises Refused for sequences, maps, strings, unknown ranks.
+        """
+        proto = info.type
+        if proto.WhichOneof("value") == "optional_type":
+            proto = proto.optional_type.elem_type
+        kind = proto.WhichOneof("value")
+        if kind != "tensor_type":
+            raise Refused(f"an input of kind {(kind or 'unknown').removesuffix('_type')}, not a "
+                          "tensor: import it with what it is made of, as in --inputs "
+                          f"'{info.name}:(f32[4],f32[5])' (in Python, `made_of`)")
+        tensor = proto.tensor_type
+        row = element_type(tensor.elem_type)
+        if not tensor.HasField("shape"):
+            raise Refused("the model does not give its rank")
+        return TensorType(row, tuple(self.dim(d, info.name) for d in tensor.shape.dim))
+
+    def dim(self, d: Any, where: str) -> Dim:
+        match d.WhichOneof("value"):
+            case "dim_value":
+                if d.dim_value < 0:
+                    return self.fresh()
+                return int(d.dim_value)
+            case "dim_param" if d.dim_param:
+                return self.name(d.dim_param)
+            case _:
+                return self.fresh()
+
+    def settle(self, proto: Any, parts: Parts) -> None:
+        """Take the named dims of a sequence's or an optional's type from what it is made of."""
+        match proto.WhichOneof("value"):
+            case "sequence_type":
+                for part in parts if isinstance(parts, Sequence) else ():
+                    self.settle(proto.sequence_type.elem_type, part)
+            case "optional_type":
+                self.settle(proto.optional_type.elem_type, parts)
+            case "tensor_type" if isinstance(parts, TensorType):
+                for d, n in zip(proto.tensor_type.shape.dim, parts.shape, strict=False):
+                    if d.dim_param and isinstance(n, int):
+                        self.settled.setdefault(d.dim_param, set()).add(n)
+
+    def use_settled(self) -> None:
+        """Names that all parts agree on are numbers from here on."""
+        self.named |= {name: n for name, (n, *more) in self.settled.items() if not more}
+
+    def free_name(self, stem: str) -> str:
+        """A name that no symbol has, and now this one."""
+        numbered = (f"{stem}{i}" for i in count(2))
+        name = next(n for n in chain([stem], numbered)
+                    if n not in self.symbols and n not in self.computed)
+        self.computed.add(name)
+        return name
+
+    def fresh(self) -> Dim:
+        while True:
+            name = f"dim{self.unnamed}"
+            self.unnamed += 1
+            if name not in self.symbols:
+                return self._declare(name)
+
+    def name(self, param: str) -> Dim:
+        """The dimension of a dim_param: a symbol, or an expression over known ones."""
+        if param in self.named:
+            return self.named[param]
+        dim: Dim | None = None
+        if _SIGNS.search(param.strip()):
+            with suppress(InputError, ValueError, ZeroDivisionError):
+                dim = parse(param, self.named)
+        if dim is None:
+            clean = _SIGNS.sub("_", param).strip("_") or "dim"
+            clean = f"d{clean}" if clean[0].isdigit() or clean in ("min", "max") else clean
+            while clean in self.symbols:
+                clean += "_"
+            dim = self._declare(clean, param)
+        self.named[param] = dim
+        return dim
+
+    def _declare(self, name: str, param: str = "") -> Dim:
+        lo, hi = self.dynamic.get(param or name, self.dynamic.get(name, (1, None)))
+        dim = symbol(name, lo, hi)
+        for s in symbols(dim):
+            self.symbols[s.name] = s
+        return dim
+
+
+def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes that the model itself gives for its values, where all dims are numbers."""
+    out = {}
+    for info in (*graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
+            dims = tensor.shape.dim
+            if all(d.WhichOneof("value") == "dim_value" and d.dim_value >= 0 for d in dims):
+                out[info.name] = tuple(d.dim_value for d in dims)
+    return out

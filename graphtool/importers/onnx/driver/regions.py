@@ -1,0 +1,108 @@
+"""Subgraphs as regions of control flow: traced by themselves, what they read from outside noted."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import Known
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.run_sizes import limits
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, symbols
+
+if TYPE_CHECKING:
+    from graphtool.importers.onnx.driver.context import Context
+
+
+class Captures(dict[str, Any]):
+    """The names around a region: a constant is made anew inside, any other value an input."""
+
+    def __init__(self, outer: Mapping[str, Any], builder: Builder) -> None:
+        super().__init__()
+        self.outer, self.builder = outer, builder
+        self.taken: dict[Value, Tracer] = {}
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = self.bring(self.outer[name])
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.outer
+
+    def bring(self, x: Any) -> Any:
+        match x:
+            case tuple():
+                return tuple(map(self.bring, x))
+            case Rows():
+                return replace(x, table=self.bring(x.table), count=self.bring(x.count))
+            case Known():
+                return Known(x.array, self.builder, x.hint, x.param)
+            case Tracer():
+                if x.value not in self.taken:
+                    self.taken[x.value] = self.builder.input(x.type, x.value.hint)
+                return self.taken[x.value]
+            case _:
+                return x
+
+
+@dataclass
+class Region:
+    """A subgraph traced: its inputs, its results, and the values of outside that it reads."""
+
+    builder: Builder
+    inputs: list[Tracer]
+    results: list[Tracer]
+    taken: dict[Value, Tracer]
+
+    @property
+    def limits(self) -> dict[str, Dim | None]:
+        """The bounds of the sizes that the region defines."""
+        return limits(Graph((), tuple(self.builder.nodes), ()))
+
+    def own(self, d: Dim) -> bool:
+        """Whether a dimension is of sizes that the region defines: it has no meaning outside."""
+        return not self.limits.keys().isdisjoint(s.name for s in symbols(d))
+
+    def graph(self, outer: Sequence[Value]) -> Graph:
+        """Closed, with inputs for the values of outside in this order behind its own."""
+        own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
+        outputs = tuple(x.value for x in self.results)  # first: a constant is made on demand
+        return Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes), outputs)
+
+
+Pack = Callable[[list[Any]], list[Any]]
+
+
+def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
+           pack: Pack = list, unpack: Pack = list) -> Region:
+    """Trace a subgraph whose inputs have these types, once `pack` has made of them what it takes;
+    `unpack` gives the tensors of its results. Raises Refused where it gives no tensors."""
+    importer = ctx.importer
+    builder = Recorder(importer.inputs)
+    captures = Captures(ctx.frame.env, builder)
+    names = [v.name for v in graph.input] if len(types) == len(graph.input) else [""] * len(types)
+    inputs = [builder.input(t, name) for t, name in zip(types, names, strict=True)]
+    frame = replace(ctx.frame, env=ChainMap(captures))
+    outside, state = importer.builder, importer.state
+    importer.builder = builder
+    try:
+        with builder.scope(label, outside.where):
+            results = unpack(importer.subgraph(graph, pack(list(inputs)), frame, label))
+    finally:
+        importer.builder = outside
+    if importer.state is not state:
+        raise Refused("random numbers inside a branch or a loop")
+    if not all(isinstance(x, Tracer) for x in results):
+        raise Refused("sequences or optionals from a branch or a loop that is not unrolled")
+    return Region(builder, inputs, results, captures.taken)
+
+
+def union(*regions: Region) -> list[Value]:
+    """The values of outside that any of the regions reads."""
+    return list(dict.fromkeys(v for r in regions for v in r.taken))

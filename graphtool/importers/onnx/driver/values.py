@@ -1,0 +1,240 @@
+"""What handlers work on: Tracers, values known at import, and the small questions asked of both.
+
+A `Known` is a Tracer whose array is at hand. It becomes a `constant` node only when a node of the
+graph reads it. Its array may hold dimensions (Poly) as objects: shape arithmetic stays symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.importers.onnx.driver.computed import Recorder, entry, resolved
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.io.weights import Array
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, Poly, product
+
+
+class Known(Tracer):
+    """A value known at import. `param` marks a float initializer, which training may change."""
+
+    __slots__ = ("array", "hint", "made", "param")
+
+    def __init__(self, array: Array, builder: Builder, hint: str = "", param: bool = False) -> None:
+        self.array, self.builder, self.hint, self.param = array, builder, hint, param
+        self.made: Value | None = None
+
+    @property
+    def symbolic(self) -> bool:
+        return bool(self.array.dtype == object)
+
+    @property
+    def type(self) -> TensorType:
+        row = dtypes.int64 if self.symbolic else dtypes.of_numpy(self.array.dtype)
+        return TensorType(row, self.array.shape)
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def value(self) -> Value:  # type: ignore[override]
+        if self.made is None:
+            if self.symbolic:
+                self.made = dims_tensor(self.array, self.builder).value
+            else:
+                self.made = self.builder.constant(self.array, self.hint, self.param).value
+        return self.made
+
+
+# ---- dimensions as tensors ---------------------------------------------------------------------
+
+def dims_tensor(dims: Array, builder: Builder) -> Tracer:
+    """An int64 tensor of the given array of dimensions."""
+    parts = [o.reshape(dim_tensor(d, builder), shape=(1,)) for d in dims.reshape(-1)]
+    line = parts[0] if len(parts) == 1 else o.concat(*parts, axis=0)
+    return o.reshape(line, shape=dims.shape)  # type: ignore[no-any-return]
+
+
+def dim_tensor(d: Dim, builder: Builder) -> Tracer:
+    """An int64 scalar that holds the dimension."""
+    if isinstance(d, int):
+        return builder.constant(np.asarray(d, np.int64))
+    return builder.emit(o.dim, (), {"of": d, "dtype": dtypes.int64})  # type: ignore[no-any-return]
+
+
+def settle_dims(array: Array) -> Array:
+    """An array of dimensions; int64 where none of them is symbolic."""
+    flat = array.reshape(-1)
+    if any(isinstance(d, Poly) for d in flat):
+        return array
+    return array.astype(np.int64)
+
+
+# ---- questions ---------------------------------------------------------------------------------
+
+def array_of(x: Any) -> Array | None:
+    """The numbers (or dimensions) of a value known at import, else None."""
+    if isinstance(x, Known):
+        return x.array
+    return x if isinstance(x, np.ndarray) else None
+
+
+def dtype_of(x: Any) -> DType:
+    return x.dtype if isinstance(x, Tracer) else dtypes.of_numpy(x.dtype)
+
+
+def type_of(x: Any) -> TensorType:
+    return x.type if isinstance(x, Tracer) else TensorType(dtype_of(x), x.shape)
+
+
+def dims(x: Any, what: str, least: int | None = 0,
+         most: Dim | Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
+    """The entries of an integer vector; those that only a run tells become sizes within bounds
+    (`most` of each, or of all)."""
+    array = array_of(x)
+    if array is None:
+        count = product(x.shape)
+        if not isinstance(count, int) or not x.dtype.is_integer:
+            raise Refused(f"{what} is computed from the inputs")
+        return tuple(entry(x, i, least, most[i] if isinstance(most, Sequence) else most)
+                     for i in range(count))
+    return tuple(d if isinstance(d, Poly) else int(d) for d in np.asarray(array).reshape(-1))
+
+
+def ints(x: Any, what: str) -> tuple[int, ...]:
+    """The entries of a known integer vector; a symbolic one is refused."""
+    if array_of(x) is None and (not isinstance(x, Tracer) or not all(
+            isinstance(known_entry(x, i), int) for i in range(count_of(x)))):
+        raise Refused(f"{what} is computed from the inputs")
+    out = dims(x, what)
+    if any(isinstance(d, Poly) for d in out):
+        raise Refused(f"{what} depends on a symbolic size")
+    return out  # type: ignore[return-value]
+
+
+def count_of(x: Any) -> int:
+    count = product(x.shape)
+    if not isinstance(count, int):
+        raise Refused("a vector of unknown length")
+    return count
+
+
+def known_entry(x: Tracer, at: int) -> Dim | None:
+    """An element of an integer tensor where shape arithmetic tells it."""
+    assert isinstance(x.builder, Recorder)
+    return resolved(x.value, at, x.builder)
+
+
+def floats(x: Any, what: str) -> tuple[float, ...]:
+    array = array_of(x)
+    if array is None or array.dtype == object:
+        raise Refused(f"{what} is computed from the inputs")
+    return tuple(float(v) for v in np.asarray(array).reshape(-1))
+
+
+def one(x: Any, what: str) -> Any:
+    """The Python number of a known tensor of one element."""
+    array = array_of(x)
+    if array is None or array.dtype == object or array.size != 1:
+        raise Refused(f"{what} is computed from the inputs")
+    return python_number(array)
+
+
+def python_number(array: Array) -> Any:
+    row = dtypes.of_numpy(array.dtype)
+    entry = array.reshape(-1)[0]
+    if row is dtypes.float32:
+        return shortest(float(entry))
+    return bool(entry) if row is dtypes.bool_ else float(entry) if row.is_float else int(entry)
+
+
+def shortest(x: float) -> float:
+    """The shortest decimal that gives the same float32: 1e-05, not 9.999999747378752e-06."""
+    return float(str(np.float32(x)))
+
+
+def literal(x: Any, rank: int) -> Any:
+    """A known single number as a literal for an operand of at least that rank, else x itself.
+
+    A name with a dot is a parameter of a module (`norm.scale`), which stays a tensor.
+    """
+    if isinstance(x, Known) and not x.symbolic and x.array.size == 1 and x.ndim <= rank \
+            and x.dtype is not dtypes.string and not (x.param and "." in x.hint):
+        return python_number(x.array)
+    return x
+
+
+def operands(*xs: Any) -> tuple[Any, ...]:
+    """Operands of an elementwise op, known single numbers as literals; one stays a tensor."""
+    if not any(isinstance(x, Tracer) for x in xs):
+        return xs
+    rank = max((x.ndim for x in xs if x is not None and not isinstance(x, Known)), default=-1)
+    if rank < 0:
+        return xs
+    return tuple(literal(x, rank) for x in xs)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """The axis counted from the front."""
+    if not -rank <= axis < max(rank, 1):
+        raise ValueError(f"axis {axis} is out of range for rank {rank}")
+    return axis % rank if rank else 0
+
+
+def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+    return tuple(axis_of(int(a), rank) for a in axes)
+
+
+def cast(x: Any, dtype: DType, saturate: bool = True) -> Any:
+    return x if dtype_of(x) is dtype else o.cast(x, dtype=dtype, saturate=saturate)
+
+
+def number(value: Any, like: Any) -> Any:
+    """A constant of one element, of x's type, in x's mode (array or Tracer)."""
+    array = np.asarray(value).astype(dtype_of(like).numpy)
+    return like.builder.constant(array) if isinstance(like, Tracer) else array
+
+
+def tensor(array: Array, like: Any) -> Any:
+    """A constant array in the mode of `like`."""
+    return like.builder.constant(array) if isinstance(like, Tracer) else array
+
+
+def dim_value(d: Dim, like: Any) -> Any:
+    """A dimension as an operand: a literal, or where it is symbolic an int64 scalar."""
+    return d if isinstance(d, int) else dim_tensor(d, like.builder)
+
+
+def reshape(x: Any, shape: tuple[Dim, ...]) -> Any:
+    return x if tuple(x.shape) == tuple(shape) else o.reshape(x, shape=tuple(shape))
+
+
+def transpose(x: Any, perm: Any) -> Any:
+    perm = tuple(perm)
+    return x if perm == tuple(range(len(perm))) else o.transpose(x, perm=perm)
+
+
+def take(x: Any, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Any:
+    """x[start:limit:stride] along one axis."""
+    rank = x.ndim
+    lo: list[Dim] = [0] * rank
+    hi = list(x.shape)
+    steps = [1] * rank
+    lo[axis], hi[axis], steps[axis] = start, limit, stride
+    return o.slice(x, start=tuple(lo), limit=tuple(hi), strides=tuple(steps))

@@ -1,0 +1,122 @@
+"""Attention and RotaryEmbedding, kept whole. What the composite does not give goes by the body."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import cast, dim_value, dtype_of, reshape, transpose
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim
+
+
+def heads_first(x: Any, heads: int | None) -> Any:
+    """[B, S, H·D] as [B, H, S, D]; four axes stay as they are."""
+    if x.ndim == 4:
+        return x
+    if not heads:
+        raise ValueError("the number of heads is missing")
+    batch, steps, width = x.shape
+    return transpose(reshape(x, (batch, steps, heads, width // heads)), (0, 2, 1, 3))
+
+
+def heads_last(x: Any) -> Any:
+    """[B, H, S, D] as [B, S, H·D]."""
+    batch, heads, steps, depth = x.shape
+    return reshape(transpose(x, (0, 2, 1, 3)), (batch, steps, heads * depth))
+
+
+@onnx_op("Attention", since=23, fold=False)
+def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
+              past_value: Any = None, lengths: Any = None, *, is_causal: int = 0,
+              kv_num_heads: int | None = None, q_num_heads: int | None = None,
+              left_window_size: int = -1, right_window_size: int = -1,
+              qk_matmul_output_mode: int = 0, scale: float | None = None, softcap: float = 0.0,
+              softmax_precision: int = 0, ctx: Any) -> Any:
+    if ctx.wanted(3):
+        return ctx.body()
+    flat = q.ndim == 3
+    q, k, v = (heads_first(x, n) for x, n in ((q, q_num_heads), (k, kv_num_heads),
+                                              (v, kv_num_heads)))
+    past: Dim = 0
+    if past_key is not None:
+        past = past_key.shape[2]
+        k, v = o.concat(past_key, k, axis=2), o.concat(past_value, v, axis=2)
+    right = 0 if is_causal else right_window_size
+    plain = lengths is None and past == 0 and left_window_size < 0 and right in (-1, 0)
+    seen = None if plain else visible(q, k, past, lengths, left_window_size, right)
+    mask = padded_mask(mask, k.shape[2])
+    left, factor = (q, scale) if dtype_of(q).bits > 16 else (_prescaled(q, scale), 1.0)
+    keys = k if left is q else _prescaled(k, scale)
+    y = o.attention(left, keys, v, joined(mask, seen), causal=plain and right == 0, scale=factor,
+                    softcap=softcap)
+    return [heads_last(y) if flat else y, k, v][:ctx.outputs]
+
+
+def _prescaled(x: Any, scale: float | None) -> Any:
+    """x times the root of the scale: 16-bit types round where ONNX rounds them."""
+    if scale is None and not isinstance(x.shape[-1], int):
+        raise Refused("attention over a symbolic depth in a 16-bit type")
+    return o.mul(x, math.sqrt(x.shape[-1] ** -0.5 if scale is None else scale))
+
+
+def padded_mask(mask: Any, total: Dim) -> Any:
+    """A mask that is shorter than the keys hides the rest."""
+    if mask is None or mask.shape[-1] in (total, 1):
+        return mask
+    hi = (0,) * (mask.ndim - 1) + (total - mask.shape[-1],)
+    fill = 0.0 if dtype_of(mask) is dtypes.bool_ else float("-inf")
+    return o.pad(mask, lo=(0,) * mask.ndim, hi=hi, value=fill)
+
+
+def visible(q: Any, k: Any, past: Dim, lengths: Any, left: int, right: int) -> Any:
+    """Which keys each query sees, bool [B or 1, 1, S, T]: row i stands at offset + i."""
+    rows, columns = q.shape[2], k.shape[2]
+    j = iota(q, (1, 1, 1, columns), 3)
+    at = iota(q, (1, 1, rows, 1), 2)
+    seen = None
+    if lengths is not None:
+        n = reshape(cast(lengths, dtypes.int64), (lengths.shape[0], 1, 1, 1))
+        seen = o.lt(j, n)
+        at = o.add(at, o.sub(n, dim_value(rows, q)))
+    elif past != 0:
+        at = o.add(at, dim_value(past, q))
+    if right >= 0:
+        ok = o.le(j, o.add(at, right))
+        seen = ok if seen is None else o.and_(seen, ok)
+    if left >= 0:
+        ok = o.ge(j, o.sub(at, left))
+        seen = ok if seen is None else o.and_(seen, ok)
+    return seen
+
+
+def joined(mask: Any, seen: Any) -> Any:
+    """A given mask, bool or added, and what may be seen at all, as one mask."""
+    if mask is None or seen is None:
+        return seen if mask is None else mask
+    if dtype_of(mask) is dtypes.bool_:
+        return o.and_(mask, seen)
+    return o.select(seen, mask, float("-inf"))
+
+
+# ---- rotary embedding --------------------------------------------------------------------------
+
+@onnx_op("RotaryEmbedding", since=23)
+def rotary_embedding(x: Any, cos: Any, sin: Any, positions: Any = None, *, interleaved: int = 0,
+                     num_heads: int = 0, rotary_embedding_dim: int = 0) -> Any:
+    flat = x.ndim == 3
+    y = rotated(heads_first(x, num_heads), cos, sin, positions, bool(interleaved))
+    return heads_last(y) if flat else y
+
+
+def rotated(x: Any, cos: Any, sin: Any, positions: Any, interleaved: bool) -> Any:
+    """x [B, H, S, D] with caches [P, R/2] read at positions, or given as [B, S, R/2]."""
+    if positions is not None:
+        at = reshape(positions, (*positions.shape, 1))
+        cos, sin = o.gather(cos, at, axes=(0,)), o.gather(sin, at, axes=(0,))
+    batch, steps, half = cos.shape
+    return o.rotary_embedding(x, reshape(cos, (batch, 1, steps, half)),
+                              reshape(sin, (batch, 1, steps, half)), interleaved=interleaved)

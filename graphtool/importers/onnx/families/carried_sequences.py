@@ -1,0 +1,96 @@
+"""Sequences that a loop carries, as tensors: a table of fixed room and how many rows are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.regions import region
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.families import sequence_rows
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+_STEP, _FLAG = TensorType(dtypes.int64, ()), TensorType(dtypes.bool_, ())
+
+
+def insertions(body: Any) -> int:
+    """How often a turn of the loop inserts into a sequence, at most."""
+    total = 0
+    for node in body.node:
+        inner = [a.g for a in node.attribute if a.HasField("g")]
+        own = sum(map(insertions, inner))
+        if own and node.op_type in ("Loop", "Scan"):
+            raise Refused("a loop in a loop that inserts into a sequence of computed length")
+        total += own + (node.op_type == "SequenceInsert")
+    return total
+
+
+def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Sequence[Any]) -> Any:
+    """What the loop carries for its i-th value: a tensor as it is, a sequence with more room."""
+    if isinstance(x, Rows):
+        return replace(sequence_rows.wider(x, room), carried=True)
+    if not isinstance(x, tuple):
+        if not isinstance(x, Tracer):
+            raise Refused("an optional in a loop whose number of turns is computed")
+        return x
+    kind = None if x else _declared(body.input[2 + i]) or _inserted(ctx, body, i, label, carried)
+    return replace(sequence_rows.of_tuple(x, kind, room, ctx.builder), carried=True)
+
+
+def _declared(info: Any) -> TensorType | None:
+    """The type of a sequence's elements, if the body says all of it."""
+    kind = info.type.sequence_type.elem_type.tensor_type
+    known = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+    return TensorType(element_type(kind.elem_type), tuple(
+        int(d.dim_value) for d in kind.shape.dim)) if kind.elem_type and known else None
+
+
+def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -> TensorType:
+    """The type of what a turn puts into a sequence that starts out empty: the turn is traced with
+    the empty one, and forgotten."""
+    found: list[TensorType] = []
+    known = [x for x in carried if isinstance(x, Tracer)]
+
+    def pack(inputs: list[Any]) -> list[Any]:
+        rest: Iterator[Any] = iter(inputs[2:])
+        return [*inputs[:2], *(next(rest) if isinstance(x, Tracer) else x for x in carried)]
+
+    def unpack(results: list[Any]) -> list[Any]:
+        made = results[1 + i]
+        found.extend(x.type for x in (made if isinstance(made, tuple) else ()))
+        return [x for x in results if isinstance(x, Tracer)]
+    inner = region(ctx, body, [_STEP, _FLAG, *(x.type for x in known)], label, pack, unpack)
+    if not found:
+        raise Refused("a sequence of computed length of which nothing says the type")
+    if any(inner.own(d) for d in found[0].shape):
+        raise Refused(f"elements of a size that each turn computes: {found[0]}")
+    return found[0]
+
+
+def flattened(xs: Sequence[Any]) -> list[Any]:
+    """The tensors that values consist of."""
+    return [part for x in xs for part in ((x.table, x.count) if isinstance(x, Rows) else (x,))]
+
+
+def rebuilt(slots: Sequence[Any], parts: Sequence[Any], carried: bool) -> list[Any]:
+    """The values of these slots, of such tensors."""
+    rest = iter(parts)
+    return [Rows(next(rest), next(rest), carried) if isinstance(s, Rows) else next(rest)
+            for s in slots]
+
+
+def check_room(x: Any) -> None:
+    """The run fails where a sequence has come to hold more than its table does."""
+    if isinstance(x, Rows):
+        builder = x.count.builder
+        assert isinstance(builder, Recorder)
+        size, most = builder.fresh(0, x.room)
+        builder.emit(o.size, (x.count,), {"size": size, "most": most, "checked": True})

@@ -1,0 +1,113 @@
+"""Axes that only a run tells: every candidate is computed, and the run selects among them.
+
+The model's own shape of the result leaves few candidates, mostly one; without it the results are
+laid out as large as the operand and cut to the size that is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import cast, count_of, dim_value, number, reshape, take
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, floordiv, maximum, product
+
+Axes = tuple[int, ...]
+_MOST = 64  # candidates
+
+
+def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:
+    """fn(axis), which has the same shape for every axis."""
+    axis = reshape(axis, ())
+    y = fn(0)
+    for a in range(1, rank):
+        y = o.select(o.or_(o.eq(axis, a), o.eq(axis, a - rank)), fn(a), y)
+    return y
+
+
+def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -> list[Any]:
+    """The int64 scalar that stands for each axis where `axes` says which values are whose."""
+    out = []
+    for a in range(rank):
+        v = default(a)
+        for k in range(count_of(axes)):
+            mine = reshape(take(axes, 0, k, k + 1), ())
+            here = o.or_(o.eq(mine, a), o.eq(mine, a - rank))
+            v = o.select(here, reshape(cast(take(values, 0, k, k + 1), dtypes.int64), ()), v)
+        out.append(v)
+    return out
+
+
+def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool, ctx: Any) -> Any:
+    """A reduction over axes that the run computes; their number is known."""
+    room = ctx.room()
+    chosen = [s for s in combinations(range(x.ndim), count_of(axes))
+              if room is None or _shape(x, s, keepdims) == room]
+    if not 0 < len(chosen) <= _MOST or (room is None and 0 in x.shape):
+        raise Refused("a reduction over computed axes of which too little is known")
+    found = {a: _member(axes, a, x.ndim) for a in range(x.ndim)}
+    if room is not None:
+        y = reshape(body(x, chosen[0]), room)
+        for s in chosen[1:]:
+            y = o.select(_all(found, s), reshape(body(x, s), room), y)
+        return y
+    return _cut(x, chosen, found, body, keepdims)
+
+
+def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:
+    return tuple(1 if i in s else d for i, d in enumerate(x.shape) if keepdims or i not in s)
+
+
+def _member(axes: Any, a: int, rank: int) -> Any:
+    hit = o.or_(o.eq(axes, a), o.eq(axes, a - rank))
+    return reshape(o.reduce_or(hit, axes=(0,)), ())
+
+
+def _all(found: dict[int, Any], s: Axes) -> Any:
+    out = found[s[0]]
+    for a in s[1:]:
+        out = o.and_(out, found[a])
+    return out
+
+
+def _cut(x: Any, chosen: list[Axes], found: dict[int, Any], body: Callable[[Any, Axes], Any],
+         keepdims: bool) -> Any:
+    """Each result broadcast to x's shape; of what is reduced, one element is kept."""
+    full = tuple(x.shape)
+    y = o.broadcast(body(x, chosen[0]), shape=full)
+    for s in chosen[1:]:
+        y = o.select(_all(found, s), body(x, s), y)
+    one = number(1, cast(found[0], dtypes.int64))
+    sizes = [bind(o.select(found[a], one, dim_value(d, x)), 0, maximum(d, 1))
+             for a, d in enumerate(full)]
+    rank = x.ndim
+    y = o.slice(y, start=(0,) * rank, limit=tuple(sizes), strides=(1,) * rank)
+    return y if keepdims else reshape(y, tuple(_kept(x, chosen, found, product(sizes), one)))
+
+
+def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
+          one: Any) -> Iterator[Dim]:
+    """The sizes of the axes that are not reduced; the last is what the others leave."""
+    kept = [tuple(d for i, d in enumerate(x.shape) if i not in s) for s in chosen]
+    rest: Dim = 1
+    for j in range(len(kept[0]) - 1):
+        v = o.mul(one, dim_value(kept[0][j], x))
+        for s, dims in zip(chosen[1:], kept[1:], strict=True):
+            v = o.select(_all(found, s), dim_value(dims[j], x), v)
+        size = bind(v, 0, _most([d[j] for d in kept]))
+        rest = rest * size
+        yield size
+    if kept[0]:
+        yield floordiv(total, maximum(rest, 1))
+
+
+def _most(sizes: list[Dim]) -> Dim:
+    out = sizes[0]
+    for d in sizes[1:]:
+        out = maximum(out, d)
+    return out

@@ -1,0 +1,224 @@
+"""`ai.onnx.ml` on numbers: scalers and linear models. Encoders are in `labels`, trees in `trees`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor, transpose
+from graphtool.importers.onnx.families import labels
+from graphtool.importers.onnx.families.coupling import coupled
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import product
+
+DOMAIN = "ai.onnx.ml"
+
+
+def row(values: Any, like: Any) -> Any:
+    return tensor(np.asarray(values, dtype_of(like).numpy), like)
+
+
+@onnx_op("Binarizer", domain=DOMAIN)
+def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
+    return cast(o.gt(x, threshold if dtype_of(x).is_float else int(threshold)), dtype_of(x))
+
+
+@onnx_op("ArrayFeatureExtractor", domain=DOMAIN)
+def array_feature_extractor(x: Any, indices: Any) -> Any:
+    """Columns of the last axis; a vector counts as one row."""
+    at = reshape(indices, (product(indices.shape), 1))
+    x = x if x.ndim > 1 else reshape(x, (1, *x.shape))
+    y = o.gather(x, at, axes=(x.ndim - 1,))
+    return transpose(y, (*range(1, x.ndim), 0))
+
+
+@onnx_op("Scaler", domain=DOMAIN)
+def scaler(x: Any, *, offset: Any, scale: Any) -> Any:
+    x = cast(x, dtypes.float32)
+    return o.mul(o.sub(x, row(offset, x)), row(scale, x))
+
+
+@onnx_op("Normalizer", domain=DOMAIN)
+def normalizer(x: Any, *, norm: str = "MAX") -> Any:
+    x = cast(x, dtypes.float32)
+    over = (x.ndim - 1,)
+    size = {"MAX": lambda: o.reduce_max(x, axes=over),
+            "L1": lambda: o.reduce_sum(o.abs(x), axes=over),
+            "L2": lambda: o.sqrt(o.reduce_sum(o.mul(x, x), axes=over))}[norm]()
+    return o.div(x, o.select(o.eq(size, 0.0), 1.0, size))
+
+
+@onnx_op("Imputer", domain=DOMAIN)
+def imputer(x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: Any = None,
+            replaced_value_float: float = 0.0, replaced_value_int64: int = 0) -> Any:
+    if dtype_of(x).is_float:
+        missing = o.is_nan(x) if replaced_value_float != replaced_value_float else o.eq(
+            x, replaced_value_float)
+        return o.select(missing, row(imputed_value_floats, x), x)
+    return o.select(o.eq(x, replaced_value_int64), row(imputed_value_int64s, x), x)
+
+
+@onnx_op("FeatureVectorizer", domain=DOMAIN)
+def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
+    flat = [cast(reshape(x, (x.shape[0], product(x.shape[1:]))), dtypes.float32) for x in xs]
+    return o.concat(*flat, axis=1) if len(flat) > 1 else flat[0]
+
+
+# ---- what scores become -------------------------------------------------------------------------
+
+def transformed(y: Any, how: str) -> Any:
+    match how:
+        case "NONE":
+            return y
+        case "LOGISTIC":
+            return o.sigmoid(y)
+        case "SOFTMAX":
+            return o.softmax(y, axis=y.ndim - 1)
+        case "SOFTMAX_ZERO":  # scores of 0 stay 0, and count for nothing
+            zero = o.eq(y, 0.0)
+            e = o.select(zero, 0.0, o.exp(o.sub(y, o.reduce_max(y, axes=(y.ndim - 1,)))))
+            return o.div(e, o.reduce_sum(e, axes=(y.ndim - 1,)))
+        case "PROBIT":
+            return o.mul(o.erf_inv(o.sub(o.mul(y, 2.0), 1.0)), math.sqrt(2.0))
+    raise Refused(f"the post transform {how}")
+
+
+def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
+    """The label of each row and its scores. One score of two classes is that of the second: a
+    share of 1 (`shares`), or a margin with the first class on its other side."""
+    if y.shape[1] > 1:
+        best = o.arg_reduce(y, kind="max", axis=1)
+        return [labels.at(names, best, y), transformed(y, how)]
+    yes = cast(o.gt(reshape(y, (y.shape[0],)), 0.5 if shares else 0.0), dtypes.int64)
+    label = labels.at(names, reshape(yes, (y.shape[0], 1)), y)
+    both = o.concat(o.neg(y), y, axis=1)
+    match how:
+        case "LOGISTIC":
+            return [label, o.sigmoid(both)]
+        case "PROBIT":
+            return [label, transformed(o.concat(o.sub(1.0, y), y, axis=1), how)]
+    return [label, o.concat(o.sub(1.0, y), y, axis=1) if shares else both]
+
+
+# ---- linear models -----------------------------------------------------------------------------
+
+@onnx_op("LinearRegressor", domain=DOMAIN)
+def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
+                     post_transform: str = "NONE", targets: int = 1) -> Any:
+    x = cast(x, dtypes.float32)
+    w = row(coefficients, x)
+    y = o.linear(x, reshape(w, (targets, len(coefficients) // targets)))
+    return transformed(y if intercepts is None else o.add(y, row(intercepts, x)),
+                        post_transform)
+
+
+@onnx_op("LinearClassifier", domain=DOMAIN)
+def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
+                      coefficients: Any, intercepts: Any = None, multi_class: int = 0,
+                      post_transform: str = "NONE") -> Any:
+    names = labels.of(classlabels_ints, classlabels_strings)
+    x = cast(x, dtypes.float32)
+    rows = len(intercepts) if intercepts else len(coefficients) // int(x.shape[1])
+    w = reshape(row(coefficients, x), (rows, len(coefficients) // rows))
+    y = o.linear(x, w)
+    y = y if not intercepts else o.add(y, row(intercepts, x))
+    if rows > 1:
+        return labelled(y, names, post_transform, False)
+    label, _ = labelled(y, names, "NONE", False)
+    if len(names) == 1:
+        return [label, transformed(y, post_transform)]
+    y = transformed(y, "LOGISTIC") if post_transform == "LOGISTIC" else y
+    return [label, o.concat(o.sub(1.0, y), y, axis=1)]
+
+
+# ---- support vector machines -------------------------------------------------------------------
+
+def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
+    """How much each row of x is like each vector: [N, vectors]."""
+    gamma, offset, degree = (*params, 0.0, 0.0, 0.0)[:3] if params else (0.0, 0.0, 0.0)
+    if kind == "RBF":
+        square = o.sub(o.add(o.reduce_sum(o.mul(x, x), axes=(1,)),
+                             row((vectors * vectors).sum(1), x)),
+                       o.mul(o.linear(x, row(vectors, x)), 2.0))
+        return o.exp(o.mul(o.max(square, 0.0), -gamma))
+    dot = o.linear(x, row(vectors, x))
+    if kind == "LINEAR":
+        return dot
+    dot = o.add(o.mul(dot, gamma), offset)
+    match kind:
+        case "POLY":
+            return o.pow(dot, degree)
+        case "SIGMOID":
+            return o.tanh(dot)
+    raise Refused(f"the kernel {kind}")
+
+
+@onnx_op("SVMRegressor", domain=DOMAIN)
+def svm_regressor(x: Any, *, coefficients: Any, kernel_params: Any = None,
+                  kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0,
+                  post_transform: str = "NONE", rho: Any, support_vectors: Any = None) -> Any:
+    x = cast(x, dtypes.float32)
+    like = x
+    if n_supports:
+        vectors = np.reshape(np.asarray(support_vectors), (n_supports, -1))
+        like = _kernel(x, vectors, kernel_type, kernel_params)
+    y = o.add(o.linear(like, reshape(row(coefficients, x), (1, len(coefficients)))), rho[0])
+    if one_class:
+        return o.select(o.gt(y, 0.0), tensor(np.ones((1, 1), np.float32), x), -1.0)
+    return transformed(y, post_transform)
+
+
+@onnx_op("SVMClassifier", domain=DOMAIN)
+def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
+                   coefficients: Any, kernel_params: Any = None, kernel_type: str = "LINEAR",
+                   post_transform: str = "NONE", prob_a: Any = None, prob_b: Any = None, rho: Any,
+                   support_vectors: Any = None, vectors_per_class: Any = None) -> Any:
+    """Every pair of classes votes; pairs are margins of sums over both classes' vectors."""
+    names = labels.of(classlabels_ints, classlabels_strings)
+    x, classes = cast(x, dtypes.float32), len(names)
+    if not vectors_per_class:
+        w = np.reshape(np.asarray(coefficients), (classes, -1))
+        return labelled(o.add(o.linear(x, row(w, x)), rho[0]), names, post_transform, False)
+    count = sum(vectors_per_class)
+    pairs = _pairs(np.reshape(np.asarray(coefficients), (classes - 1, count)), vectors_per_class)
+    vectors = np.reshape(np.asarray(support_vectors), (count, -1))
+    margins = o.add(o.linear(_kernel(x, vectors, kernel_type, kernel_params), row(pairs, x)),
+                    row(rho, x))
+    best = o.arg_reduce(_votes(margins, classes), kind="max", axis=1)
+    scores = margins if classes > 2 else o.concat(o.neg(margins), margins, axis=1)
+    if prob_a and classes > 2:
+        far = o.add(o.mul(margins, row(prob_a, x)), row(prob_b, x))
+        scores = coupled(o.sub(1.0, o.sigmoid(far)), classes)
+    elif prob_a:
+        second = o.sigmoid(o.add(o.mul(margins, prob_a[0]), prob_b[0]))
+        scores = o.concat(o.sub(1.0, second), second, axis=1)
+    return [labels.at(names, best, x), transformed(scores, post_transform)]
+
+
+def _pairs(coefficients: Any, sizes: Any) -> Any:
+    """The weight of every vector in the margin of each pair of classes: [pairs, vectors]."""
+    starts = np.cumsum((0, *sizes))
+    out = []
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        line = np.zeros(coefficients.shape[1])
+        for mine, other in ((i, j - 1), (j, i)):
+            part = slice(starts[mine], starts[mine + 1])
+            line[part] = coefficients[other, part]
+        out.append(line)
+    return np.stack(out)
+
+
+def _votes(margins: Any, classes: int) -> Any:
+    """How many pairs each class wins: a margin above 0 is the first one's."""
+    first, second = (np.zeros((classes, margins.shape[1]), np.float32) for _ in range(2))
+    for pair, (i, j) in enumerate(itertools.combinations(range(classes), 2)):
+        first[i, pair] = second[j, pair] = 1
+    won = cast(o.gt(margins, 0.0), dtypes.float32)
+    return o.add(o.linear(won, tensor(first, margins)),
+                 o.linear(o.sub(1.0, won), tensor(second, margins)))

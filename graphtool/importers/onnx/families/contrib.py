@@ -1,0 +1,142 @@
+"""`com.microsoft`: the fused operators that onnxruntime's optimizer and its tools write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import axis_of, cast, reshape, take, transpose
+from graphtool.importers.onnx.families import nn
+from graphtool.importers.onnx.families.cells import ACTIVATIONS
+from graphtool.ir.op import ops as o
+
+DOMAIN = "com.microsoft"
+
+
+def microsoft(*names: str) -> Callable[..., Any]:
+    return onnx_op(*names, domain=DOMAIN)
+
+
+# ---- activations -------------------------------------------------------------------------------
+
+@microsoft("Gelu")
+def gelu(x: Any) -> Any:
+    return o.gelu(x)
+
+
+@microsoft("BiasGelu")
+def bias_gelu(x: Any, bias: Any) -> Any:
+    return o.gelu(o.add(x, bias))
+
+
+@microsoft("FastGelu")
+def fast_gelu(x: Any, bias: Any = None) -> Any:
+    return o.gelu(x if bias is None else o.add(x, bias), approximate="tanh")
+
+
+@microsoft("QuickGelu")
+def quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
+    return o.mul(x, o.sigmoid(o.mul(x, alpha)))
+
+
+def _activated(y: Any, activation: str, params: Any = ()) -> Any:
+    if not activation:
+        return y
+    name = activation.lower()
+    if name == "clip":
+        low, high = (*params, None, None)[:2]
+        return o.clamp(y, low, high)
+    if name not in ACTIVATIONS:
+        raise Refused(f"the activation {activation!r}")
+    a, b, fn = ACTIVATIONS[name]
+    given = (*params, a, b)[:2] if params else (a, b)
+    return fn(y, *map(float, given))
+
+
+# ---- products and convolutions -----------------------------------------------------------------
+
+@microsoft("FusedMatMul", "TransposeMatMul")
+def fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
+                 transBatchA: int = 0, transBatchB: int = 0) -> Any:
+    a = _first_axis_last(a) if transBatchA else a
+    b = _first_axis_last(b) if transBatchB else b
+    if a.ndim < 2 or b.ndim < 2:
+        return nn.matmul(a, b) if alpha == 1.0 else o.mul(nn.matmul(a, b), alpha)
+    y = o.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB))
+    return y if alpha == 1.0 else o.mul(y, alpha)
+
+
+def _first_axis_last(x: Any) -> Any:
+    """The rows, which stand before the batch axes, behind them."""
+    return transpose(x, (*range(1, x.ndim - 1), 0, x.ndim - 1)) if x.ndim > 2 else x
+
+
+@microsoft("FusedGemm")
+def fused_gemm(a: Any, b: Any, c: Any = None, *, activation: str = "",
+               activation_alpha: float = 0.0, activation_beta: float = 0.0,
+               activation_gamma: float = 0.0, alpha: float = 1.0, beta: float = 1.0,
+               transA: int = 0, transB: int = 0) -> Any:
+    y = nn.gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    params = (activation_alpha, activation_beta) if activation_alpha or activation_beta else ()
+    return _activated(y, activation, params)
+
+
+@microsoft("FusedConv")
+def fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str = "",
+               activation_params: Any = (), auto_pad: str = "NOTSET", dilations: Any = None,
+               group: int = 1, kernel_shape: Any = None, pads: Any = None,
+               strides: Any = None) -> Any:
+    y = nn.conv(x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
+                kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return _activated(y if z is None else o.add(y, z), activation, activation_params)
+
+
+# ---- norms -------------------------------------------------------------------------------------
+
+@onnx_op("SimplifiedLayerNormalization")
+def simplified_layer_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5,
+                          stash_type: int = 1) -> Any:
+    return o.rms_norm(x, scale, axes=tuple(range(axis_of(axis, x.ndim), x.ndim)), epsilon=epsilon)
+
+
+@microsoft("SkipLayerNormalization")
+def skip_layer_norm(x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, *,
+                    epsilon: float = 1e-5, ctx: Any) -> Any:
+    total = _skipped(x, skip, bias)
+    y = o.layer_norm(total, gamma, beta, axes=(total.ndim - 1,), epsilon=epsilon)
+    return _with_sum(y, total, ctx)
+
+
+@microsoft("SkipSimplifiedLayerNormalization")
+def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-5,
+                    ctx: Any) -> Any:
+    total = _skipped(x, skip, bias)
+    y = o.rms_norm(total, gamma, axes=(total.ndim - 1,), epsilon=epsilon)
+    return _with_sum(y, total, ctx)
+
+
+def _skipped(x: Any, skip: Any, bias: Any) -> Any:
+    total = o.add(x, skip)
+    return total if bias is None else o.add(total, bias)
+
+
+def _with_sum(y: Any, total: Any, ctx: Any) -> Any:
+    return [y, None, None, total][:max(ctx.outputs, 1)]  # the statistics are for training
+
+
+@microsoft("EmbedLayerNormalization")
+def embed_layer_norm(ids: Any, segments: Any, words: Any, places: Any, kinds: Any, gamma: Any,
+                     beta: Any, mask: Any = None, positions: Any = None, *,
+                     epsilon: float = 1e-12, mask_index_type: int = 0, ctx: Any) -> Any:
+    steps = ids.shape[1]
+    x = o.embedding(words, ids)
+    x = o.add(x, take(places, 0, 0, steps) if positions is None
+              else o.embedding(places, positions))
+    if segments is not None:
+        x = o.add(x, o.embedding(kinds, segments))
+    y = o.layer_norm(x, gamma, beta, axes=(2,), epsilon=epsilon)
+    seen = cast(mask, dtypes.int32) if mask is not None else o.mul(cast(ids, dtypes.int32), 0)
+    count = reshape(o.reduce_sum(seen, axes=(1,)), (ids.shape[0],)) if ctx.wanted(1) else None
+    return [y, count, x][:ctx.outputs]

@@ -1,0 +1,278 @@
+"""`com.microsoft`: the attention operators, over the composite `attention`."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import (
+    cast,
+    dim_value,
+    dtype_of,
+    reshape,
+    take,
+    tensor,
+    transpose,
+)
+from graphtool.importers.onnx.families import attention as whole
+from graphtool.importers.onnx.families import nn
+from graphtool.importers.onnx.families.contrib import microsoft
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.op import ops as o
+
+# ---- Attention: one product gives q, k and v ---------------------------------------------------
+
+@microsoft("Attention")
+def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = None,
+              extra: Any = None, past_length: Any = None, *, num_heads: int,
+              unidirectional: int = 0, scale: float | None = None,
+              mask_filter_value: float = -10000.0, qkv_hidden_sizes: Any = None,
+              do_rotary: int = 0, past_present_share_buffer: int = 0,
+              rotary_embedding_dim: int = 0, ctx: Any) -> Any:
+    if past_length is not None or past_present_share_buffer or do_rotary:
+        raise Refused("a shared buffer, or rotation, inside com.microsoft.Attention")
+    y = nn.matmul(x, w)
+    return projected(y if bias is None else o.add(y, bias), mask, past, extra, num_heads,
+                     qkv_hidden_sizes, unidirectional, scale, mask_filter_value, ctx.outputs)
+
+
+def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, causal: int,
+              scale: Any, hidden: float, outputs: int) -> list[Any]:
+    """Attention over q, k, v side by side in y [B, S, …] and a past [2, B, H, P, D] before it;
+    then the new past."""
+    sizes = sizes or (y.shape[2] // 3,) * 3
+    q, k, v = (whole.heads_first(part, heads) for part in _parted(y, 2, sizes))
+    if past is not None:
+        old = [reshape(take(past, 0, i, i + 1), past.shape[1:]) for i in range(2)]
+        k, v = o.concat(old[0], k, axis=2), o.concat(old[1], v, axis=2)
+    bias = key_bias(mask, q, k, hidden)
+    out = [whole.heads_last(attended(q, k, v, bias, extra, causal, scale))]
+    if outputs > 1:
+        out.append(o.concat(*(reshape(x, (1, *x.shape)) for x in (k, v)), axis=0))
+    return out
+
+
+def _parted(x: Any, axis: int, sizes: Any) -> list[Any]:
+    """x cut along an axis into runs of the given sizes."""
+    cuts = np.cumsum((0, *sizes)).tolist()
+    return [take(x, axis, a, b) for a, b in itertools.pairwise(cuts)]
+
+
+def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: Any) -> Any:
+    """Attention with all that is added to the scores; a causal one sees the past as well."""
+    steps, total = q.shape[2], k.shape[2]
+    if extra is not None:
+        bias = extra if bias is None else o.add(bias, extra)
+    plain = steps == total
+    if causal and not plain:
+        seen = whole.visible(q, k, total - steps, None, -1, 0)
+        bias = whole.joined(bias, seen)
+    return o.attention(q, k, v, bias, causal=bool(causal) and plain, scale=scale or None)
+
+
+def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
+    """What onnxruntime adds to the scores for a mask: 0 where it shows, `hidden` where it hides.
+
+    Masks are [B] (how many keys are seen), [2·B] (their ends, then their starts), [B, T],
+    [B, S, T], or [B, 1, max, max], of which the rows behind the past count.
+    """
+    if mask is None:
+        return None
+    batch, steps, total = q.shape[0], q.shape[2], k.shape[2]
+    match mask.ndim:
+        case 1:
+            shown = _ranges(mask, batch, total, q)
+        case 2:
+            shown = o.ne(reshape(mask, (batch, 1, 1, mask.shape[1])), 0)
+        case 3:
+            shown = o.ne(reshape(mask, (batch, 1, *mask.shape[1:])), 0)
+        case 4:
+            rows = take(mask, 2, total - steps, total)
+            shown = o.ne(take(rows, 3, 0, total), 0)
+        case _:
+            raise Refused(f"a mask of rank {mask.ndim}")
+    row = dtype_of(q)
+    zero = tensor(np.zeros((), row.numpy), q)
+    return o.select(shown, zero, max(hidden, -65504.0) if row.bits == 16 else hidden)
+
+
+def _ranges(mask: Any, batch: Any, total: Any, like: Any) -> Any:
+    j = iota(like, (1, 1, 1, total), 3)
+    ends = reshape(cast(take(mask, 0, 0, batch), dtypes.int64), (batch, 1, 1, 1))
+    shown = o.lt(j, ends)
+    if mask.shape[0] == batch:
+        return shown
+    if mask.shape[0] != batch * 2:
+        raise Refused("a mask of packed sequences")
+    starts = reshape(cast(take(mask, 0, batch, batch * 2), dtypes.int64), (batch, 1, 1, 1))
+    return o.and_(shown, o.ge(j, starts))
+
+
+# ---- MultiHeadAttention ------------------------------------------------------------------------
+
+@microsoft("MultiHeadAttention")
+def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None, mask: Any = None,
+                         extra: Any = None, past_key: Any = None, past_value: Any = None,
+                         past_length: Any = None, beams: Any = None, *, num_heads: int,
+                         mask_filter_value: float = -10000.0, scale: float | None = None,
+                         unidirectional: int = 0, ctx: Any) -> Any:
+    if past_length is not None or beams is not None or ctx.wanted(3):
+        raise Refused("a shared buffer, beams, or the scores as an output")
+    biases = [None] * 3
+    if bias is not None:
+        width = q.shape[-1] if q.ndim == 3 else q.shape[2] * q.shape[4]
+        biases = _parted(bias, 0, (width, width, bias.shape[0] - 2 * width))
+    q, k, v = (_headed(x, b, num_heads)
+               for x, b in zip(_unpacked(q, k, v), biases, strict=True))
+    if past_key is not None:
+        k, v = o.concat(past_key, k, axis=2), o.concat(past_value, v, axis=2)
+    y = attended(q, k, v, key_bias(mask, q, k, mask_filter_value), extra, unidirectional, scale)
+    return [whole.heads_last(y), k, v][:ctx.outputs]
+
+
+def _unpacked(q: Any, k: Any, v: Any) -> Any:
+    """q, k and v out of [B, S, H, 3, D], or k and v out of [B, T, H, 2, D]."""
+    packed = q if q.ndim == 5 else k if k is not None and k.ndim == 5 else None
+    if packed is None:
+        if k is None or v is None:
+            raise ValueError("k and v are missing")
+        return q, k, v
+    b, t, h, n, d = packed.shape
+    rows = [reshape(take(packed, 3, i, i + 1), (b, t, h * d)) for i in range(n)]
+    return rows if n == 3 else (q, *rows)
+
+
+def _headed(x: Any, bias: Any, heads: int) -> Any:
+    """[B, T, H·D] plus its bias as [B, H, T, D]; cached keys and values come so already."""
+    if x.ndim == 4:
+        return x
+    return whole.heads_first(x if bias is None else o.add(x, bias), heads)
+
+
+# ---- GroupQueryAttention -----------------------------------------------------------------------
+
+@microsoft("GroupQueryAttention")
+def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any, lengths: Any,
+                          total: Any, cos: Any = None, sin: Any = None, positions: Any = None,
+                          extra: Any = None, sink: Any = None, k_scale: Any = None,
+                          v_scale: Any = None, q_norm: Any = None, k_norm: Any = None, *,
+                          num_heads: int, kv_num_heads: int, causal: int = 1, do_rotary: int = 0,
+                          k_quant_type: str = "NONE", kv_cache_bit_width: int = 0,
+                          local_window_size: int = -1, qk_norm_epsilon: float = 1e-6,
+                          qk_output: int = 0, rotary_interleaved: int = 0,
+                          scale: float | None = None, sliding_window_cache: int = 0,
+                          smooth_softmax: int = 0, softcap: float = 0.0,
+                          v_quant_type: str = "NONE", ctx: Any) -> Any:
+    """Attention of grouped heads over a cache.
+
+    `lengths` [B] are the keys of each sequence less one. A cache as long as the past grows by the
+    new keys; one that the model declares to stay as it is is a buffer, and they are put into it.
+    """
+    if smooth_softmax or sink is not None or sliding_window_cache or kv_cache_bit_width \
+            or k_quant_type != "NONE" or ctx.wanted(3):
+        raise Refused("a sink, a quantised or sliding cache, or the scores as an output")
+    if k is None:
+        depth = q.shape[2] // (num_heads + 2 * kv_num_heads)
+        q, k, v = _parted(q, 2, [n * depth for n in (num_heads, kv_num_heads, kv_num_heads)])
+    q, k, v = (whole.heads_first(x, n) for x, n in ((q, num_heads), (k, kv_num_heads),
+                                                    (v, kv_num_heads)))
+    if q_norm is not None:
+        q, k = (o.rms_norm(x, n, axes=(3,), epsilon=qk_norm_epsilon)
+                for x, n in ((q, q_norm), (k, k_norm)))
+    steps, past = q.shape[2], 0 if past_key is None else past_key.shape[2]
+    ends = o.add(cast(lengths, dtypes.int64), 1)
+    start = _starts(ends, total, steps, past, q)
+    if do_rotary:
+        at = positions if positions is not None else _places(start, q)
+        q, k = (whole.rotated(x, cos, sin, at, bool(rotary_interleaved)) for x in (q, k))
+    if past != 0:
+        room = past if _stays(ctx, past) else past + steps
+        k, v = (_cached(old, new, start, room) for old, new in ((past_key, k), (past_value, v)))
+    left = local_window_size - 1 if local_window_size > 0 else -1
+    plain = past == 0 and left < 0
+    seen = None if plain or not causal else _window(start, q, k, left)
+    y = o.attention(q, k, v, whole.joined(_whole_width(extra, k), seen),
+                    causal=plain and bool(causal), scale=scale or None, softcap=softcap)
+    return [whole.heads_last(y), k, v][:ctx.outputs]
+
+
+def _starts(ends: Any, total: Any, steps: Any, past: Any, like: Any) -> Any:
+    """Where the new keys of each sequence begin, i64[B]: at 0 in a first prompt. A number where
+    there is no past."""
+    if past == 0:
+        return 0
+    first = o.eq(reshape(cast(total, dtypes.int64), ()), dim_value(steps, like))
+    behind = o.sub(ends, dim_value(steps, like))
+    return o.select(first, tensor(np.zeros((), np.int64), like), behind)
+
+
+def _places(start: Any, q: Any) -> Any:
+    batch, steps = q.shape[0], q.shape[2]
+    line = iota(q, (1, steps), 1)
+    line = line if isinstance(start, int) else o.add(line, reshape(start, (batch, 1)))
+    return o.broadcast(line, shape=(batch, steps))
+
+
+def _stays(ctx: Any, past: Any) -> bool:
+    """Whether the model declares the cache that comes out as long as the one that goes in."""
+    name = ctx.node.output[1] if ctx.wanted(1) else ""
+    graph = ctx.importer.model.graph
+    for info in (*graph.output, *graph.value_info):
+        if name and info.name == name:
+            dims = info.type.tensor_type.shape.dim
+            if len(dims) == 4 and dims[2].WhichOneof("value"):
+                return bool(ctx.importer.inputs.dim(dims[2], name) == past)
+    return False
+
+
+def _cached(old: Any, new: Any, start: Any, room: Any) -> Any:
+    """The cache with `room` places and the new rows in it from `start` on, a start a sequence."""
+    batch, steps = new.shape[0], new.shape[2]
+    if room != old.shape[2]:
+        old = o.pad(old, lo=(0,) * 4, hi=(0, 0, room - old.shape[2], 0))
+    at = o.sub(iota(new, (1, room), 1), reshape(start, (batch, 1)))
+    inside = o.and_(o.ge(at, 0), o.lt(at, dim_value(steps, new)))
+    if steps == 1:
+        rows = new
+    else:
+        index = reshape(o.select(inside, at, 0), (batch, room, 1))
+        rows = transpose(o.gather(transpose(new, (0, 2, 1, 3)), index, axes=(1,), batch=1),
+                         (0, 2, 1, 3))
+    return o.select(reshape(inside, (batch, 1, room, 1)), rows, old)
+
+
+def _window(start: Any, q: Any, k: Any, left: int) -> Any:
+    """Row i stands at start + i and sees what is not behind it nor more than `left` before."""
+    i, j = iota(q, (1, 1, q.shape[2], 1), 2), iota(q, (1, 1, 1, k.shape[2]), 3)
+    at = i if isinstance(start, int) else o.add(i, reshape(start, (q.shape[0], 1, 1, 1)))
+    seen = o.le(j, at)
+    return seen if left < 0 else o.and_(seen, o.ge(j, o.sub(at, left)))
+
+
+def _whole_width(extra: Any, k: Any) -> Any:
+    """An added bias over all places of the cache; what it does not name is not seen anyway."""
+    if extra is None or extra.shape[3] == k.shape[2]:
+        return extra
+    return o.pad(extra, lo=(0,) * 4, hi=(0, 0, 0, k.shape[2] - extra.shape[3]))
+
+
+# ---- RotaryEmbedding ---------------------------------------------------------------------------
+
+@microsoft("RotaryEmbedding")
+def rotary_embedding(x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: int = 0,
+                     num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
+                     is_packed_batching: int = 0) -> Any:
+    if is_packed_batching:
+        raise Refused("packed batches")
+    flat = x.ndim == 3
+    heads = num_heads or (x.shape[2] // (2 * cos.shape[1]) if flat else 0)
+    y = whole.heads_first(x, heads)
+    if positions.ndim == 1:  # one offset for all
+        line = o.add(iota(x, (1, y.shape[2]), 1), cast(positions, dtypes.int64))
+        positions = o.broadcast(line, shape=(y.shape[0], y.shape[2]))
+    y = whole.rotated(y, cos, sin, positions, bool(interleaved))
+    return whole.heads_last(y) if flat else y

@@ -1,0 +1,71 @@
+"""`com.microsoft` on images that lie channels last: what its tools write for diffusion models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, transpose
+from graphtool.importers.onnx.families import nn
+from graphtool.importers.onnx.families.contrib import microsoft
+from graphtool.ir.op import ops as o
+
+
+def _to_first(x: Any) -> Any:
+    return transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _to_last(x: Any) -> Any:
+    return transpose(x, (0, *range(2, x.ndim), 1))
+
+
+@microsoft("NhwcConv")
+def nhwc_conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
+              group: int = 1, kernel_shape: Any = None, pads: Any = None,
+              strides: Any = None) -> Any:
+    """x [N, …, C] and w [M, …, C / group]"""
+    return _to_last(nn.conv(_to_first(x), _to_first(w), b, auto_pad=auto_pad, dilations=dilations,
+                            group=group, kernel_shape=kernel_shape, pads=pads, strides=strides))
+
+
+@microsoft("GroupNorm")
+def group_norm(x: Any, gamma: Any, beta: Any, *, activation: int, channels_last: int = 1,
+               epsilon: float = 1e-5, groups: int) -> Any:
+    """The norm of groups of channels, then SiLU with activation 1; statistics in float32."""
+    if activation not in (0, 1):
+        raise Refused(f"the activation {activation}")
+    first = _to_first(x) if channels_last else x
+    row = dtype_of(first)
+    y = o.group_norm(cast(first, dtypes.float32), cast(gamma, dtypes.float32),
+                     cast(beta, dtypes.float32), groups=groups, epsilon=epsilon)
+    y = cast(o.silu(y) if activation else y, row)
+    return _to_last(y) if channels_last else y
+
+
+@microsoft("SkipGroupNorm")
+def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, *,
+                    activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int,
+                    ctx: Any) -> Any:
+    """The norm of x + skip + bias, and that sum; a skip [N, C] is one for all pixels."""
+    if not channels_last:
+        raise Refused("SkipGroupNorm of images that lie channels first")
+    if skip.ndim == 2:
+        skip = reshape(skip, (skip.shape[0], *(1,) * (x.ndim - 2), skip.shape[1]))
+    total = o.add(x, skip)
+    total = total if bias is None else o.add(total, bias)
+    y = group_norm(total, gamma, beta, activation=activation, epsilon=epsilon, groups=groups)
+    return [y, total][:ctx.outputs]
+
+
+@microsoft("BiasAdd")
+def bias_add(x: Any, bias: Any, skip: Any) -> Any:
+    return o.add(o.add(x, bias), skip)
+
+
+@microsoft("BiasSplitGelu")
+def bias_split_gelu(x: Any, bias: Any) -> Any:
+    """One half of x + bias, gated by the GELU of the other."""
+    y, last = o.add(x, bias), x.ndim - 1
+    half = y.shape[last] // 2
+    return o.mul(take(y, last, 0, half), o.gelu(take(y, last, half, 2 * half)))

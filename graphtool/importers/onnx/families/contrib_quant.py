@@ -1,0 +1,251 @@
+"""`com.microsoft`: operators on quantised tensors, and products with packed weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.importers.onnx.driver.registry import Refused, add
+from graphtool.importers.onnx.driver.values import (
+    axis_of,
+    cast,
+    dtype_of,
+    operands,
+    reshape,
+    take,
+    transpose,
+)
+from graphtool.importers.onnx.families import quant
+from graphtool.importers.onnx.families.contrib import DOMAIN, fused_conv, microsoft
+from graphtool.importers.onnx.families.contrib_attention import projected
+from graphtool.importers.onnx.families.pool import average_pool, max_pool
+from graphtool.importers.onnx.families.quant import dequantize_linear, quantized
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import product
+
+
+@microsoft("MatMulNBits")
+def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index: Any = None,
+                 bias: Any = None, *, K: int, N: int, bits: int = 4, block_size: int,
+                 accuracy_level: int = 0, weight_prepacked: int = 0) -> Any:
+    """Weights [N, blocks, bytes] of 2, 4 or 8 bits, low bits first, with a scale per block."""
+    if weight_prepacked:
+        raise Refused("prepacked weights")
+    blocks, row = -(-K // block_size), dtype_of(x)
+    centre = _centres(zero, N, blocks, bits, row)
+    scales = cast(reshape(scales, (N, blocks)), row)
+    if group_index is not None or row is not dtypes.float32:
+        w = _real_weights(packed, scales, centre, group_index, bits, K)
+        return o.linear(x, w) if bias is None else o.linear(x, w, bias)
+    flat = reshape(x, (product(x.shape[:-1]), K))
+    y = o.linear_nbits(flat, reshape(packed, (N, blocks, block_size * bits // 8)), scales,
+                       *([] if centre is None else [centre]), bits=bits, block=block_size)
+    y = reshape(y, (*x.shape[:-1], N))
+    return y if bias is None else o.add(y, bias)
+
+
+def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:
+    """The zero points [rows, blocks], which come packed or as they are; None for the middle."""
+    if zero is None:
+        return None
+    if dtype_of(zero) is dtypes.uint8:
+        flat = unpacked(reshape(zero, (rows, product(zero.shape) // rows)), bits)
+        zero = take(flat, 1, 0, blocks)
+    return cast(reshape(zero, (rows, blocks)), row)
+
+
+def _real_weights(packed: Any, scales: Any, centre: Any, group_index: Any, bits: int,
+                  columns: int) -> Any:
+    """The weights as numbers, [N, K]; `group_index` names the block of each column."""
+    rows, blocks = scales.shape
+    q = cast(unpacked(reshape(packed, (rows, blocks, product(packed.shape) // (rows * blocks))),
+                      bits), dtype_of(scales))
+    if group_index is not None:
+        at = reshape(group_index, (group_index.shape[0], 1))
+        q = take(reshape(q, (rows, product(q.shape[1:]))), 1, 0, columns)
+        scales, centre = (v if v is None else transpose(o.gather(v, at, axes=(1,)), (1, 0))
+                          for v in (scales, centre))
+    else:
+        scales, centre = (v if v is None else reshape(v, (rows, blocks, 1))
+                          for v in (scales, centre))
+    w = o.mul(o.sub(q, float(2**(bits - 1)) if centre is None else centre), scales)
+    return take(reshape(w, (rows, product(w.shape[1:]))), 1, 0, columns)
+
+
+def unpacked(x: Any, bits: int) -> Any:
+    """Bytes as their 8 / bits numbers, along the last axis."""
+    if bits == 8:
+        return x
+    parts = [o.and_(o.shift_right(x, s), 2**bits - 1) if s else o.and_(x, 2**bits - 1)
+             for s in range(0, 8, bits)]
+    wide = o.concat(*(reshape(p, (*p.shape, 1)) for p in parts), axis=x.ndim)
+    return reshape(wide, (*x.shape[:-1], x.shape[-1] * len(parts)))
+
+
+add(["QuantizeLinear"], quant.quantize_linear, domain=DOMAIN)
+add(["DequantizeLinear"], quant.dequantize_linear, domain=DOMAIN)
+
+
+def _real(x: Any, scale: Any, zero: Any) -> Any:
+    return dequantize_linear(x, reshape(scale, ()), None if zero is None else reshape(zero, ()))
+
+
+def _binary(op: str) -> Callable[..., Any]:
+    def handler(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
+                y_scale: Any, y_zero: Any = None) -> Any:
+        y = OPS[op](*operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
+        return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
+    return handler
+
+
+for _name, _op in (("QLinearAdd", "add"), ("QLinearMul", "mul")):
+    add([_name], _binary(_op), domain=DOMAIN)
+
+
+@microsoft("QLinearSigmoid")
+def qlinear_sigmoid(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None) -> Any:
+    return quantized(o.sigmoid(_real(x, x_scale, x_zero)), y_scale, y_zero, dtype_of(x))
+
+
+@microsoft("QLinearLeakyRelu")
+def qlinear_leaky_relu(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
+                       alpha: float = 0.01) -> Any:
+    y = o.leaky_relu(_real(x, x_scale, x_zero), slope=alpha)
+    return quantized(y, y_scale, y_zero, dtype_of(x))
+
+
+@microsoft("QLinearSoftmax")
+def qlinear_softmax(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
+                    axis: int = -1, opset: int = 13) -> Any:
+    """Before opset 13 all axes from the given one on are one."""
+    at, real = axis_of(axis, x.ndim), _real(x, x_scale, x_zero)
+    if opset < 13:
+        flat = (product(x.shape[:at]), product(x.shape[at:]))
+        y = reshape(o.softmax(reshape(real, flat), axis=1), x.shape)
+    else:
+        y = o.softmax(real, axis=at)
+    return quantized(y, y_scale, y_zero, dtype_of(x))
+
+
+@microsoft("QLinearConcat")
+def qlinear_concat(y_scale: Any, y_zero: Any, *parts: Any, axis: int) -> Any:
+    reals = [_real(*parts[i:i + 3]) for i in range(0, len(parts), 3)]
+    y = o.concat(*reals, axis=axis_of(axis, reals[0].ndim))
+    return quantized(y, y_scale, y_zero, dtype_of(parts[0]))
+
+
+@microsoft("QLinearGlobalAveragePool")
+def qlinear_global_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any, *,
+                                channels_last: int = 0) -> Any:
+    axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
+    y = o.reduce_mean(_real(x, x_scale, x_zero), axes=axes)
+    return quantized(y, y_scale, y_zero, dtype_of(x))
+
+
+@microsoft("QLinearAveragePool")
+def qlinear_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
+                         auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0,
+                         count_include_pad: int = 0, kernel_shape: Any, pads: Any = None,
+                         strides: Any = None) -> Any:
+    real = _real(x, x_scale, x_zero)
+    y = average_pool(_channels_second(real) if channels_last else real, auto_pad=auto_pad,
+                     ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+                     kernel_shape=kernel_shape, pads=pads, strides=strides)
+    y = _channels_last(y) if channels_last else y
+    return quantized(y, y_scale, y_zero, dtype_of(x))
+
+
+def _channels_second(x: Any) -> Any:
+    return transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _channels_last(x: Any) -> Any:
+    return transpose(x, (0, *range(2, x.ndim), 1))
+
+
+@microsoft("QLinearConv")
+def qlinear_conv(x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero: Any,
+                 y_scale: Any, y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET",
+                 channels_last: int = 0, dilations: Any = None, group: int = 1,
+                 kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    y = quant.qlinear_conv(_channels_second(x) if channels_last else x, x_scale, x_zero, w, w_scale,
+                           w_zero, y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations,
+                           group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return _channels_last(y) if channels_last else y
+
+
+@microsoft("NhwcFusedConv")
+def nhwc_fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str = "",
+                    activation_params: Any = (), auto_pad: str = "NOTSET", dilations: Any = None,
+                    group: int = 1, kernel_shape: Any = None, pads: Any = None,
+                    strides: Any = None) -> Any:
+    """Images with channels last, filters with channels second."""
+    y = fused_conv(_channels_second(x), w, b, None if z is None else _channels_second(z),
+                   activation=activation, activation_params=activation_params, auto_pad=auto_pad,
+                   dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
+                   strides=strides)
+    return _channels_last(y)
+
+
+@microsoft("NhwcMaxPool")
+def nhwc_max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
+                  kernel_shape: Any, pads: Any = None, strides: Any = None, ctx: Any) -> Any:
+    y = max_pool(_channels_second(x), auto_pad=auto_pad, ceil_mode=ceil_mode, pads=pads,
+                 dilations=dilations, kernel_shape=kernel_shape, strides=strides, ctx=ctx)
+    return _channels_last(y)
+
+
+@microsoft("QLinearWhere")
+def qlinear_where(cond: Any, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
+                  y_scale: Any, y_zero: Any) -> Any:
+    y = o.select(cond, *operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
+    return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
+
+
+@microsoft("QGemm")
+def qgemm(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, c: Any = None,
+          y_scale: Any = None, y_zero: Any = None, *, alpha: float = 1.0, transA: int = 0,
+          transB: int = 0) -> Any:
+    if transB and b_zero is not None and b_zero.ndim == 1:  # one a column of the product
+        b_zero = reshape(b_zero, (b_zero.shape[0], 1))
+    left, right = quant.centred(a, a_zero, dtypes.int32), quant.centred(b, b_zero, dtypes.int32)
+    left = transpose(left, (1, 0)) if transA else left
+    right = transpose(right, (1, 0)) if transB else right
+    total = o.matmul(left, right)
+    total = total if c is None else o.add(total, c)
+    scale = o.mul(*operands(reshape(a_scale, ()), b_scale))
+    real = o.mul(o.mul(cast(total, dtypes.float32), scale), alpha)
+    return real if y_scale is None else quantized(real, y_scale, y_zero, dtype_of(a))
+
+
+@microsoft("MatMulIntegerToFloat")
+def matmul_integer_to_float(a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None,
+                            b_zero: Any = None, bias: Any = None) -> Any:
+    total = cast(quant.matmul_integer(a, b, a_zero, b_zero), dtype_of(a_scale))
+    y = o.mul(total, o.mul(*operands(a_scale, b_scale)))
+    return y if bias is None else o.add(y, bias)
+
+
+@microsoft("DynamicQuantizeMatMul")
+def dynamic_quantize_matmul(x: Any, b: Any, b_scale: Any, b_zero: Any = None,
+                            bias: Any = None) -> Any:
+    """x is quantised by its own range first."""
+    q, scale, zero = quant.dynamic_quantize_linear(x)
+    return matmul_integer_to_float(q, b, scale, b_scale, zero, b_zero, bias)
+
+
+@microsoft("QAttention")
+def qattention(x: Any, w: Any, bias: Any, x_scale: Any, w_scale: Any, mask: Any = None,
+               x_zero: Any = None, w_zero: Any = None, past: Any = None, *, num_heads: int,
+               unidirectional: int = 0, scale: float | None = None, do_rotary: int = 0,
+               mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0,
+               ctx: Any) -> Any:
+    """Attention whose product of x and the joined weights is one of integers."""
+    if do_rotary or past_present_share_buffer:
+        raise Refused("a shared buffer, or rotation, inside com.microsoft.QAttention")
+    y = matmul_integer_to_float(x, w, reshape(x_scale, ()), w_scale, x_zero, w_zero, bias)
+    return projected(y, mask, past, None, num_heads, None, unidirectional, scale,
+                     mask_filter_value, ctx.outputs)

@@ -1,0 +1,120 @@
+"""If. A known branch is taken; where both branches are small, both are computed; else `cond`.
+
+Branches whose results differ in size are padded to the greater one and cut again outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.regions import Region, region, union
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
+from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
+from graphtool.ir.graph import Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.run_sizes import at_most
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim, maximum
+
+SELECTED = 4  # nodes of both branches that are computed either way
+
+
+def known_bool(x: Any) -> bool | None:
+    array = array_of(x)
+    return None if array is None or array.dtype == object else bool(array.reshape(-1)[0])
+
+
+@onnx_op("If", fold=False)
+def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
+    choice = known_bool(cond)
+    if choice is not None:
+        return ctx.subgraph(then_branch if choice else else_branch, ())
+    cond = cast(reshape(cond, ()), dtypes.bool_)
+    if len(then_branch.node) + len(else_branch.node) > SELECTED:
+        return _branch(cond, then_branch, else_branch, ctx)
+    yes = ctx.subgraph(then_branch, (), f"{ctx.node.output[0]}.then")
+    no = ctx.subgraph(else_branch, (), f"{ctx.node.output[0]}.else")
+    if all(_alike(a, b) for a, b in zip(yes, no, strict=True)):
+        return [selected(cond, a, b) for a, b in zip(yes, no, strict=True)]
+    return _branch(cond, then_branch, else_branch, ctx)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, Rows) and isinstance(b, Rows):
+        return _alike(a.table, b.table)
+    return isinstance(a, Tracer) and isinstance(b, Tracer) and type_of(a) == type_of(b)
+
+
+def selected(cond: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; sequences element by element."""
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return tuple(selected(cond, x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Rows) and isinstance(b, Rows) and _alike(a, b):
+        return chosen(cond, a, b)
+    if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
+        raise Refused("sequences of different lengths, or optionals, on a computed condition")
+    if type_of(a) != type_of(b):
+        raise Refused(f"branches of types {type_of(a)} and {type_of(b)} on a computed condition")
+    return a if a is b else o.select(cond, a, b)
+
+
+# ---- branches ----------------------------------------------------------------------------------
+
+def _branch(cond: Any, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
+    name = ctx.node.output[0]
+    yes = region(ctx, then_branch, (), f"{name}.then")
+    no = region(ctx, else_branch, (), f"{name}.else")
+    widths = [_common(a, b, yes, no) for a, b in zip(yes.results, no.results, strict=True)]
+    for side in (yes, no):
+        side.results = [y for x, w in zip(side.results, widths, strict=True)
+                        for y in _padded(x, w, side)]
+    outer = union(yes, no)
+    flat = iter(o.cond(cond, *tracers(outer, ctx), then=yes.graph(outer), orelse=no.graph(outer)))
+    return [_cut(next(flat), w, flat) for w in widths]
+
+
+def tracers(values: list[Value], ctx: Any) -> list[Tracer]:
+    return [Tracer(v, ctx.builder) for v in values]
+
+
+Widths = tuple[Dim, ...] | None
+
+
+def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
+    """The sizes that hold either result; None where they have one type, known outside."""
+    inner = yes.limits | no.limits
+    if a.type == b.type and not any(yes.own(d) or no.own(d) for d in a.shape):
+        return None
+    if a.dtype is not b.dtype or a.ndim != b.ndim:
+        raise Refused(f"branches of types {a.type} and {b.type} on a computed condition")
+    out: list[Dim] = []
+    for x, y in zip(a.shape, b.shape, strict=True):
+        most = at_most(x, inner), at_most(y, inner)
+        if most[0] is None or most[1] is None:
+            raise Refused(f"branches of types {a.type} and {b.type}, one of unknown bound, on a "
+                          "computed condition")
+        out.append(maximum(most[0], most[1]))
+    return tuple(out)
+
+
+def _padded(x: Tracer, widths: Widths, side: Region) -> list[Tracer]:
+    """The result, and behind one that is padded its own sizes."""
+    if widths is None:
+        return [x]
+    x = Tracer(x.value, side.builder)
+    gap = tuple(w - d for w, d in zip(widths, x.shape, strict=True))
+    wide = o.pad(x, lo=(0,) * x.ndim, hi=gap) if any(g != 0 for g in gap) else x
+    return [wide, *(dim_tensor(d, side.builder) for d in x.shape)]
+
+
+def _cut(x: Tracer, widths: Widths, more: Any) -> Tracer:
+    if widths is None:
+        return x
+    sizes = tuple(bind(next(more), 0, w) for w in widths)
+    return o.slice(  # type: ignore[no-any-return]
+        x, start=(0,) * x.ndim, limit=sizes, strides=(1,) * x.ndim)

@@ -1,0 +1,88 @@
+"""Probabilities of several classes from those of every pair: what libsvm finds by iteration.
+
+With r[i, j] the share of class i among i and j, p minimises ½·Σᵢⱼ (r[j, i]·pᵢ − r[i, j]·pⱼ)² under
+Σp = 1 (Wu, Lin and Weng 2004, "Probability estimates for multi-class classification by pairwise
+coupling", the second method). Q is that form's matrix; an optimum has Q·p = (pᵀQp)·1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import trace
+
+SWEEPS, CLOSE, LEAST = 100, 0.005, 1e-7  # libsvm's, and onnxruntime's
+
+
+def coupled(shares: Any, classes: int) -> Any:
+    """[N, classes] of shares [N, pairs], those of the first class of each pair in their order."""
+    rows, k = shares.shape[0], classes
+    held = o.clamp(shares, LEAST, 1.0 - LEAST)
+    mine, other = (_placed(classes, side) for side in ("first", "second"))
+    r = o.add(o.linear(held, tensor(mine, held)), o.linear(o.sub(1.0, held), tensor(other, held)))
+    r = reshape(r, (rows, k, k))  # r[i, j]; the diagonal is 0
+    back = transpose(r, (0, 2, 1))
+    eye = np.eye(k, dtype=np.float32)
+    own = o.mul(tensor(eye, held), o.reduce_sum(o.mul(back, back), axes=(2,)))
+    q = o.sub(own, o.mul(r, back))
+    lines = transpose(q, (1, 0, 2))  # [k, N, k]
+    start = o.broadcast(tensor(np.full((1, 1), 1 / k, np.float32), held), shape=(rows, k))
+    moving = o.broadcast(tensor(np.ones((1, 1), np.bool_), held), shape=(rows, 1))
+    units = tensor(eye.reshape(k, 1, k), held)
+    given = [start, moving, q, lines, units]
+    types = [x.type for x in given]
+    moving = o.and_(moving, o.not_(_settled(start, q)[2]))
+    return o.while_(start, moving, *given[2:], cond=trace(_goes_on, types),
+                    body=trace(_sweep, types), carries=2, bound=SWEEPS)[0]
+
+
+def _placed(classes: int, side: str) -> Any:
+    """A matrix that writes the shares of pairs into [i, j], or into [j, i] for the second class."""
+    pairs = list(itertools.combinations(range(classes), 2))
+    out = np.zeros((classes * classes, len(pairs)), np.float32)
+    for n, (i, j) in enumerate(pairs):
+        out[i * classes + j if side == "first" else j * classes + i, n] = 1
+    return out
+
+
+def _settled(p: Any, q: Any) -> tuple[Any, Any, Any]:
+    """Q·p [N, k], pᵀQp [N, 1], and whether these are near enough."""
+    rows, k = p.shape
+    qp = reshape(o.reduce_sum(o.mul(q, reshape(p, (rows, 1, k))), axes=(2,)), (rows, k))
+    pqp = o.reduce_sum(o.mul(p, qp), axes=(1,))
+    far = o.reduce_max(o.abs(o.sub(qp, pqp)), axes=(1,))
+    return qp, pqp, o.lt(far, CLOSE / k)
+
+
+def _goes_on(p: Any, moving: Any, *_: Any) -> Any:
+    return reshape(o.reduce_or(moving, axes=(0, 1)), ())
+
+
+def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
+    """Each pₜ in turn as the others would have it; rows that have settled stay."""
+    qp, pqp, _ = _settled(p, q)
+    rows, k = p.shape
+    row = TensorType(dtypes.float32, (1, k))
+    types = [p.type, qp.type, pqp.type, TensorType(dtypes.float32, (rows, k)), row]
+    new, _, _ = o.scan(p, qp, pqp, lines, units, body=trace(_step, types), carries=3, xs=2,
+                       length=k)
+    new = o.select(moving, new, p)
+    return new, o.and_(moving, o.not_(_settled(new, q)[2]))
+
+
+def _step(p: Any, qp: Any, pqp: Any, line: Any, unit: Any) -> Any:
+    """One coordinate, `line` being its row of Q; then all over their sum again."""
+    own = o.reduce_sum(o.mul(line, unit), axes=(1,))
+    there = o.reduce_sum(o.mul(qp, unit), axes=(1,))
+    by = o.div(o.sub(pqp, there), own)
+    whole = o.add(by, 1.0)
+    pqp = o.div(o.div(o.add(pqp, o.mul(by, o.add(o.mul(by, own), o.mul(there, 2.0)))), whole),
+                whole)
+    return (o.div(o.add(p, o.mul(unit, by)), whole), o.div(o.add(qp, o.mul(line, by)), whole), pqp)

@@ -1,0 +1,271 @@
+"""Elementwise operators and activations. Rows where ONNX and the op set agree, functions else."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.registry import add, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    Known,
+    array_of,
+    cast,
+    dtype_of,
+    number,
+    operands,
+    reshape,
+)
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+
+UNARY = {
+    "Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round",
+    "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Sin": "sin", "Cos": "cos", "Tan": "tan",
+    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
+    "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
+    "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Relu": "relu",
+    "Softsign": "softsign", "HardSwish": "hard_swish", "Mish": "mish"}
+BINARY = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",
+    "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor", "Equal": "eq", "Less": "lt",
+    "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge"}
+
+
+def _unary(op: str) -> Callable[[Any], Any]:
+    return lambda x: OPS[op](x)
+
+
+def _binary(op: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: OPS[op](*operands(a, b))
+
+
+for _name, _op in UNARY.items():
+    add([_name], _unary(_op))
+for _name, _op in BINARY.items():
+    add([_name], _binary(_op), since=7)
+
+
+def variadic(op: str, xs: tuple[Any, ...]) -> Any:
+    return functools.reduce(lambda a, b: OPS[op](*operands(a, b)), xs)
+
+
+add(["Max"], lambda *xs: variadic("max", xs), since=1)
+add(["Min"], lambda *xs: variadic("min", xs), since=1)
+add(["Sum"], lambda *xs: variadic("add", xs), since=1)
+
+
+@onnx_op("Mean")
+def mean(*xs: Any) -> Any:
+    total = variadic("add", xs)
+    return o.div(total, float(len(xs))) if len(xs) > 1 else total
+
+
+@onnx_op("Identity", sequences=True)
+def identity(x: Any) -> Any:
+    return x
+
+
+@onnx_op("Reciprocal")
+def reciprocal(x: Any) -> Any:
+    return o.div(1.0, x)
+
+
+@onnx_op("Pow")
+def power(x: Any, y: Any) -> Any:
+    """The result has the base's type, whatever the exponent's."""
+    base, exponent = dtype_of(x), dtype_of(y)
+    if base is exponent:
+        return o.pow(*operands(x, y))
+    if base.is_float:
+        return o.pow(*operands(x, cast(y, base) if array_of(y) is None else _as(y, base)))
+    wide = dtypes.float64 if exponent.is_float else max(base, exponent, key=lambda d: d.bits)
+    return cast(o.pow(cast(x, wide), cast(y, wide)), base)
+
+
+def _as(y: Any, to: Any) -> Any:
+    """A known exponent in another type stays known."""
+    array = np.asarray(array_of(y)).astype(to.numpy)
+    return Known(array, y.builder, y.hint) if isinstance(y, Known) else array
+
+
+@onnx_op("Mod")
+def modulo(a: Any, b: Any, *, fmod: int = 0) -> Any:
+    return (o.rem if fmod else o.mod)(*operands(a, b))
+
+
+@onnx_op("BitShift")
+def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
+    return (o.shift_left if direction == "LEFT" else o.shift_right)(*operands(x, y))
+
+
+@onnx_op("Where")
+def where(cond: Any, a: Any, b: Any) -> Any:
+    first, second = operands(a, b)
+    both = not hasattr(first, "shape") and not hasattr(second, "shape")
+    return o.select(cond, a, second) if both else o.select(cond, first, second)
+
+
+@onnx_op("IsInf")
+def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+    if detect_negative and detect_positive:
+        return o.is_inf(x)
+    if not detect_negative and not detect_positive:
+        return o.and_(o.is_inf(x), o.not_(o.is_inf(x)))
+    return o.eq(x, math.inf if detect_positive else -math.inf)
+
+
+# ---- casts -------------------------------------------------------------------------------------
+
+@onnx_op("Cast")
+def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+    return converted(x, element_type(to), bool(saturate), round_mode)
+
+
+@onnx_op("CastLike")
+def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
+    return converted(x, dtype_of(like), bool(saturate), round_mode)
+
+
+def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
+    """ONNX's cast: below 8 bits integers wrap around, and float8e8m0 has a rounding mode."""
+    if row.is_integer and row.bits < 8 and dtype_of(x) is not dtypes.bool_:
+        return _wrapped(cast(x, dtypes.int32), row)
+    if row is dtypes.float8e8m0 and dtype_of(x).is_float:
+        return cast(_power_of_two(cast(x, dtypes.float32), round_mode), row, saturate)
+    return cast(x, row, saturate)
+
+
+def _wrapped(x: Any, row: DType) -> Any:
+    """The low bits of an int32 as a narrow integer."""
+    low = o.and_(x, 2**row.bits - 1)
+    half = 2**(row.bits - 1)
+    return cast(low if row.kind == "uint" else o.sub(o.xor(low, half), half), row)
+
+
+def _power_of_two(x: Any, round_mode: str) -> Any:
+    """float32 with its mantissa rounded away, up or down; `nearest` is left to the cast."""
+    if round_mode == "nearest":
+        return x
+    bits = o.bitcast(x, dtype=dtypes.int32)
+    bits = o.add(bits, 0x7FFFFF) if round_mode == "up" else bits
+    even = o.bitcast(o.and_(bits, 0x7F800000), dtype=dtypes.float32)
+    return o.select(o.is_finite(x), even, x)
+
+
+@onnx_op("BitCast")
+def bit_cast(x: Any, *, to: int) -> Any:
+    return o.bitcast(x, dtype=element_type(to))
+
+
+# ---- clipping ----------------------------------------------------------------------------------
+
+@onnx_op("Clip")
+def clip_6(x: Any, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38
+           ) -> Any:
+    return o.clamp(x, min, max)
+
+
+@onnx_op("Clip", since=11)
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    if low is None and high is None:
+        return x
+    bounds = operands(x, low, high)[1:]
+    return o.clamp(x, *bounds)
+
+
+# ---- activations -------------------------------------------------------------------------------
+
+@onnx_op("Gelu")
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    return o.gelu(x, approximate=approximate)
+
+
+@onnx_op("Softplus")
+def softplus(x: Any) -> Any:
+    """ONNX has no threshold; above 40 the two agree in float64 too."""
+    return o.softplus(x, threshold=40.0)
+
+
+@onnx_op("Elu")
+def elu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.elu(x, alpha=alpha)
+
+
+@onnx_op("Celu")
+def celu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.celu(x, alpha=alpha)
+
+
+@onnx_op("Selu")
+def selu(x: Any, *, alpha: float = 1.67326319217681884765625,
+         gamma: float = 1.05070102214813232421875) -> Any:
+    return o.selu(x, alpha=alpha, gamma=gamma)
+
+
+@onnx_op("LeakyRelu")
+def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
+    return o.leaky_relu(x, slope=alpha)
+
+
+@onnx_op("PRelu", since=7)
+def prelu(x: Any, slope: Any) -> Any:
+    """The slope broadcasts to x as NumPy does."""
+    return o.prelu(x, slope)
+
+
+@onnx_op("ThresholdedRelu")
+def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.thresholded_relu(x, alpha=alpha)
+
+
+@onnx_op("HardSigmoid")
+def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    return o.hard_sigmoid(x, alpha=alpha, beta=beta)
+
+
+@onnx_op("Swish")
+def swish(x: Any, *, alpha: float = 1.0) -> Any:
+    return o.silu(x) if alpha == 1.0 else x * o.sigmoid(x * alpha)
+
+
+@onnx_op("SwiGLU")
+def swiglu(gate: Any, x: Any, *, alpha: float = 1.0) -> Any:
+    return o.mul(swish(gate, alpha=alpha), x)
+
+
+@onnx_op("Shrink")
+def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
+    zero = o.mul(x, _zero(x))
+    if not dtype_of(x).is_float:
+        wide = cast(x, dtypes.float32)
+        return cast(shrink(wide, bias=bias, lambd=lambd), dtype_of(x))
+    return o.select(o.lt(x, -lambd), o.add(x, bias),
+                    o.select(o.gt(x, lambd), o.sub(x, bias), zero))
+
+
+def _zero(x: Any) -> Any:
+    return 0.0 if dtype_of(x).is_float else 0
+
+
+@onnx_op("Dropout")
+def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
+    return kept(x, ctx)
+
+
+def kept(x: Any, ctx: Any) -> Any:
+    """x as it is, with a mask of ones where one is wanted."""
+    if not ctx.wanted(1):
+        return x
+    mask = o.broadcast(reshape(number(True, _as_bool(x)), ()), shape=tuple(x.shape))
+    return (x, mask) if ctx.outputs > 1 else x
+
+
+def _as_bool(x: Any) -> Any:
+    return o.is_nan(x) if dtype_of(x).is_float else o.ne(x, 0)

@@ -1,0 +1,43 @@
+"""`ai.onnx.preview.training.Gradient`: the slopes of one value of the model by others of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.families.training import DOMAIN
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.trace import Tracer, inline
+from graphtool.transforms import grad
+
+
+@onnx_op("Gradient", domain=DOMAIN, fold=False)
+def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
+    """dy/dx for each of `xs`, where the inputs stand for `xs` and then for `zs`."""
+    names, env = (*xs, *(zs or ())), ctx.frame.env
+    if missing := [n for n in (*names, y) if not isinstance(env.get(n), Tracer)]:
+        raise Refused(f"the gradient by {missing[0]!r}, which is no tensor of this graph")
+    if len(inputs) != len(names):
+        raise ValueError(f"{len(inputs)} inputs for {len(names)} names")
+    at = [env[n].value for n in names]
+    graph = _between(ctx.builder.nodes, at, env[y].value)
+    others = [Tracer(v, ctx.builder) for v in graph.inputs[len(at):]]
+    made = grad(graph, 0, at[:len(xs)])
+    results = inline(ctx.builder, made, [*inputs, *others])[1:]
+    same = {x.value: x for x in reversed(results)}
+    return [same[x.value] for x in results]
+
+
+def _between(nodes: Sequence[Node], inputs: Sequence[Value], output: Value) -> Graph:
+    """The nodes by which the output depends on the inputs, closed: whatever else comes in from
+    before the graph is an input behind them."""
+    wanted, kept = {output} - set(inputs), []
+    for node in reversed(nodes):
+        if wanted.isdisjoint(node.outputs):
+            continue
+        kept.append(node)
+        wanted.difference_update(node.outputs)
+        wanted |= {x for x in node.inputs if isinstance(x, Value) and x not in inputs}
+    return Graph((*inputs, *sorted(wanted, key=lambda v: v.hint)), tuple(reversed(kept)),
+                 (output,))

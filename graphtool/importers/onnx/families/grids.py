@@ -1,0 +1,128 @@
+"""Positions in images: AffineGrid, which makes them, and Col2Im, which adds blocks at them.
+
+Image sizes that the run computes are what the model says of the result, or sizes of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    cast,
+    count_of,
+    dim_tensor,
+    dim_value,
+    dims,
+    dtype_of,
+    ints,
+    number,
+    reshape,
+    take,
+    tensor,
+    transpose,
+)
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, product
+
+
+@onnx_op("AffineGrid", since=20)
+def affine_grid(theta: Any, size: Any, *, align_corners: int = 0, ctx: Any) -> Any:
+    """theta [N, d, d + 1] applied to the points (x, y, …, 1) of an image whose sides are from −1
+    to 1: [N, …, H, W, d]."""
+    rank = count_of(size) - 2
+    room = ctx.room() if array_of(size) is None else None
+    sides = room[1:-1] if room is not None else dims(take(size, 0, 2, rank + 2), "the size")
+    points = []
+    for axis in reversed(range(rank)):  # x runs along the last axis
+        place = tuple(sides[axis] if k == axis else 1 for k in range(rank))
+        line = iota(theta, (1, *place), axis + 1, dtype_of(theta))
+        steps = cast(_scalar(sides[axis], theta), dtype_of(theta))
+        points.append(line * (2.0 / o.max(steps - 1.0, 1.0)) - 1.0 if align_corners
+                      else (line * 2.0 + 1.0) / steps - 1.0)
+    columns = []
+    for j in range(rank):
+        def entry(k: int, j: int = j) -> Any:
+            one = take(take(theta, 1, j, j + 1), 2, k, k + 1)
+            return reshape(one, (theta.shape[0], *(1,) * rank))
+        y = entry(rank)
+        for k, p in enumerate(points):
+            y = y + entry(k) * p
+        whole = o.broadcast(y, shape=(theta.shape[0], *sides))
+        columns.append(reshape(whole, (*whole.shape, 1)))
+    return o.concat(*columns, axis=rank + 1)
+
+
+def _scalar(d: Dim, like: Any) -> Any:
+    return number(d, number(0, iota(like, (1,), 0))) if isinstance(d, int) else dim_tensor(
+        d, like.builder)
+
+
+@onnx_op("Col2Im", since=18)
+def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any = None,
+           strides: Any = None, ctx: Any) -> Any:
+    """Blocks added back at their places in a padded image, which is then cropped."""
+    n, room = count_of(image), ctx.room()
+    known = array_of(image) is not None and array_of(block) is not None
+    room = None if known else room
+    size: tuple[Dim, ...] = room[2:] if room is not None else dims(image, "the image shape")
+    dilations, strides, pads = dilations or (1,) * n, strides or (1,) * n, pads or (0,) * (2 * n)
+    wide = [d + pads[i] + pads[i + n] for i, d in enumerate(size)]
+    if array_of(block) is not None and all(isinstance(d, int) for d in size):
+        kernel = ints(block, "the block shape")
+        channels: Dim = x.shape[1] // math.prod(kernel)
+        place = tensor(_places(wide, kernel, dilations, strides), x)
+    else:
+        channels = room[1] if room is not None else _channels(x, block)
+        place = _computed_places(x, channels, wide, block, dilations, strides)
+    apart = reshape(x, (x.shape[0], channels, place.shape[0]))
+    canvas = o.broadcast(reshape(number(0, x), (1, 1, 1)),
+                         shape=(x.shape[0], channels, product(wide)))
+    total = o.scatter(canvas, place, transpose(apart, (2, 0, 1)), axes=(2,), kind="add")
+    full = reshape(total, (x.shape[0], channels, *wide))
+    return o.slice(full, start=(0, 0, *pads[:n]), strides=(1,) * (n + 2), limit=(
+        x.shape[0], channels, *(pads[i] + size[i] for i in range(n))))
+
+
+def _places(wide: Any, kernel: Any, dilations: Any, strides: Any) -> Any:
+    """The place in the flat image of each element of each block: [taps · blocks, 1]."""
+    place = np.zeros((1, 1), np.int64)
+    for d, k, r, s in zip(wide, kernel, dilations, strides, strict=True):
+        count = (d - (k - 1) * r - 1) // s + 1
+        line = np.arange(k)[:, None] * r + np.arange(count)[None] * s
+        place = (place[:, None, :, None] * d + line[None, :, None, :]).reshape(
+            place.shape[0] * k, -1)
+    return place.reshape(-1, 1)
+
+
+def _channels(x: Any, block: Any) -> Dim:
+    taps = o.reduce_prod(cast(block, dtypes.int64), axes=(0,))
+    if not isinstance(x.shape[1], int):
+        raise Refused("computed blocks of a symbolic number of channels")
+    return bind(o.div(dim_tensor(x.shape[1], block.builder), reshape(taps, ())), 1, x.shape[1])
+
+
+def _computed_places(x: Any, channels: Dim, wide: Any, block: Any, dilations: Any,
+                     strides: Any) -> Any:
+    """The same where the run tells the sizes: tap and block are unravelled from the position."""
+    blocks = x.shape[2]
+    line = iota(x, (product(x.shape[1:]) // channels, 1), 0)
+    tap, at = o.div(line, dim_value(blocks, x)), o.mod(line, dim_value(blocks, x))
+    place, step = None, None
+    for a in reversed(range(len(wide))):
+        k = reshape(cast(take(block, 0, a, a + 1), dtypes.int64), ())
+        d, r, s = wide[a], dilations[a], strides[a]
+        reach = o.mul(o.sub(k, 1), r)
+        count = o.add(o.div(o.sub(o.sub(_scalar(d, x), reach), 1), s), 1)
+        here = o.add(o.mul(o.mod(tap, k), r), o.mul(o.mod(at, count), s))
+        tap, at = o.div(tap, k), o.div(at, count)
+        place = here if place is None else o.add(place, o.mul(here, step))
+        step = _scalar(d, x) if step is None else o.mul(step, _scalar(d, x))
+    return place

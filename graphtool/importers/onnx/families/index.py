@@ -1,0 +1,196 @@
+"""Indexing by data: the Gather and Scatter families, OneHot, ReverseSequence, TensorScatter.
+
+The op set's gather wants indices from 0 on; ONNX counts negative ones from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import fresh
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    axis_of,
+    cast,
+    dim_tensor,
+    dim_value,
+    dims,
+    dtype_of,
+    ints,
+    reshape,
+    take,
+    tensor,
+    transpose,
+)
+from graphtool.importers.onnx.families.shape import dim_array, iota
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim, minimum, product
+
+
+def wrapped(i: Any, size: Dim) -> Any:
+    """Indices with the negative ones counted from the end; known ones are wrapped at import."""
+    array = array_of(i)
+    if array is not None and array.dtype != object and isinstance(size, int):
+        out = np.where(array < 0, array.astype(np.int64) + size, array).astype(np.int64)
+        return tensor(out, i)
+    i = i if dtype_of(i).kind == "int" and dtype_of(i).bits >= 32 else cast(i, dtypes.int64)
+    if isinstance(size, int):
+        return o.select(o.lt(i, 0), o.add(i, size), i)
+    extent = cast(dim_tensor(size, i.builder), dtype_of(i))
+    return o.select(o.lt(i, 0), o.add(i, extent), i)
+
+
+# ---- gather ------------------------------------------------------------------------------------
+
+@onnx_op("Gather")
+def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    """y[a, i, b] = x[a, indices[i], b]; a table read by rows stays an embedding."""
+    axis = axis_of(axis, x.ndim)
+    i = wrapped(indices, x.shape[axis])
+    if axis == 0 and x.ndim == 2 and isinstance(x, Tracer) and dtype_of(x).is_float \
+            and not isinstance(array_of(indices), np.ndarray):
+        return o.embedding(x, i)
+    lead = i.ndim
+    y = o.gather(x, reshape(i, (*i.shape, 1)), axes=(axis,))
+    return transpose(y, (*range(lead, lead + axis), *range(lead), *range(lead + axis, y.ndim)))
+
+
+def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
+    """Full coordinates for indices that stand for one axis, all others at their own position."""
+    columns = []
+    for a in range(x.ndim):
+        if a == axis:
+            columns.append(reshape(i, (*i.shape, 1)))
+        else:
+            shape = tuple(d if k == a else 1 for k, d in enumerate(i.shape))
+            line = o.broadcast(iota(i, shape, a, dtype_of(i)), shape=tuple(i.shape))
+            columns.append(reshape(line, (*i.shape, 1)))
+    joined = o.concat(*columns, axis=i.ndim) if len(columns) > 1 else columns[0]
+    return joined, tuple(range(x.ndim))
+
+
+@onnx_op("GatherElements")
+def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    axis = axis_of(axis, x.ndim)
+    i = wrapped(indices, x.shape[axis])
+    same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
+    if same and axis == x.ndim - 1:
+        return o.gather(x, reshape(i, (*i.shape, 1)), axes=(axis,), batch=axis)
+    coordinates, axes = per_element(x, i, axis)
+    return o.gather(x, coordinates, axes=axes)
+
+
+@onnx_op("GatherND")
+def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+    i, axes = nd_indices(x, indices, batch_dims)
+    return o.gather(x, i, axes=axes, batch=batch_dims)
+
+
+def nd_indices(x: Any, indices: Any, batch: int) -> tuple[Any, tuple[int, ...]]:
+    """Coordinates wrapped axis by axis, and the axes they run over."""
+    count = ints(dim_array([indices.shape[-1]]), "the last dim of the indices")[0]
+    axes = tuple(range(batch, batch + count))
+    sizes = tuple(x.shape[a] for a in axes)
+    array = array_of(indices)
+    if all(isinstance(d, int) for d in sizes):
+        extent = np.asarray(sizes, np.int64)
+        if array is not None and array.dtype != object:
+            return tensor(np.where(array < 0, array + extent, array).astype(np.int64),
+                          indices), axes
+        i = cast(indices, dtypes.int64)
+        return o.select(o.lt(i, 0), o.add(i, tensor(extent, i)), i), axes
+    last = indices.ndim - 1
+    columns = [wrapped(take(indices, last, k, k + 1), d) for k, d in enumerate(sizes)]
+    return o.concat(*columns, axis=last), axes
+
+
+# ---- scatter -----------------------------------------------------------------------------------
+
+_KINDS = {"none": "set", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+
+
+@onnx_op("ScatterElements", "Scatter")
+def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0,
+                     reduction: str = "none") -> Any:
+    axis = axis_of(axis, x.ndim)
+    coordinates, axes = per_element(x, wrapped(indices, x.shape[axis]), axis)
+    return o.scatter(x, coordinates, updates, axes=axes, kind=_KINDS[reduction])
+
+
+@onnx_op("ScatterND")
+def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+    i, axes = nd_indices(x, indices, 0)
+    return o.scatter(x, i, updates, axes=axes, kind=_KINDS[reduction])
+
+
+@onnx_op("TensorScatter")
+def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
+                   mode: str = "linear") -> Any:
+    """Writes the update into each row of a cache from that row's start on."""
+    axis = axis_of(axis, past.ndim)
+    shape = tuple(update.shape)
+    line = iota(update, tuple(d if k == axis else 1 for k, d in enumerate(shape)), axis)
+    at = line if start is None else o.add(line, reshape(
+        cast(start, dtypes.int64), (shape[0], *[1] * (past.ndim - 1))))
+    if mode == "circular":
+        if not isinstance(past.shape[axis], int):
+            raise Refused("a circular cache of symbolic size")
+        at = o.mod(at, past.shape[axis])
+    coordinates, axes = per_element(past, o.broadcast(at, shape=shape), axis)
+    return o.scatter(past, coordinates, update, axes=axes)
+
+
+# ---- one-hot and sequences ---------------------------------------------------------------------
+
+@onnx_op("OneHot")
+def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) -> Any:
+    """Indices outside [−depth, depth) give a row of the off value."""
+    rank = indices.ndim + 1
+    axis = axis_of(axis, rank)
+    most = ctx.most(axis)
+    if array_of(depth) is not None:
+        n: Dim = dims(depth, "the depth")[0]
+    else:
+        n = most if most is not None else dims(cast(depth, dtypes.int64), "the depth")[0]
+    i = cast(indices, dtypes.int64)
+    i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)
+    shape = (*i.shape[:axis], 1, *i.shape[axis:])
+    line = iota(i, tuple(n if k == axis else 1 for k in range(rank)), axis)
+    off, on = take(values, 0, 0, 1), take(values, 0, 1, 2)
+    return o.select(o.eq(reshape(i, shape), line), reshape(on, (1,) * rank),
+                    reshape(off, (1,) * rank))
+
+
+@onnx_op("ReverseSequence")
+def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
+    """Position t of row b reads length[b] − 1 − t where t is within the row's length."""
+    shape = tuple(x.shape)
+    t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)
+    n = reshape(cast(lengths, dtypes.int64),
+                tuple(d if k == batch_axis else 1 for k, d in enumerate(shape)))
+    at = o.select(o.lt(t, n), o.sub(o.sub(n, 1), t), t)
+    coordinates, axes = per_element(x, o.broadcast(at, shape=shape), time_axis)
+    return o.gather(x, coordinates, axes=axes)
+
+
+@onnx_op("Compress")
+def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
+    """The rows that the condition keeps; how many, the run tells where the condition is computed.
+    """
+    mask = array_of(condition)
+    if axis is None:
+        x = reshape(x, (product(x.shape),))
+    at = axis_of(axis or 0, x.ndim)
+    if mask is not None:
+        kept: Any = tensor(np.flatnonzero(mask)[:, None], x)
+    else:
+        short = minimum(condition.shape[0], x.shape[at])
+        condition = condition if condition.shape[0] == short else take(condition, 0, 0, short)
+        kept = o.nonzero(condition, size=fresh(condition, short))
+    y = o.gather(x, kept, axes=(at,))
+    return transpose(y, (*range(1, at + 1), 0, *range(at + 1, x.ndim)))

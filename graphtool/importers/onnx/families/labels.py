@@ -1,0 +1,107 @@
+"""`ai.onnx.ml` on names of classes, which are numbers or strings: encoders, and scores by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor
+from graphtool.io.weights import Array
+from graphtool.ir.op import ops as o
+
+DOMAIN = "ai.onnx.ml"
+_UNUSED = "_Unused"
+
+
+def of(numbers: Any, words: Any) -> Array:
+    """The names that a classifier gives, whichever of the two attributes holds them."""
+    if numbers:
+        return np.asarray(numbers, np.int64)
+    if words:
+        return np.asarray(words, dtypes.string.numpy)
+    raise Refused("a classifier without labels")
+
+
+def at(names: Array, i: Any, like: Any) -> Any:
+    return o.gather(tensor(names, like), i, axes=(0,))
+
+
+@onnx_op("ZipMap", domain=DOMAIN)
+def zip_map(x: Any, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
+    """The scores as they are: column i is what the map would hold under label i."""
+    return x
+
+
+@onnx_op("OneHotEncoder", domain=DOMAIN)
+def one_hot_encoder(x: Any, *, cats_int64s: Any = None, cats_strings: Any = None,
+                    zeros: int = 1) -> Any:
+    """A new last axis with 1 where the category is met."""
+    words = dtype_of(x) is dtypes.string
+    if (cats_strings if words else cats_int64s) is None:
+        raise Refused(f"no categories for {dtype_of(x).short}")
+    row = np.asarray(cats_strings, dtypes.string.numpy) if words else np.asarray(
+        cats_int64s, np.int64)
+    wide = reshape(x if words else cast(x, dtypes.int64), (*x.shape, 1))
+    return cast(o.eq(wide, tensor(row, x)), dtypes.float32)
+
+
+@onnx_op("CategoryMapper", domain=DOMAIN)
+def category_mapper(x: Any, *, cats_int64s: Any, cats_strings: Any, default_int64: int = -1,
+                    default_string: str = _UNUSED) -> Any:
+    """Strings to their numbers, or numbers to their strings."""
+    words = np.asarray(cats_strings, dtypes.string.numpy)
+    numbers = np.asarray(cats_int64s, np.int64)
+    if dtype_of(x) is dtypes.string:
+        return looked_up(x, words, numbers, default_int64)
+    return looked_up(x, numbers, words, default_string)
+
+
+@onnx_op("LabelEncoder", domain=DOMAIN)
+def label_encoder_1(x: Any, *, classes_strings: Any, default_int64: int = -1,
+                    default_string: str = _UNUSED) -> Any:
+    """Strings to their positions in the list, or positions to strings."""
+    return category_mapper(x, cats_int64s=range(len(classes_strings)),
+                           cats_strings=classes_strings, default_int64=default_int64,
+                           default_string=default_string)
+
+
+@onnx_op("LabelEncoder", since=2, domain=DOMAIN)
+def label_encoder(x: Any, *, default_float: float = -0.0, default_int64: int = -1,
+                  default_string: str = _UNUSED, default_tensor: Any = None,
+                  keys_floats: Any = None, keys_int64s: Any = None, keys_strings: Any = None,
+                  keys_tensor: Any = None, values_floats: Any = None, values_int64s: Any = None,
+                  values_strings: Any = None, values_tensor: Any = None) -> Any:
+    kinds = np.float32, np.int64, dtypes.string.numpy
+    keys = _first(keys_tensor, zip((keys_floats, keys_int64s, keys_strings), kinds, strict=True))
+    values = _first(values_tensor, zip((values_floats, values_int64s, values_strings), kinds,
+                                       strict=True))
+    default: Any = {"f": default_float, "i": default_int64, "T": default_string}.get(
+        values.dtype.kind, 0)
+    if values_tensor is not None and default_tensor is not None:
+        default = default_tensor
+    return looked_up(x, keys, values, default)
+
+
+def _first(tensor_form: Any, rows: Any) -> Array:
+    if tensor_form is not None:
+        return np.asarray(tensor_form)
+    found = next(((row, kind) for row, kind in rows if row is not None), None)
+    if found is None:
+        raise Refused("an encoder without keys or values")
+    return np.asarray(found[0], found[1])
+
+
+def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
+    """The value that stands where x stands among the keys; one NaN is like another."""
+    row = keys if keys.dtype == dtype_of(x).numpy else keys.astype(dtype_of(x).numpy)
+    wide = reshape(x, (*x.shape, 1))
+    match = o.eq(wide, tensor(row, x))
+    if dtype_of(x).is_float and np.isnan(row).any():
+        match = o.or_(match, o.and_(o.is_nan(wide), tensor(np.isnan(row), x)))
+    found = o.arg_reduce(cast(match, dtypes.int8), kind="max", axis=x.ndim)
+    none = o.not_(reshape(o.reduce_or(match, axes=(x.ndim,)), tuple(x.shape)))
+    fallback = np.full((1,) * x.ndim, np.asarray(default).reshape(-1)[0], values.dtype)
+    return o.select(none, tensor(fallback, x), at(values, found, x))

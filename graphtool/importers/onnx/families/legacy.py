@@ -1,0 +1,72 @@
+"""Forms from before opset 7, and one that never was in any: broadcasting by attribute, inference
+told by `is_test`, ConstantFill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    axis_of,
+    cast,
+    dims,
+    dtype_of,
+    operands,
+    reshape,
+    tensor,
+)
+from graphtool.importers.onnx.families.elementwise import BINARY
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+
+
+def aligned(a: Any, b: Any, axis: int | None) -> Any:
+    """b with ones behind it, so that its first axis meets a's `axis`."""
+    if axis is None:
+        return b
+    at = axis_of(axis, a.ndim)
+    return reshape(b, (*b.shape, *[1] * (a.ndim - at - b.ndim)))
+
+
+def _binary(op: str) -> Callable[..., Any]:
+    def handler(a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0,
+                consumed_inputs: Any = None) -> Any:
+        return OPS[op](*operands(a, aligned(a, b, axis) if broadcast else b))
+    return handler
+
+
+for _name, _op in BINARY.items():
+    if not _name.startswith("Bitwise") and not _name.endswith("OrEqual"):
+        add([_name], _binary(_op), since=1)
+
+
+@onnx_op("ConstantFill")
+def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
+                  value: float = 0.0) -> Any:
+    """Never standardised; torch wrote it for opsets before 9."""
+    if not input_as_shape:
+        raise Refused("a shape that is not the input itself")
+    fill = np.asarray(value, element_type(dtype).numpy)
+    return o.broadcast(tensor(fill, shape), shape=dims(shape, "the shape"))
+
+
+@onnx_op("PRelu", since=1)
+def prelu(x: Any, slope: Any, *, consumed_inputs: Any = None) -> Any:
+    """A vector of slopes has one a channel."""
+    if slope.ndim == 1 and x.ndim > 2 and slope.shape[0] != 1:
+        slope = aligned(x, slope, 1)
+    return o.prelu(x, slope)
+
+
+@onnx_op("BatchNormalization", since=1)
+def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_inputs: Any = None,
+               epsilon: float = 1e-5, is_test: int = 0, momentum: float = 0.9,
+               spatial: int = 1) -> Any:
+    if not is_test or not spatial:
+        raise Refused("training, or statistics that are not a channel's, before opset 7")
+    return o.batch_norm(x, *(cast(v, dtype_of(x)) for v in (scale, bias, mean, var)),
+                        epsilon=epsilon)

@@ -1,0 +1,285 @@
+"""Loop as `scan` and `while` with regions. The pass `unroll` writes out small ones.
+
+Only what has no type as a region is unrolled here: values that change shape from turn to turn,
+sequences, positions that must be known. That needs a known number of turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import Recorder, bind
+from graphtool.importers.onnx.driver.inputs import declared_shapes
+from graphtool.importers.onnx.driver.regions import Region, region, union
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import Known, array_of, cast, number, reshape, take
+from graphtool.importers.onnx.families import carried_sequences as sequences
+from graphtool.importers.onnx.families.control import known_bool, selected, tracers
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer, trace
+from graphtool.symbolic import Dim
+
+UNROLL = 4096  # turns at most
+_TABLE = 1 << 24  # rows from which a number of turns stands for "without end", as exporters write
+
+# ---- loop --------------------------------------------------------------------------------------
+
+
+@onnx_op("Loop", fold=False, sequences=True)
+def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
+    going = True if cond is None else known_bool(cond)
+    count = 0 if going is False else _known_count(trips)
+    plain = None if going else cond
+    if count != 0 and any(isinstance(x, (tuple, Rows)) for x in carried):
+        out = None if count is None or any(isinstance(x, Rows) for x in carried) else _tried(
+            ctx, lambda: _unrolled(count, plain, carried, body, ctx))
+        return _over_sequences(trips, count, going, cond, carried, body, ctx) if out is None \
+            else out
+    if count == 0 or not all(isinstance(x, Tracer) for x in carried):
+        return _unrolled(count, plain, carried, body, ctx)
+    step, flag = _scalar(ctx, 0), _flag(cond, ctx)
+    types = [step.type, flag.type, *(x.type for x in carried)]
+    inner = attempt(ctx, body, types, count is not None)
+    if inner is None or not keeps_types(inner, carried):
+        if count is None:
+            shown = [str(x.type) for x in (inner.results[1:] if inner else ())]
+            raise Refused("a computed number of turns over values whose types change"
+                          + (f" to {', '.join(shown)}" if shown else ""))
+        return _unrolled(count, plain, carried, body, ctx)
+    return _in_turns(trips, count, going, flag, carried, inner, ctx)
+
+
+def _in_turns(trips: Any, count: int | None, going: bool | None, flag: Any, carried: Any,
+              inner: Region, ctx: Any) -> list[Any]:
+    again, flag_in = inner.results[0], inner.inputs[1]
+    if going and trips is not None and (known_bool(again) or again.value is flag_in.value):
+        return _counted(trips, count, carried, inner, ctx)
+    return _repeated(trips, count, flag, carried, inner, ctx)
+
+
+def _flag(cond: Any, ctx: Any) -> Any:
+    return _scalar(ctx, True) if cond is None else reshape(cond, ())
+
+
+def _known_count(trips: Any) -> int | None:
+    array = None if trips is None else array_of(trips)
+    if array is None or array.dtype == object:
+        return None
+    return max(int(array.reshape(-1)[0]), 0)
+
+
+def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
+    """The body as a region; None where that is refused and it may be unrolled instead."""
+    def made() -> Region:
+        return _as_declared(region(ctx, body, types, label(ctx)), body)
+    found: Region | None = _tried(ctx, made) if optional else made()
+    return found
+
+
+def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
+    """What is made; None where that is refused, of which nothing is kept then."""
+    before = {k: list(v) for k, v in ctx.importer.refusals.items()}
+    try:
+        return made()
+    except Refused:
+        ctx.importer.refusals.clear()
+        ctx.importer.refusals.update(before)
+        return None
+
+
+def _as_declared(inner: Region, body: Any) -> Region:
+    """Results of sizes that a turn computes, cut to the shapes that the body says they have."""
+    shapes = declared_shapes(body)
+    for i, (info, x) in enumerate(zip(body.output, inner.results, strict=True)):
+        shape = shapes.get(info.name)
+        if shape is not None and len(shape) == x.ndim and any(map(inner.own, x.shape)):
+            x = Tracer(x.value, inner.builder)
+            inner.results[i] = o.slice(x, start=(0,) * x.ndim, limit=shape, strides=(1,) * x.ndim)
+    return inner
+
+
+def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
+    made = inner.results[first:first + len(carried)]
+    rows = inner.results[first + len(carried):]
+    return all(x.type == y.type for x, y in zip(carried, made, strict=True)) and not any(
+        inner.own(d) for y in rows for d in y.shape)
+
+
+def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
+    """The turns are known before the first: a scan over nothing but their number."""
+    length: Dim = count if count is not None else bind(o.max(reshape(trips, ()), 0), 0)
+    step, flag, *state = inner.inputs
+    inner.results = [_next(inner), *inner.results[1:]]
+    inner.inputs = [step, *state]
+    if any(flag.value in n.inputs for n in inner.builder.nodes) or any(
+            y.value is flag.value for y in inner.results):
+        inner.inputs = [step, *state, flag]  # always true; a region's fixed operand
+    outer = union(inner)
+    fixed = [_scalar(ctx, True)] if len(inner.inputs) > 1 + len(state) else []
+    out = o.scan(_scalar(ctx, 0), *carried, *fixed, *tracers(outer, ctx), body=inner.graph(outer),
+                 carries=1 + len(carried), xs=0, length=length)
+    return list(out)[1:]
+
+
+def _next(inner: Region) -> Tracer:
+    return o.add(Tracer(inner.inputs[0].value, inner.builder), 1)  # type: ignore[no-any-return]
+
+
+def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+              ctx: Any) -> list[Any]:
+    """A `while`: it carries the step, the condition and the values."""
+    state, made = len(carried), inner.results
+    if made[1 + state:]:
+        return _collected(trips, count, flag, carried, inner, ctx)
+    inner.results = [_next(inner), reshape(made[0], ()), *made[1:]]
+    outer = union(inner)
+    bound = count if count is not None and count <= UNROLL else None  # it has gradients then
+    limit = [] if trips is None or bound is not None else [reshape(trips, ())]
+    operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx), *limit]
+    body = inner.graph(outer)
+    body = type(body)((*body.inputs, *(Value(x.type, "trips") for x in limit)), body.nodes,
+                      body.outputs)
+
+    def goes_on(*xs: Any) -> Any:
+        return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
+    check = trace(goes_on, [x.type for x in operands])
+    return list(o.while_(*operands, cond=check, body=body, carries=2 + state, bound=bound))[2:]
+
+
+def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+               ctx: Any) -> list[Any]:
+    """A scan over as many turns as there may be, which does nothing once the condition fails: each
+    row is written in its place, where a `while` would carry the table from turn to turn."""
+    state, made = len(carried), inner.results
+    most = _room(trips, count, ctx)
+    rows = [x.type for x in made[1 + state:]]
+    inner.results = [reshape(made[0], ()), *made[1:]]
+    outer = union(inner)
+    operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx)]
+    types = [x.type for x in operands]
+
+    def idle(_: Any, alive: Any, *xs: Any) -> Any:
+        zeros = [number(False if t.dtype.kind == "bool" else 0, Known(
+            np.zeros((), t.dtype.numpy), alive.builder)) for t in rows]
+        return (alive, *xs[:state], *(o.broadcast(z, shape=t.shape)
+                                      for z, t in zip(zeros, rows, strict=True)))
+
+    def turn(step: Any, alive: Any, *xs: Any) -> Any:
+        out = o.cond(alive, step, alive, *xs, then=inner.graph(outer), orelse=trace(idle, types))
+        return (o.add(step, cast(alive, dtypes.int64)), *out)
+    turns, alive, *out = o.scan(*operands, body=trace(turn, types), carries=2 + state, xs=0,
+                                length=most)
+    if trips is None or (count is not None and count > _TABLE):  # it must have come to its end
+        turns = o.add(turns, cast(alive, dtypes.int64))
+    n = bind(turns, 0, most)
+    return [*out[:state], *(take(y, 0, 0, n) for y in out[state:])]
+
+
+def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
+    """How many rows a loop that may end early can collect."""
+    if count is not None and count <= _TABLE:
+        return count
+    if trips is not None and count is None:
+        return bind(o.max(reshape(trips, ()), 0), 0)
+    assert isinstance(ctx.builder, Recorder)
+    size, most = ctx.builder.fresh(0, None)
+    if most is None:
+        raise Refused("rows collected by a loop that only its condition ends; bound them with "
+                      f"--dynamic {size}=0..MOST")
+    return most
+
+
+# ---- sequences of computed length --------------------------------------------------------------
+
+def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any, carried: Any,
+                    body: Any, ctx: Any) -> list[Any]:
+    """Sequences are carried as tables with room for what all turns can insert."""
+    turns = count if count is not None else _room(trips, None, ctx)
+    most = sequences.insertions(body)
+    slots = [sequences.slot(ctx, body, i, x, turns * most, label(ctx), carried)
+             for i, x in enumerate(carried)]
+    flat = sequences.flattened(slots)
+    step, flag = _scalar(ctx, 0), _flag(cond, ctx)
+
+    def pack(inputs: list[Any]) -> list[Any]:
+        return [*inputs[:2], *sequences.rebuilt(slots, inputs[2:], True)]
+
+    def unpack(results: list[Any]) -> list[Any]:
+        new = results[1:1 + len(slots)]
+        if any(x.inserted > most for x in new if isinstance(x, Rows)):
+            raise Refused("a loop that inserts into a sequence in a place that cannot be counted")
+        return [results[0], *sequences.flattened(new), *results[1 + len(slots):]]
+    inner = region(ctx, body, [step.type, flag.type, *(x.type for x in flat)], label(ctx),
+                   pack, unpack)
+    if not keeps_types(inner, flat):
+        raise Refused("a computed number of turns over values or sequences whose types change")
+    out = _in_turns(trips, count, going, flag, flat, inner, ctx)
+    made = sequences.rebuilt(slots, out[:len(flat)], False)
+    if trips is None:  # the condition may have let it go on for longer
+        for x in made:
+            sequences.check_room(x)
+    return [*made, *out[len(flat):]]
+
+
+# ---- unrolled ----------------------------------------------------------------------------------
+
+def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
+    alive = None if cond is None or most == 0 else reshape(cond, ())
+    if most is None:
+        raise Refused("a loop over optionals whose number of turns is computed")
+    values, step = list(carried), 0
+    seen: list[list[Any]] = []
+    while most is None or step < most:
+        if step >= UNROLL:
+            raise Refused(f"a loop of more than {UNROLL} turns")
+        flag = _scalar(ctx, True) if alive is None else alive
+        out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{label(ctx)}.{step}")
+        again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
+        if alive is not None and scans:
+            raise Refused("a loop over sequences that collects rows and may stop early")
+        values = new if alive is None else [selected(alive, a, b)
+                                            for a, b in zip(new, values, strict=True)]
+        seen.append(list(scans))
+        step += 1
+        if known_bool(again) is False:
+            break
+        if known_bool(again) is None:
+            if most is None or scans:
+                raise Refused("a loop over sequences whose number of turns is computed")
+            alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
+    return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
+
+
+def label(ctx: Any) -> str:
+    return next((n for n in ctx.node.output if n), ctx.node.op_type)  # type: ignore[no-any-return]
+
+
+def _scalar(ctx: Any, value: Any) -> Any:
+    kind = np.bool_ if isinstance(value, bool) else np.int64
+    return Known(np.asarray(value, kind), ctx.builder)
+
+
+def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:
+    """The scan outputs, each with the steps as its first axis."""
+    if seen:
+        return [joined(list(column)) for column in zip(*seen, strict=True)]
+    return [_empty(v, ctx) for v in list(body.output)[first:]]
+
+
+def joined(rows: list[Any]) -> Any:
+    wide = [reshape(r, (1, *r.shape)) for r in rows]
+    return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
+
+
+def _empty(info: Any, ctx: Any) -> Any:
+    """A scan output of no steps, by the type that the body declares."""
+    t = ctx.importer.inputs.type(info)
+    if not all(isinstance(d, int) for d in t.shape):
+        raise Refused("a loop of no steps whose outputs have unknown sizes")
+    return np.zeros((0, *t.shape), t.dtype.numpy)

@@ -1,0 +1,217 @@
+"""Layers: products, convolutions, normalisation. Composites stay whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    axis_of,
+    cast,
+    dtype_of,
+    operands,
+    reshape,
+    transpose,
+)
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, ceildiv, floordiv, maximum
+
+Pairs = tuple[tuple[Dim, Dim], ...]
+
+# ---- products ----------------------------------------------------------------------------------
+
+
+@onnx_op("MatMul")
+def matmul(a: Any, b: Any) -> Any:
+    """NumPy's: a vector on the left is a row, on the right a column, and the axis goes again."""
+    left, right = a.ndim == 1, b.ndim == 1
+    if not (left or right):
+        return o.matmul(a, b)
+    a = reshape(a, (1, *a.shape)) if left else a
+    b = reshape(b, (*b.shape, 1)) if right else b
+    y = o.matmul(a, b)
+    lead, (m, n) = tuple(y.shape[:-2]), y.shape[-2:]
+    return reshape(y, (*lead, *([] if left else [m]), *([] if right else [n])))
+
+
+@onnx_op("Gemm")
+def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
+         transA: int = 0, transB: int = 0, broadcast: int = 0) -> Any:
+    """alpha·a·b + beta·c; the plain form with b transposed is a linear layer."""
+    plain = alpha == 1.0 and beta == 1.0 and dtype_of(a).is_float
+    fits = c is None or (c.ndim == 1 and c.shape == b.shape[:1])
+    if plain and transB and not transA and fits:
+        return o.linear(a, b) if c is None else o.linear(a, b, c)
+    y = o.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB))
+    y = _scaled(y, alpha)
+    return y if c is None or beta == 0 else o.add(*operands(y, _scaled(c, beta)))
+
+
+def _scaled(x: Any, by: float) -> Any:
+    return x if by == 1.0 else o.mul(x, by if dtype_of(x).is_float else int(by))
+
+
+# ---- windows -----------------------------------------------------------------------------------
+
+def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[int, ...],
+                pads: Any, auto_pad: str) -> Pairs:
+    """Pads before and after each spatial axis; `spans` are the dilated windows."""
+    n = len(space)
+    if auto_pad in ("NOTSET", "") or pads is not None:
+        pads = pads if pads is not None else (0,) * (2 * n)
+        return tuple((pads[i], pads[i + n]) for i in range(n))
+    if auto_pad == "VALID":
+        return ((0, 0),) * n
+    out = []
+    for d, k, s in zip(space, spans, strides, strict=True):
+        total = maximum((ceildiv(d, s) - 1) * s + k - d, 0)
+        small = floordiv(total, 2)
+        out.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
+    return tuple(out)
+
+
+def spans_of(window: Any, dilations: Any) -> tuple[int, ...]:
+    return tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
+
+
+def bias_added(y: Any, bias: Any) -> Any:
+    return y if bias is None else o.add(y, reshape(bias, (1, bias.shape[0], *[1] * (y.ndim - 2))))
+
+
+@onnx_op("Conv")
+def conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
+         group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    n = x.ndim - 2
+    _check_window(w, kernel_shape)
+    strides, dilations = strides or (1,) * n, dilations or (1,) * n
+    padding = window_pads(x.shape[2:], spans_of(w.shape[2:], dilations), strides, pads, auto_pad)
+    y = o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilations, groups=group)
+    return bias_added(y, b)
+
+
+def _check_window(w: Any, kernel_shape: Any) -> None:
+    if kernel_shape is not None and tuple(w.shape[2:]) != tuple(kernel_shape):
+        raise ValueError(f"kernel_shape {tuple(kernel_shape)}, but weights of {tuple(w.shape)}")
+
+
+@onnx_op("ConvTranspose")
+def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
+                   dilations: Any = None, group: int = 1, kernel_shape: Any = None,
+                   output_padding: Any = None, output_shape: Any = None, pads: Any = None,
+                   strides: Any = None) -> Any:
+    """A convolution of the input spread by the strides with the flipped, swapped weights."""
+    n = x.ndim - 2
+    _check_window(w, kernel_shape)
+    strides, dilations = strides or (1,) * n, dilations or (1,) * n
+    extra = output_padding or (0,) * n
+    spans = spans_of(w.shape[2:], dilations)
+    padding = _transposed_pads(x.shape[2:], spans, strides, extra, pads, auto_pad, output_shape)
+    y = o.conv(x, _swapped(w, group), padding=tuple(
+        (k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra, strict=True)),
+        lhs_dilation=strides, rhs_dilation=dilations, groups=group)
+    return bias_added(y, b)
+
+
+def _swapped(w: Any, group: int) -> Any:
+    """[in, out/group, …] as [out, in/group, …], back to front along the window."""
+    i, m, window = w.shape[0], w.shape[1], tuple(w.shape[2:])
+    if group > 1:
+        apart = reshape(w, (group, floordiv(i, group), m, *window))
+        w = reshape(transpose(apart, (0, 2, 1, *range(3, 3 + len(window)))),
+                    (group * m, floordiv(i, group), *window))
+    else:
+        w = transpose(w, (1, 0, *range(2, 2 + len(window))))
+    axes = tuple(a for a, d in enumerate(window, 2) if d != 1)
+    return o.reverse(w, axes=axes) if axes else w
+
+
+def _transposed_pads(space: Any, spans: Any, strides: Any, extra: Any, pads: Any, auto_pad: str,
+                     output_shape: Any) -> Pairs:
+    n = len(space)
+    if output_shape is None and auto_pad in ("NOTSET", "", "VALID"):
+        return window_pads(space, spans, strides, pads, "NOTSET")
+    wanted = [d * s for d, s in zip(space, strides, strict=True)] if output_shape is None \
+        else output_shape[-n:]
+    out = []
+    for d, k, s, e, want in zip(space, spans, strides, extra, wanted, strict=True):
+        total = (d - 1) * s + e + k - want
+        total = maximum(total, 0) if output_shape is None else total
+        small = floordiv(total, 2)
+        out.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
+    return tuple(out)
+
+
+# ---- normalisation -----------------------------------------------------------------------------
+
+@onnx_op("BatchNormalization", since=7)
+def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
+               momentum: float = 0.9, spatial: int = 1, training_mode: int = 0,
+               ctx: Any) -> Any:
+    if not spatial:
+        raise Refused("BatchNormalization that is not spatial")
+    row = dtype_of(x)
+    if training_mode:
+        return _batch_norm_training(x, scale, bias, mean, var, epsilon, momentum)
+    parts = (cast(v, row) for v in (scale, bias, mean, var))
+    return o.batch_norm(x, *parts, epsilon=epsilon)
+
+
+def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float,
+                         momentum: float) -> Any:
+    """Normalises by the batch's own statistics and returns the running ones (biased variance)."""
+    over = (0, *range(2, x.ndim))
+    wide = cast(x, dtype_of(mean))
+    flat = (x.shape[1],)
+    m = reshape(o.reduce_mean(wide, axes=over), flat)
+    v = reshape(o.reduce_var(wide, axes=over), flat)
+    y = o.batch_norm(x, *(cast(p, dtype_of(x)) for p in (scale, bias, m, v)), epsilon=epsilon)
+    return [y, mean * momentum + m * (1 - momentum), var * momentum + v * (1 - momentum)]
+
+
+@onnx_op("LayerNormalization")
+def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axis: int = -1,
+               epsilon: float = 1e-5, stash_type: int = 1, ctx: Any) -> Any:
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
+    y = o.layer_norm(x, scale, bias, axes=axes, epsilon=epsilon)
+    if not (ctx.wanted(1) or ctx.wanted(2)):
+        return y
+    wide = cast(x, dtypes.float32) if stash_type == 1 and dtype_of(x).bits < 32 else x
+    var = o.reduce_var(wide, axes=axes)
+    return [y, o.reduce_mean(wide, axes=axes), o.rsqrt(o.add(var, epsilon))][:ctx.outputs]
+
+
+@onnx_op("RMSNormalization")
+def rms_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5,
+             stash_type: int = 1) -> Any:
+    return o.rms_norm(x, scale, axes=tuple(range(axis_of(axis, x.ndim), x.ndim)), epsilon=epsilon)
+
+
+@onnx_op("InstanceNormalization")
+def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Any:
+    return o.instance_norm(x, scale, bias, epsilon=epsilon)
+
+
+@onnx_op("GroupNormalization", since=18)
+def group_norm_18(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5,
+                  num_groups: int) -> Any:
+    """Scale and bias have one entry a group."""
+    each = floordiv(x.shape[1], num_groups)
+
+    def spread(p: Any) -> Any:
+        wide = o.broadcast(reshape(p, (num_groups, 1)), shape=(num_groups, each))
+        return reshape(wide, (x.shape[1],))
+    return o.group_norm(x, spread(scale), spread(bias), groups=num_groups, epsilon=epsilon)
+
+
+@onnx_op("GroupNormalization", since=21)
+def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, num_groups: int,
+               stash_type: int = 1) -> Any:
+    return o.group_norm(x, scale, bias, groups=num_groups, epsilon=epsilon)
+
+
+@onnx_op("LRN")
+def lrn(x: Any, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Any:
+    return OPS["lrn"](x, size=size, alpha=alpha, beta=beta, bias=bias)
+

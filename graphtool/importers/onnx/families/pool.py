@@ -1,0 +1,157 @@
+"""Pooling and its inverse. What ceil_mode adds is padding behind the input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    dims,
+    dtype_of,
+    number,
+    reshape,
+    tensor,
+    transpose,
+)
+from graphtool.importers.onnx.families.nn import Pairs, spans_of, window_pads
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, product
+
+
+def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
+              ceil_mode: int) -> tuple[Pairs, tuple[Dim, ...]]:
+    """The declared pads, and what ceil_mode adds behind them."""
+    padding = window_pads(space, spans, strides, pads, auto_pad)
+    extra: list[Dim] = []
+    for d, k, s, (lo, hi) in zip(space, spans, strides, padding, strict=True):
+        if not ceil_mode or auto_pad not in ("NOTSET", ""):
+            extra.append(0)
+            continue
+        if not isinstance(d, int):
+            raise Refused("ceil_mode over a symbolic size")
+        count = -(-(d + lo + hi - k) // s) + 1
+        if (count - 1) * s >= d + lo:  # a window may not start behind the input
+            count -= 1
+        extra.append(max((count - 1) * s + k - (d + lo + hi), 0))
+    return padding, tuple(extra)
+
+
+def _grown(padding: Pairs, extra: Any) -> Pairs:
+    return tuple((lo, hi + e) for (lo, hi), e in zip(padding, extra, strict=True))
+
+
+@onnx_op("MaxPool")
+def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
+             kernel_shape: Any, pads: Any = None, storage_order: int = 0, strides: Any = None,
+             ctx: Any) -> Any:
+    n = x.ndim - 2
+    strides, dilations = strides or (1,) * n, dilations or (1,) * n
+    spans = spans_of(kernel_shape, dilations)
+    padding = _grown(*pool_pads(x.shape[2:], spans, strides, pads, auto_pad, ceil_mode))
+    y = o.max_pool(x, window=kernel_shape, strides=strides, padding=padding, dilation=dilations)
+    if not ctx.wanted(1):
+        return y
+    return y, _max_positions(x, y, kernel_shape, strides, padding, dilations, storage_order)
+
+
+def _max_positions(x: Any, y: Any, window: Any, strides: Any, padding: Any, dilations: Any,
+                   storage_order: int) -> Any:
+    """The flat position in x of each maximum: the first in its window that is greatest."""
+    if not all(isinstance(d, int) for d in (*x.shape, *y.shape)):
+        raise Refused("positions of maxima over a symbolic size")
+    space, out = tuple(x.shape[2:]), tuple(y.shape[2:])
+    reads = [np.arange(o_)[:, None] * s + np.arange(k)[None] * r - lo
+             for o_, k, s, r, (lo, _) in zip(out, window, strides, dilations, padding,
+                                             strict=True)]
+    table = np.zeros((1, 1), np.int64)
+    valid = np.ones((1, 1), bool)
+    for d, i in zip(space, reads, strict=True):
+        table = (table[:, None, :, None] * d + np.clip(i, 0, d - 1)[None, :, None, :])
+        valid = valid[:, None, :, None] & ((i >= 0) & (i < d))[None, :, None, :]
+        table, valid = (t.reshape(t.shape[0] * t.shape[1], -1) for t in (table, valid))
+    lines = reshape(x, (x.shape[0], x.shape[1], math.prod(space)))
+    seen = o.gather(lines, tensor(table[..., None], x), axes=(2,))  # [out, window, n, c]
+    lowest = -math.inf if dtype_of(x).is_float else int(np.iinfo(dtype_of(x).numpy).min)
+    seen = o.select(tensor(valid[..., None, None], x), seen, lowest)
+    best = o.arg_reduce(seen, kind="max", axis=1)  # [out, 1, n, c]
+    count = (x.shape[0], x.shape[1])
+    where = reshape(best, (table.shape[0], math.prod(count), 1))
+    flat = _stored(table, space) if storage_order else table
+    place = o.gather(tensor(flat, x), where, axes=(1,), batch=1)  # [out, n·c]
+    place = reshape(transpose(place, (1, 0)), (*count, *out))
+    base = np.arange(math.prod(count)).reshape(*count, *[1] * len(out)) * math.prod(space)
+    return o.add(place, tensor(base.astype(np.int64), x))
+
+
+def _stored(table: Any, space: tuple[int, ...]) -> Any:
+    """Row-major positions as column-major ones."""
+    return np.ravel_multi_index(np.unravel_index(table, space), space, order="F")
+
+
+@onnx_op("AveragePool")
+def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+                 count_include_pad: int = 0, dilations: Any = None, kernel_shape: Any,
+                 pads: Any = None, strides: Any = None) -> Any:
+    n = x.ndim - 2
+    strides, dilations = strides or (1,) * n, dilations or (1,) * n
+    padding, extra = pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
+                               auto_pad, ceil_mode)
+    more = {"window": kernel_shape, "strides": strides, "dilation": dilations}
+    if count_include_pad and any(extra):  # only what ceil_mode adds does not count
+        x = o.pad(x, lo=(0, 0, *(lo for lo, _ in padding)), hi=(0, 0, *(hi for _, hi in padding)))
+        return o.avg_pool(x, padding=tuple((0, e) for e in extra), **more)
+    return o.avg_pool(x, padding=_grown(padding, extra),
+                      count_include_pad=bool(count_include_pad), **more)
+
+
+@onnx_op("LpPool")
+def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
+            kernel_shape: Any, p: int = 2, pads: Any = None, strides: Any = None) -> Any:
+    n = x.ndim - 2
+    strides, dilations = strides or (1,) * n, dilations or (1,) * n
+    padding = _grown(*pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
+                                auto_pad, ceil_mode))
+    powers = o.pow(o.abs(x), float(p))
+    total = o.reduce_window(
+        powers, kind="sum", window=(1, 1, *kernel_shape), strides=(1, 1, *strides),
+        padding=((0, 0), (0, 0), *padding), window_dilation=(1, 1, *dilations))
+    return o.pow(total, 1.0 / p)
+
+
+@onnx_op("GlobalAveragePool")
+def global_average_pool(x: Any) -> Any:
+    return o.reduce_mean(x, axes=tuple(range(2, x.ndim)))
+
+
+@onnx_op("GlobalMaxPool")
+def global_max_pool(x: Any) -> Any:
+    return o.reduce_max(x, axes=tuple(range(2, x.ndim)))
+
+
+@onnx_op("GlobalLpPool")
+def global_lp_pool(x: Any, *, p: int = 2) -> Any:
+    total = o.reduce_sum(o.pow(o.abs(x), float(p)), axes=tuple(range(2, x.ndim)))
+    return o.pow(total, 1.0 / p)
+
+
+@onnx_op("MaxUnpool")
+def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pads: Any = None,
+               strides: Any = None, ctx: Any) -> Any:
+    """Each value goes back to its flat position in the output that the pooling had as input."""
+    n = x.ndim - 2
+    strides, pads = strides or (1,) * n, pads or (0,) * (2 * n)
+    plain = (*x.shape[:2], *((d - 1) * s + k - pads[i] - pads[i + n] for i, (d, s, k) in enumerate(
+        zip(x.shape[2:], strides, kernel_shape, strict=True))))
+    flat = o.broadcast(number(0, x), shape=(product(plain),))
+    at = reshape(indices, (product(x.shape), 1))
+    y = o.scatter(flat, at, reshape(x, (product(x.shape),)), axes=(0,))
+    y = reshape(y, plain)
+    if shape is None:
+        return y
+    room = ctx.room() if array_of(shape) is None else None
+    wanted = dims(shape, "the output shape") if room is None else room
+    return o.pad(y, lo=(0,) * x.ndim, hi=tuple(a - b for a, b in zip(wanted, plain, strict=True)))

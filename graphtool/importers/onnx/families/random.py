@@ -1,0 +1,95 @@
+"""Random operators. All draw from one explicit state: the input `rng` and the output `rng`.
+
+The state is that of graphtool.ops.random; a model's own `seed` attributes give way to it, so that
+the caller decides, and the same state gives the same numbers everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.driver.values import array_of, cast, dtype_of, number, one, reshape
+from graphtool.importers.onnx.families.elementwise import kept
+from graphtool.ir.op import ops as o
+
+
+def _float_type(x: Any, dtype: int | None) -> DType:
+    return dtype_of(x) if dtype is None else element_type(dtype)
+
+
+@onnx_op("RandomUniform", fold=False)
+def uniform(*, dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: float | None = None,
+            shape: Any, ctx: Any) -> Any:
+    return ctx.drawn(o.uniform, shape=tuple(shape), dtype=element_type(dtype), low=low, high=high)
+
+
+@onnx_op("RandomUniformLike", fold=False)
+def uniform_like(x: Any, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0,
+                 seed: float | None = None, ctx: Any) -> Any:
+    return ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=_float_type(x, dtype), low=low,
+                     high=high)
+
+
+@onnx_op("RandomNormal", fold=False)
+def normal(*, dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: float | None = None,
+           shape: Any, ctx: Any) -> Any:
+    return ctx.drawn(o.normal, shape=tuple(shape), dtype=element_type(dtype), mean=mean, std=scale)
+
+
+@onnx_op("RandomNormalLike", fold=False)
+def normal_like(x: Any, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
+                seed: float | None = None, ctx: Any) -> Any:
+    return ctx.drawn(o.normal, shape=tuple(x.shape), dtype=_float_type(x, dtype), mean=mean,
+                     std=scale)
+
+
+@onnx_op("Bernoulli", fold=False)
+def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None, ctx: Any) -> Any:
+    draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtype_of(x))
+    return cast(o.lt(draw, x), _float_type(x, dtype))
+
+
+@onnx_op("Multinomial", fold=False)
+def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None,
+                ctx: Any) -> Any:
+    """Classes by log-odds x [B, C]: how many cumulative probabilities lie below each draw."""
+    rows, classes = x.shape
+    below = o.cumulative(o.softmax(x, axis=1), kind="sum", axis=1)
+    draw = ctx.drawn(o.uniform, shape=(rows, sample_size, 1), dtype=dtype_of(x))
+    passed = cast(o.le(reshape(below, (rows, 1, classes)), draw), dtypes.int64)
+    index = reshape(o.reduce_sum(passed, axes=(2,)), (rows, sample_size))
+    if isinstance(classes, int):
+        index = o.min(index, classes - 1)  # rounding may leave the last sum below 1
+    return cast(index, element_type(dtype))
+
+
+@onnx_op("Dropout", since=12, fold=False)
+def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None = None,
+            ctx: Any) -> Any:
+    """In training the mask is drawn; else x as it is, and a mask of ones."""
+    if any(v is not None and array_of(v) is None for v in (ratio, training)):
+        return _by_computed(x, ratio, training, ctx)
+    rate = 0.5 if ratio is None else ratio
+    if training is not None and one(training, "training_mode"):
+        p = rate if isinstance(rate, float) else float(one(rate, "the ratio"))
+        if p:
+            return list(ctx.drawn(o.dropout, x, p=p))[:ctx.outputs]
+    return kept(x, ctx)
+
+
+def _by_computed(x: Any, ratio: Any, training: Any, ctx: Any) -> list[Any]:
+    """Dropout whose ratio or mode the run tells."""
+    if training is None or (array_of(training) is not None and not one(training, "the mode")):
+        return [*kept(x, ctx)] if ctx.outputs > 1 else [x]
+    draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtypes.float32)
+    rate = number(0.5, draw) if ratio is None else reshape(cast(ratio, dtypes.float32), ())
+    mask = o.ge(draw, rate)
+    if array_of(training) is None:
+        flag = reshape(training, ())
+        mask, rate = o.or_(mask, o.not_(flag)), o.select(flag, rate, 0.0)
+    y = o.select(mask, o.div(x, cast(o.sub(1.0, rate), dtype_of(x))), 0.0)
+    return [y, mask][:ctx.outputs]

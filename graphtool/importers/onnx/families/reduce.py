@@ -1,0 +1,284 @@
+"""Reductions, arg-reductions, running sums, softmax and its kin, TopK, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    axes_of,
+    axis_of,
+    cast,
+    count_of,
+    dims,
+    dtype_of,
+    ints,
+    number,
+    one,
+    reshape,
+    take,
+    transpose,
+)
+from graphtool.importers.onnx.families import choices
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, product
+
+# ---- reductions --------------------------------------------------------------------------------
+
+Body = Callable[[Any, tuple[int, ...]], Any]
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    return o.reduce_sum(x, axes=axes)
+
+
+def _extreme(op: str) -> Body:
+    """max and min; on bool they are or and and."""
+    logical = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
+    return lambda x, axes: OPS[logical if dtype_of(x) is dtypes.bool_ else op](x, axes=axes)
+
+
+def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+    if dtype_of(x).is_float:
+        return o.reduce_mean(x, axes=axes)
+    count = product(x.shape[a] for a in axes)
+    if not isinstance(count, int):
+        raise Refused("the mean of integers over a symbolic size")
+    return o.div(_sum(x, axes), count)
+
+
+def _as_float(body: Body) -> Body:
+    """A body on floats, for integers too: through float64, truncated back."""
+    def run(x: Any, axes: tuple[int, ...]) -> Any:
+        row = dtype_of(x)
+        return body(x, axes) if row.is_float else cast(body(cast(x, dtypes.float64), axes), row)
+    return run
+
+
+REDUCTIONS: dict[str, Body] = {
+    "ReduceSum": _sum,
+    "ReduceProd": lambda x, axes: o.reduce_prod(x, axes=axes),
+    "ReduceMax": _extreme("reduce_max"),
+    "ReduceMin": _extreme("reduce_min"),
+    "ReduceMean": _mean,
+    "ReduceL1": lambda x, axes: _sum(o.abs(x), axes),
+    "ReduceL2": _as_float(lambda x, axes: o.sqrt(_sum(o.mul(x, x), axes))),
+    "ReduceSumSquare": lambda x, axes: _sum(o.mul(x, x), axes),
+    "ReduceLogSum": _as_float(lambda x, axes: o.log(_sum(x, axes))),
+    "ReduceLogSumExp": _as_float(lambda x, axes: o.logsumexp(x, axes=axes)),
+}
+
+
+def _reduction(body: Body) -> Callable[..., Any]:
+    def handler(x: Any, at: Any = None, *, axes: Any = None, keepdims: int = 1,
+                noop_with_empty_axes: int = 0, ctx: Any) -> Any:
+        if at is not None and array_of(at) is None and count_of(at):
+            return choices.reduced(x, at, body, bool(keepdims), ctx)
+        axes = ints(at, "the axes") if at is not None else axes
+        if not axes:
+            if noop_with_empty_axes:  # what is done to each element is done, nothing is reduced
+                return body(x, ()) if body is not REDUCTIONS["ReduceMean"] else x
+            axes = range(x.ndim)
+        over = axes_of(axes, x.ndim) if x.ndim else ()
+        y = body(x, over)
+        return y if keepdims else dropped(y, over)
+    return handler
+
+
+def dropped(x: Any, axes: tuple[int, ...]) -> Any:
+    """x without its axes of size 1 at `axes`."""
+    return reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+for _name, _body in REDUCTIONS.items():
+    add([_name], _reduction(_body))
+
+
+def _arg(kind: str) -> Callable[..., Any]:
+    def handler(x: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Any:
+        axis = axis_of(axis, x.ndim)
+        y = o.arg_reduce(x, kind=kind, axis=axis, last=bool(select_last_index))
+        return y if keepdims else dropped(y, (axis,))
+    return handler
+
+
+add(["ArgMax"], _arg("max"))
+add(["ArgMin"], _arg("min"))
+
+
+def _cumulative(kind: str) -> Callable[..., Any]:
+    def handler(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
+        def along(at: int) -> Any:
+            return o.cumulative(x, kind=kind, axis=at, reverse=bool(reverse),
+                                exclusive=bool(exclusive))
+        if array_of(axis) is None:
+            return choices.along_computed(axis, x.ndim, along)
+        return along(axis_of(one(axis, "the axis"), x.ndim))
+    return handler
+
+
+add(["CumSum"], _cumulative("sum"))
+add(["CumProd"], _cumulative("prod"))
+
+
+# ---- softmax -----------------------------------------------------------------------------------
+
+def _flattened(op: str) -> Callable[..., Any]:
+    """Before opset 13: x as a matrix, all axes from `axis` on as one."""
+    def handler(x: Any, *, axis: int = 1) -> Any:
+        at = axis_of(axis, x.ndim) if axis != x.ndim else axis
+        flat = reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
+        return reshape(_along(op, flat, 1), tuple(x.shape))
+    return handler
+
+
+def _along(op: str, x: Any, axis: int) -> Any:
+    return _hardmax(x, axis) if op == "hardmax" else OPS[op](x, axis=axis)
+
+
+def _axiswise(op: str) -> Callable[..., Any]:
+    return lambda x, *, axis=-1: _along(op, x, axis_of(axis, x.ndim))
+
+
+def _hardmax(x: Any, axis: int) -> Any:
+    """1 at the first greatest element, else 0."""
+    best = o.arg_reduce(x, kind="max", axis=axis)
+    shape = tuple(d if i == axis else 1 for i, d in enumerate(x.shape))
+    return cast(o.eq(iota(x, shape, axis), best), dtype_of(x))
+
+
+for _name, _op in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Hardmax", "hardmax")):
+    add([_name], _flattened(_op), since=1)
+    add([_name], _axiswise(_op), since=13)
+
+
+# ---- top k -------------------------------------------------------------------------------------
+
+@onnx_op("TopK")
+def top_k_1(x: Any, *, axis: int = -1, k: int) -> Any:
+    return _top_k(x, axis_of(axis, x.ndim), k, True)
+
+
+@onnx_op("TopK", since=10)
+def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
+          ctx: Any) -> Any:
+    """Unsorted output may come in any order, so it comes sorted."""
+    at = axis_of(axis, x.ndim)
+    most = ctx.most(at) if array_of(k) is None else None
+    count = dims(k, "k", 0, x.shape[at] if x.ndim else 1)[0] if most is None else most
+    return _top_k(x, at, count, bool(largest))
+
+
+def _top_k(x: Any, axis: int, k: Dim, largest: bool) -> Any:
+    values, indices = OPS["top_k"](x, k=k, axis=axis, largest=largest)
+    return values, indices
+
+
+# ---- losses ------------------------------------------------------------------------------------
+
+@onnx_op("NegativeLogLikelihoodLoss")
+def nll_loss(x: Any, target: Any, weight: Any = None, *, ignore_index: int | None = None,
+             reduction: str = "mean") -> Any:
+    return _nll(x, target, weight, ignore_index, reduction)
+
+
+@onnx_op("SoftmaxCrossEntropyLoss")
+def cross_entropy(x: Any, target: Any, weight: Any = None, *, ignore_index: int | None = None,
+                  reduction: str = "mean", ctx: Any) -> Any:
+    scores = o.log_softmax(x, axis=1)
+    loss = _nll(scores, target, weight, ignore_index, reduction)
+    return (loss, scores) if ctx.outputs > 1 else loss
+
+
+def _nll(x: Any, target: Any, weight: Any, ignore: int | None, reduction: str) -> Any:
+    """−w[t]·x[n, t, …]; ignored targets count neither in the sum nor in the mean."""
+    index = cast(target, dtypes.int64)
+    used = None
+    if ignore is not None:
+        used = o.ne(index, ignore)
+        index = o.select(used, index, 0)
+    picked = _pick_class(x, index)
+    scale: Any = None
+    if weight is not None:
+        scale = o.gather(weight, reshape(index, (*index.shape, 1)), axes=(0,))
+    if used is not None:
+        scale = cast(used, dtype_of(x)) if scale is None else o.select(used, scale, 0.0)
+    loss = o.neg(picked if scale is None else picked * scale)
+    if used is not None:
+        loss = o.select(used, loss, 0.0)
+    return _reduced(loss, scale, reduction)
+
+
+def _reduced(loss: Any, scale: Any, reduction: str) -> Any:
+    axes = tuple(range(loss.ndim))
+    if reduction == "none":
+        return loss
+    total = reshape(o.reduce_sum(loss, axes=axes), ())
+    if reduction == "sum":
+        return total
+    if scale is None:
+        return reshape(o.reduce_mean(loss, axes=axes), ())
+    weight = o.broadcast(scale, shape=tuple(loss.shape)) if scale.shape != loss.shape else scale
+    return o.div(total, reshape(o.reduce_sum(weight, axes=axes), ()))
+
+
+def _pick_class(x: Any, index: Any) -> Any:
+    """x[n, index[n, …], …]: the class axis 1 goes last, all others are batch."""
+    last = transpose(x, (0, *range(2, x.ndim), 1))
+    return o.gather(last, reshape(index, (*index.shape, 1)), axes=(x.ndim - 1,),
+                    batch=x.ndim - 1)
+
+
+# ---- norms of vectors --------------------------------------------------------------------------
+
+@onnx_op("LpNormalization")
+def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
+    over = (axis_of(axis, x.ndim),)
+    size = _sum(o.abs(x), over) if p == 1 else o.sqrt(_sum(o.mul(x, x), over))
+    zero = o.eq(size, 0.0)
+    return o.select(zero, o.mul(x, 0.0), o.div(x, o.select(zero, 1.0, size)))
+
+
+@onnx_op("Det")
+def det(x: Any) -> Any:
+    """Gaussian elimination with partial pivoting, written out for matrices of known size."""
+    n = ints(np.asarray(x.shape[-1:], object), "the matrix size")[0]
+    if n > 16:
+        raise Refused(f"the determinant of a matrix of {n} rows")
+    lead = tuple(x.shape[:-2])
+    sign = None
+    factors = []
+    for _ in range(n):
+        pivot_row, rest, flip = _pivot(x)
+        head = take(pivot_row, x.ndim - 1, 0, 1)
+        factors.append(head)
+        sign = flip if sign is None else sign * flip
+        safe = o.select(o.eq(head, 0.0), 1.0, head)
+        below = o.sub(rest, take(rest, x.ndim - 1, 0, 1) * o.div(pivot_row, safe))
+        x = take(below, x.ndim - 1, 1, below.shape[-1])
+    out = sign
+    for f in factors:
+        out = f if out is None else out * f
+    return reshape(out, lead) if out is not None else number(1, x)
+
+
+def _pivot(x: Any) -> tuple[Any, Any, Any]:
+    """The row of the greatest leading entry, the others with row 0 in its place, and the sign."""
+    rows, rank = x.shape[-2], x.ndim
+    column = take(x, rank - 1, 0, 1)
+    best = o.arg_reduce(o.abs(column), kind="max", axis=rank - 2)
+    mine = o.eq(iota(x, (*[1] * (rank - 2), rows, 1), rank - 2), best)
+    row = o.reduce_sum(o.select(mine, x, 0.0), axes=(rank - 2,))
+    first = take(x, rank - 2, 0, 1)
+    rest = take(o.select(mine, first, x), rank - 2, 1, rows)
+    flip = o.select(o.eq(best, 0), number(1, x), number(-1, x))
+    return row, rest, flip
+
+

@@ -1,0 +1,192 @@
+"""Resize and Upsample: by known sizes and scales one composite, `resize`; by computed ones
+`resize_by`, whose sizes are what the model says of its result, or what the run finds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    axes_of,
+    cast,
+    count_of,
+    dim_tensor,
+    dims,
+    dims_tensor,
+    dtype_of,
+    floats,
+    known_entry,
+    reshape,
+    take,
+    tensor,
+)
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim, floordiv
+
+_MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
+          "cubic": "cubic"}
+
+
+def scaled(d: Dim, scale: float) -> Dim:
+    """⌊d · scale⌋, of a symbolic size too."""
+    if isinstance(d, int):
+        return math.floor(d * scale)
+    exact = Fraction(str(scale))
+    return floordiv(d * exact.numerator, exact.denominator)
+
+
+def _resized(x: Any, sizes: tuple[Dim, ...], scales: Any, roi: Any = None, **attrs: Any) -> Any:
+    """Resized by the op for known numbers, or where some are computed by the one for those;
+    integers are interpolated in float64."""
+    row = dtype_of(x)
+    through = x if row.is_float or attrs["mode"] == "nearest" else cast(x, dtypes.float64)
+    if isinstance(scales, Tracer) or isinstance(roi, Tracer):
+        given = [v if v is None or isinstance(v, Tracer) else tensor(
+            np.asarray(v, np.float64), x) for v in (scales, roi)]
+        return cast(o.resize_by(through, *given, sizes=sizes, **attrs), row)
+    return cast(o.resize(through, sizes=sizes, scales=scales, roi=roi, **attrs), row)
+
+
+@onnx_op("Upsample", since=7)
+def upsample_7(x: Any, *, mode: str = "nearest", scales: Any, ctx: Any) -> Any:
+    return _old(x, np.asarray(scales, np.float32), mode, ctx)
+
+
+@onnx_op("Upsample", since=9)
+def upsample(x: Any, scales: Any, *, mode: str = "nearest", ctx: Any) -> Any:
+    return _old(x, scales, mode, ctx)
+
+
+@onnx_op("Resize", since=10)
+def resize_10(x: Any, scales: Any, *, mode: str = "nearest", ctx: Any) -> Any:
+    return _old(x, scales, mode, ctx)
+
+
+def _old(x: Any, scales: Any, mode: str, ctx: Any) -> Any:
+    sizes, factors = _by_scales(x, tuple(range(x.ndim)), scales, None, ctx)
+    return _resized(x, sizes, factors, mode=_MODES[mode], coordinates="asymmetric",
+                    rounding="floor")
+
+
+@onnx_op("Resize", since=11)
+def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, antialias: int = 0,
+           axes: Any = None, coordinate_transformation_mode: str = "half_pixel",
+           cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
+           extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch",
+           mode: str = "nearest", nearest_mode: str = "round_prefer_floor", ctx: Any) -> Any:
+    at = tuple(range(x.ndim)) if axes is None else axes_of(axes, x.ndim)
+    crop = _crop(roi, at, x.ndim) if coordinate_transformation_mode == "tf_crop_and_resize" \
+        else None
+    if sizes is not None and count_of(sizes):
+        wanted, factors = _by_sizes(x, at, sizes, keep_aspect_ratio_policy, ctx)
+    else:
+        wanted, factors = _by_scales(x, at, scales, crop, ctx)
+    return _resized(x, wanted, factors, crop, mode=_MODES[mode], cubic=cubic_coeff_a,
+                    coordinates=coordinate_transformation_mode, rounding=nearest_mode,
+                    exclude_outside=bool(exclude_outside), antialias=bool(antialias),
+                    extrapolation=extrapolation_value)
+
+
+def _crop(roi: Any, at: tuple[int, ...], rank: int) -> Any:
+    """Starts of all axes, then ends; axes that are not named keep all."""
+    full = [0.0] * rank + [1.0] * rank
+    places = (*at, *(rank + a for a in at))
+    if array_of(roi) is not None:
+        for a, v in zip(places, floats(roi, "the region"), strict=True):
+            full[a] = v
+        return tuple(full)
+    return _placed(roi, places, full)
+
+
+def _placed(row: Any, places: tuple[int, ...], full: list[float]) -> Any:
+    """A computed row's entries at these places of a row of numbers, in float64."""
+    line = tensor(np.asarray(full), row)
+    if places == tuple(range(len(full))):
+        return cast(reshape(row, (len(full),)), dtypes.float64)
+    at = tensor(np.asarray(places, np.int64).reshape(-1, 1), row)
+    return o.scatter(line, at, cast(reshape(row, (len(places),)), dtypes.float64), axes=(0,))
+
+
+def _by_scales(x: Any, at: tuple[int, ...], scales: Any, crop: Any,
+               ctx: Any) -> tuple[tuple[Dim, ...], Any]:
+    """The sizes that scales make of x, and the scales of all axes."""
+    factors: Any = [1.0] * x.ndim
+    if array_of(scales) is not None:
+        for a, v in zip(at, floats(scales, "the scales"), strict=True):
+            factors[a] = v
+    else:
+        factors = _placed(scales, at, factors)
+    if isinstance(factors, Tracer) or isinstance(crop, Tracer):
+        spans = _spans(x, factors, crop)
+        return tuple(_measured(x, a, spans, ctx) for a in range(x.ndim)), factors
+    sizes = []
+    for a, (d, s) in enumerate(zip(x.shape, factors, strict=True)):
+        span = 1.0 if crop is None else crop[x.ndim + a] - crop[a]
+        sizes.append(scaled(d, s) if span == 1.0 else scaled(d, s * span))
+    return tuple(sizes), tuple(factors)
+
+
+def _spans(x: Any, factors: Any, crop: Any) -> Any:
+    """What each size is multiplied with, where that is computed."""
+    like = factors if isinstance(factors, Tracer) else crop
+    row = factors if isinstance(factors, Tracer) else tensor(np.asarray(factors), like)
+    if crop is None:
+        return row
+    whole = crop if isinstance(crop, Tracer) else tensor(np.asarray(crop), like)
+    return row * (take(whole, 0, x.ndim, 2 * x.ndim) - take(whole, 0, 0, x.ndim))
+
+
+def _measured(x: Any, axis: int, spans: Any, ctx: Any) -> Dim:
+    """⌊d · span⌋ of a computed span: what the model says it is, else as the run finds."""
+    room = ctx.most(axis)
+    if room is not None:
+        return int(room)
+    span = cast(reshape(take(spans, 0, axis, axis + 1), ()), dtypes.float32)
+    size = o.floor(cast(dim_tensor(x.shape[axis], x.builder), dtypes.float32) * span)
+    return bind(cast(size, dtypes.int64))
+
+
+def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
+            ctx: Any) -> tuple[tuple[Dim, ...], Any]:
+    """The sizes and scales of the one scale that keeps to the computed sizes, from within
+    (`not_larger`) or from without."""
+    have = dims_tensor(np.array([x.shape[a] for a in at], object), x.builder)
+    ratios = cast(sizes, dtypes.float64) / cast(have, dtypes.float64)
+    pick = o.reduce_min if policy == "not_larger" else o.reduce_max
+    scale = pick(ratios, axes=(0,))
+    wanted: list[Dim] = list(x.shape)
+    for a in at:
+        size = o.floor(cast(dim_tensor(x.shape[a], x.builder), dtypes.float64) * scale + 0.5)
+        room = ctx.most(a)
+        wanted[a] = room if room is not None else bind(reshape(cast(size, dtypes.int64), ()))
+    factors = _placed(o.broadcast(scale, shape=(len(at),)), at, [1.0] * x.ndim)
+    return tuple(wanted), factors
+
+
+def _by_sizes(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
+              ctx: Any) -> tuple[tuple[Dim, ...], Any]:
+    room = ctx.room()
+    known = array_of(sizes) is not None or all(
+        isinstance(known_entry(sizes, i), int) for i in range(count_of(sizes)))
+    if policy != "stretch" and not (known and all(isinstance(x.shape[a], int) for a in at)):
+        return _shared(x, at, sizes, policy, ctx)
+    given = dims(sizes, "the sizes") if known or room is None else tuple(room[a] for a in at)
+    wanted: list[Dim] = list(x.shape)
+    for k, a in enumerate(at):
+        wanted[a] = given[k]
+    if policy == "stretch":
+        return tuple(wanted), None
+    ratios = [given[k] / x.shape[a] for k, a in enumerate(at)]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    factors = [1.0] * x.ndim
+    for a in at:
+        wanted[a], factors[a] = math.floor(x.shape[a] * scale + 0.5), scale
+    return tuple(wanted), tuple(factors)

@@ -1,0 +1,260 @@
+"""Reading images at computed positions: GridSample, RoiAlign, MaxRoiPool, DeformConv.
+
+All of them come down to `sample`: gathers at the corners around each position, weighted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor, transpose
+from graphtool.importers.onnx.families.nn import bias_added
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import product
+
+
+def _fixed(shape: Any) -> tuple[int, ...]:
+    if not all(isinstance(d, int) for d in shape):
+        raise Refused("sampling an image of symbolic size")
+    return tuple(shape)
+
+
+def read(x: Any, index: list[Any]) -> Any:
+    """x [N, C, …] at whole positions, one array [N, O] an axis: [N, O, C]."""
+    columns = [reshape(cast(i, dtypes.int64), (*i.shape, 1)) for i in index]
+    joined = o.concat(*columns, axis=2) if len(columns) > 1 else columns[0]
+    return o.gather(x, joined, axes=tuple(range(2, x.ndim)), batch=1)
+
+
+def _read_inside(x: Any, index: list[Any], zeros: bool) -> tuple[Any, Any]:
+    """The values at positions brought into range, and where they were inside (or None)."""
+    sizes = _fixed(x.shape[2:])
+    inside = None
+    for i, d in zip(index, sizes, strict=True) if zeros else ():
+        ok = o.and_(o.ge(i, 0.0), o.le(i, float(d - 1)))
+        inside = ok if inside is None else o.and_(inside, ok)
+    clamped = [o.clamp(i, 0.0, float(d - 1)) for i, d in zip(index, sizes, strict=True)]
+    return read(x, clamped), inside
+
+
+def sample(x: Any, at: list[Any], mode: str = "linear", zeros: bool = True,
+           fold: Any = None, cubic: float = -0.75) -> Any:
+    """x [N, C, …] at positions [N, O] an axis, by interpolation: [N, O, C].
+
+    Taps outside read 0 with `zeros`, else the border; `fold` moves taps before they read.
+    """
+    if mode == "nearest":
+        taps = [[(o.round(p), None)] for p in at]
+    elif mode == "linear":
+        taps = [_linear(p) for p in at]
+    else:
+        taps = [_cubic(p, cubic) for p in at]
+    total = None
+    for corner in itertools.product(*taps):
+        index = [i if fold is None else fold(i, a) for a, (i, _) in enumerate(corner)]
+        value, inside = _read_inside(x, index, zeros)
+        weight = None
+        for _, w in corner:
+            weight = w if weight is None else weight if w is None else weight * w
+        if inside is not None:
+            value = o.select(reshape(inside, (*inside.shape, 1)), value, 0.0)
+        part = value if weight is None else value * reshape(weight, (*weight.shape, 1))
+        total = part if total is None else total + part
+    return total
+
+
+def _linear(p: Any) -> list[tuple[Any, Any]]:
+    low = o.floor(p)
+    rest = p - low
+    return [(low, 1.0 - rest), (low + 1.0, rest)]
+
+
+def _cubic(p: Any, a: float) -> list[tuple[Any, Any]]:
+    """Keys' kernel on the four neighbours."""
+    low = o.floor(p)
+    t = p - low
+
+    def near(d: Any) -> Any:
+        return ((d * (a + 2) - (a + 3)) * d * d) + 1.0
+
+    def far(d: Any) -> Any:
+        return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a
+    return [(low - 1.0, far(t + 1.0)), (low, near(t)), (low + 1.0, near(1.0 - t)),
+            (low + 2.0, far(2.0 - t))]
+
+
+# ---- GridSample --------------------------------------------------------------------------------
+
+_MODES = {"bilinear": "linear", "linear": "linear", "bicubic": "cubic", "cubic": "cubic",
+          "nearest": "nearest"}
+
+
+@onnx_op("GridSample", since=16)
+def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear",
+                padding_mode: str = "zeros") -> Any:
+    """grid [N, …, D] holds positions in −1…1, the last axis of x first."""
+    sizes = _fixed(x.shape[2:])
+    out = tuple(grid.shape[1:-1])
+    flat = reshape(cast(grid, dtype_of(x)), (grid.shape[0], product(out), len(sizes)))
+    at = []
+    for axis, d in enumerate(sizes):
+        k = len(sizes) - 1 - axis
+        g = reshape(take(flat, 2, k, k + 1), tuple(flat.shape[:2]))
+        at.append((g + 1.0) * ((d - 1) / 2) if align_corners else
+                  ((g + 1.0) * d - 1.0) * 0.5)
+    kind = _MODES[mode]
+    fold = None
+    if padding_mode == "reflection":
+        if kind == "cubic":
+            fold = partial(_reflected, sizes, bool(align_corners))
+        else:
+            at = [_reflected(sizes, bool(align_corners), p, a) for a, p in enumerate(at)]
+    elif padding_mode == "border" and kind != "cubic":
+        at = [o.clamp(p, 0.0, float(d - 1)) for p, d in zip(at, sizes, strict=True)]
+    y = sample(x, at, kind, padding_mode == "zeros", fold)
+    return reshape(transpose(y, (0, 2, 1)), (x.shape[0], x.shape[1], *out))
+
+
+def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
+    """p mirrored into the image, about the border pixels' centres or their outer edges."""
+    d = sizes[axis]
+    lo, hi = (0.0, float(d - 1)) if corners else (-0.5, d - 0.5)
+    span = hi - lo
+    if span == 0:
+        return p * 0.0
+    period = o.mod(p - lo, 2 * span)
+    mirrored = o.select(o.gt(period, span), o.sub(2 * span, period), period)
+    return o.clamp(mirrored + lo, 0.0, float(d - 1))
+
+
+# ---- RoiAlign ----------------------------------------------------------------------------------
+
+@onnx_op("RoiAlign", since=10)
+def roi_align_10(x: Any, rois: Any, batch: Any, *, mode: str = "avg", output_height: int = 1,
+                 output_width: int = 1, sampling_ratio: int = 0,
+                 spatial_scale: float = 1.0) -> Any:
+    return roi_align(x, rois, batch, coordinate_transformation_mode="output_half_pixel", mode=mode,
+                     output_height=output_height, output_width=output_width,
+                     sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)
+
+
+@onnx_op("RoiAlign", since=16)
+def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: str = "half_pixel",
+              mode: str = "avg", output_height: int = 1, output_width: int = 1,
+              sampling_ratio: int = 0, spatial_scale: float = 1.0) -> Any:
+    """Each region in output_height × output_width bins, each bin by sampling_ratio² samples."""
+    if sampling_ratio <= 0:
+        raise Refused("a sampling_ratio that depends on the regions' sizes")
+    half = coordinate_transformation_mode == "half_pixel"
+    box = rois * spatial_scale - (0.5 if half else 0.0)
+    x0, y0, x1, y1 = (take(box, 1, k, k + 1) for k in range(4))
+    images = o.gather(x, reshape(cast(batch, dtypes.int64), (batch.shape[0], 1)), axes=(0,))
+    n, s = rois.shape[0], sampling_ratio
+    lines = []
+    for low, high, bins, d in ((y0, y1, output_height, x.shape[2]),
+                               (x0, x1, output_width, x.shape[3])):
+        size = high - low
+        size = size if half else o.max(size, 1.0)
+        steps = (np.arange(bins * s) + 0.5) / (bins * s)
+        lines.append((o.add(low, size * tensor(steps.astype(dtype_of(x).numpy)[None], x)), d))
+    (ys, h), (xs, w) = lines
+    shape = (n, output_height * s, output_width * s)
+    at, inside = [], None
+    for line, d, where in ((ys, h, (n, shape[1], 1)), (xs, w, (n, 1, shape[2]))):
+        p = reshape(o.broadcast(reshape(line, where), shape=shape), (n, shape[1] * shape[2]))
+        ok = o.and_(o.ge(p, -1.0), o.le(p, float(_fixed([d])[0])))
+        inside = ok if inside is None else o.and_(inside, ok)
+        at.append(o.clamp(p, 0.0, float(d - 1)))
+    return _binned(images, at, inside, (n, output_height, s, output_width, s), mode)
+
+
+def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mode: str) -> Any:
+    channels = images.shape[1]
+    if mode == "max":  # ONNX takes the greatest weighted corner, not the greatest sample
+        value = None
+        for (y, wy), (x, wx) in itertools.product(*(_linear(p) for p in at)):
+            corner, _ = _read_inside(images, [y, x], False)
+            part = corner * reshape(wy * wx, (*wy.shape, 1))
+            value = part if value is None else o.max(value, part)
+    else:
+        value = sample(images, at, "linear", False)
+    value = o.select(reshape(inside, (*inside.shape, 1)), value, 0.0)
+    bins = reshape(value, (*shape, channels))
+    best = o.reduce_max(bins, axes=(2, 4)) if mode == "max" else o.reduce_mean(bins, axes=(2, 4))
+    n, height, _, width, _ = shape
+    return transpose(reshape(best, (n, height, width, channels)), (0, 3, 1, 2))
+
+
+@onnx_op("MaxRoiPool")
+def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float = 1.0) -> Any:
+    """The greatest element in each bin of each region; bins are whole pixels, 0 where there is
+    none."""
+    at = reshape(cast(take(rois, 1, 0, 1), dtypes.int64), (rois.shape[0], 1))
+    y = o.gather(x, at, axes=(0,))  # [regions, C, H, W]
+    corners = [o.floor(take(rois, 1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
+    empty = None
+    for axis, low, high, bins in ((3, corners[0], corners[2], pooled_shape[1]),
+                                  (2, corners[1], corners[3], pooled_shape[0])):
+        (d,) = _fixed(x.shape[axis:axis + 1])
+        step = o.max(high - low + 1.0, 1.0) * (1 / bins)
+        line = tensor(np.arange(bins, dtype=dtype_of(x).numpy)[None], x)
+        start = reshape(o.floor(line * step) + low, (*step.shape[:1], bins, 1))
+        end = reshape(o.ceil((line + 1.0) * step) + low, (*step.shape[:1], bins, 1))
+        pixel = tensor(np.arange(d, dtype=dtype_of(x).numpy), x)
+        mine = o.and_(o.ge(pixel, start), o.lt(pixel, end))  # [regions, bins, d]
+        y, none = _greatest(y, mine, axis)
+        empty = none if empty is None else o.or_(empty, none)
+    return o.select(empty, 0.0, y)
+
+
+def _greatest(y: Any, mine: Any, axis: int) -> tuple[Any, Any]:
+    """The maximum over an axis within each bin, and which bins hold nothing: [regions, 1, …]."""
+    n, bins, d = mine.shape
+    behind = (1,) * (3 - axis)
+    mask = reshape(mine, (n, 1, *(1,) * (axis - 2), bins, d, *behind))
+    wide = reshape(y, (*y.shape[:axis], 1, *y.shape[axis:]))
+    best = o.reduce_max(o.select(mask, wide, -math.inf), axes=(axis + 1,))
+    none = o.not_(o.reduce_or(mask, axes=(axis + 1,)))
+    shape = (*best.shape[:axis + 1], *best.shape[axis + 2:])
+    return reshape(best, shape), reshape(none, (n, 1, *(1,) * (axis - 2), bins, *behind))
+
+
+# ---- DeformConv --------------------------------------------------------------------------------
+
+@onnx_op("DeformConv", since=19)
+def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None, *,
+                dilations: Any = None, group: int = 1, kernel_shape: Any = None,
+                offset_group: int = 1, pads: Any = None, strides: Any = None) -> Any:
+    """A convolution each of whose reads is moved by its own offset, and weighted by the mask."""
+    if x.ndim != 4:
+        raise Refused("DeformConv that is not over two axes")
+    n, channels, *_ = x.shape
+    kernel = tuple(w.shape[2:])
+    taps, (height, width) = math.prod(kernel), tuple(offset.shape[2:])
+    strides, dilations, pads = strides or (1, 1), dilations or (1, 1), pads or (0,) * 4
+    ys, xs = (np.arange(out)[None, :] * s + np.arange(k)[:, None] * d - lo
+              for out, s, k, d, lo in zip(_fixed((height, width)), strides, kernel, dilations,
+                                          pads, strict=False))
+    kind = dtype_of(x).numpy
+    base = (np.broadcast_to(ys[:, None, :, None], (*kernel, height, width)),
+            np.broadcast_to(xs[None, :, None, :], (*kernel, height, width)))
+    moved = reshape(offset, (n * offset_group, taps, 2, height * width))
+    at = [reshape(take(moved, 2, k, k + 1), (n * offset_group, taps * height * width))
+          + tensor(base[k].reshape(1, -1).astype(kind), x) for k in range(2)]
+    each = channels // offset_group
+    images = reshape(x, (n * offset_group, each, *x.shape[2:]))
+    seen = sample(images, at)  # [n·groups, taps·out, each]
+    if mask is not None:
+        seen = seen * reshape(mask, (n * offset_group, taps * height * width, 1))
+    columns = reshape(transpose(seen, (0, 2, 1)), (n, group, channels // group * taps,
+                                                   height * width))
+    rows = reshape(w, (1, group, w.shape[0] // group, channels // group * taps))
+    y = reshape(o.matmul(rows, columns), (n, w.shape[0], height, width))
+    return bias_added(y, bias)

@@ -1,0 +1,89 @@
+"""Scan in its forms as `scan` with a region; written out where its values change their types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.importers.onnx.driver.regions import region, union
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import axis_of, reshape, take, transpose
+from graphtool.importers.onnx.families.control import tracers
+from graphtool.importers.onnx.families.loops import UNROLL, attempt, joined, keeps_types, label
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer, trace
+from graphtool.symbolic import maximum
+
+
+@onnx_op("Scan", since=9, fold=False)
+def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = None,
+         scan_input_directions: Any = None, scan_output_axes: Any = None,
+         scan_output_directions: Any = None, ctx: Any) -> Any:
+    cut = len(operands) - num_scan_inputs
+    axes = scan_input_axes or (0,) * num_scan_inputs
+    flips = scan_input_directions or (0,) * num_scan_inputs
+    xs = [_turned(_fronted(x, axis_of(a, x.ndim)), f)
+          for x, a, f in zip(operands[cut:], axes, flips, strict=True)]
+    out = _scanned(list(operands[:cut]), xs, body, ctx)
+    count = len(body.output) - cut
+    axes, flips = scan_output_axes or (0,) * count, scan_output_directions or (0,) * count
+    return [*out[:cut], *(_backed(_turned(y, f), axis_of(a, y.ndim))
+                          for y, a, f in zip(out[cut:], axes, flips, strict=True))]
+
+
+def _fronted(x: Any, axis: int) -> Any:
+    return transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
+
+
+def _backed(x: Any, axis: int) -> Any:
+    return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+
+
+def _turned(x: Any, flip: int) -> Any:
+    return o.reverse(x, axes=(0,)) if flip else x
+
+
+def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
+    """The states after all steps, and the scan outputs of all of them."""
+    length = xs[0].shape[0]
+    rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
+    types = [*(x.type for x in state), *rows]
+    inner = attempt(ctx, body, types, isinstance(length, int) and length <= UNROLL)
+    if inner is not None and keeps_types(inner, state, 0):
+        outer = union(inner)
+        return list(o.scan(*state, *xs, *tracers(outer, ctx), body=inner.graph(outer),
+                           carries=len(state), xs=len(xs), length=length))
+    if not isinstance(length, int) or not 0 < length <= UNROLL:
+        raise Refused("a scan of values whose types change, over a symbolic number of steps")
+    seen = []
+    for t in range(length):
+        mine = [reshape(take(x, 0, t, t + 1), tuple(x.shape[1:])) for x in xs]
+        out = ctx.subgraph(body, (*state, *mine), f"{label(ctx)}.{t}")
+        state = out[:len(state)]
+        seen.append(out[len(state):])
+    return [*state, *(joined(list(column)) for column in zip(*seen, strict=True))]
+
+
+@onnx_op("Scan", since=8, fold=False)
+def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
+           directions: Any = None, ctx: Any) -> Any:
+    """The old form: a batch axis first, time second. Each row of the batch is scanned alone: a
+    scan in a scan."""
+    if lengths is not None:
+        raise Refused("Scan-8 with sequence lengths")
+    cut = len(operands) - num_scan_inputs
+    flips = directions or (0,) * num_scan_inputs
+    given = [*operands[:cut], *(o.reverse(x, axes=(1,)) if f else x
+                                for x, f in zip(operands[cut:], flips, strict=True))]
+    rows = [TensorType(x.dtype, x.shape[1 if i < cut else 2:]) for i, x in enumerate(given)]
+    inner = region(ctx, body, rows, label(ctx))
+    if not keeps_types(inner, [Tracer(x.value, inner.builder) for x in inner.inputs[:cut]], 0):
+        raise Refused("a scan whose states change their types")
+    outer = union(inner)
+    graph, length = inner.graph(outer), given[cut].shape[1]
+
+    def row(*xs: Any) -> Any:
+        return o.scan(*xs, body=graph, carries=cut, xs=num_scan_inputs, length=length)
+    types = [TensorType(x.dtype, x.shape[1:]) for x in given] + [v.type for v in outer]
+    return list(o.scan(*given, *tracers(outer, ctx), body=trace(row, types), carries=0,
+                       xs=len(given), length=maximum(given[0].shape[0], 0)))

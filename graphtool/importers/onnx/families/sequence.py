@@ -1,0 +1,137 @@
+"""Sequences and optionals. One whose length is known at import is a Python tuple, others are rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    axis_of,
+    dims,
+    ints,
+    known_entry,
+    reshape,
+)
+from graphtool.importers.onnx.families import sequence_rows
+from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.slices import parts
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Tracer
+
+
+def _open(xs: Any, i: Any) -> bool:
+    """Whether the length or the position is computed."""
+    return isinstance(xs, Rows) or (
+        isinstance(i, Tracer) and array_of(i) is None and known_entry(i, 0) is None)
+
+
+def _rows(xs: Any, i: Any) -> Rows:
+    return xs if isinstance(xs, Rows) else sequence_rows.of_tuple(xs, None, 0, i.builder)
+
+
+def _position(i: Any, length: int) -> int:
+    at = ints(i, "the position")[0]
+    if not -length <= at <= length:
+        raise ValueError(f"position {at} in a sequence of {length}")
+    return at + length if at < 0 else at
+
+
+@onnx_op("SequenceConstruct", sequences=True)
+def construct(*xs: Any) -> Any:
+    return xs
+
+
+@onnx_op("SequenceEmpty", sequences=True)
+def empty(*, dtype: int = 1) -> Any:
+    return ()
+
+
+@onnx_op("SequenceLength", sequences=True)
+def length(xs: Any) -> Any:
+    return xs.count if isinstance(xs, Rows) else np.asarray(len(xs), np.int64)
+
+
+@onnx_op("SequenceAt", sequences=True)
+def at(xs: Any, i: Any) -> Any:
+    return sequence_rows.at(_rows(xs, i), i) if _open(xs, i) else xs[_position(i, len(xs))]
+
+
+@onnx_op("SequenceInsert", sequences=True)
+def insert(xs: Any, x: Any, i: Any = None) -> Any:
+    if _open(xs, i):
+        return sequence_rows.insert(_rows(xs, i), x, i)
+    where = len(xs) if i is None else _position(i, len(xs))
+    return (*xs[:where], x, *xs[where:])
+
+
+@onnx_op("SequenceErase", sequences=True)
+def erase(xs: Any, i: Any = None) -> Any:
+    if _open(xs, i):
+        return sequence_rows.erase(_rows(xs, i), i)
+    where = len(xs) - 1 if i is None else _position(i, len(xs))
+    return (*xs[:where], *xs[where + 1:])
+
+
+@onnx_op("ConcatFromSequence", sequences=True)
+def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
+    if isinstance(xs, Rows):
+        return sequence_rows.joined(xs, axis, new_axis)
+    if not xs:
+        raise Refused("joining an empty sequence")
+    if new_axis:
+        where = axis_of(axis, xs[0].ndim + 1)
+        xs = [reshape(x, (*x.shape[:where], 1, *x.shape[where:])) for x in xs]
+    return o.concat(*xs, axis=axis_of(axis, xs[0].ndim)) if len(xs) > 1 else xs[0]
+
+
+@onnx_op("SplitToSequence", sequences=True)
+def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any:
+    where = axis_of(axis, x.ndim)
+    d = x.shape[where]
+    if not isinstance(d, int) and sizes is None:
+        return sequence_rows.cut(x, where, keepdims)
+    if not isinstance(d, int) and not sizes.shape:
+        raise Refused("splitting a symbolic size into a sequence")
+    if sizes is None:
+        out = parts(x, where, (1,) * d, d)
+        if not keepdims:
+            out = [reshape(p, (*x.shape[:where], *x.shape[where + 1:])) for p in out]
+        return tuple(out)
+    each = dims(sizes, "the split sizes", 0, d)
+    if not sizes.shape:  # chunks of this size, the last as small as it comes
+        n = ints(sizes, "the chunk size")[0]
+        each = (n,) * (d // n) + ((d % n,) if d % n else ())
+    return tuple(parts(x, where, each, len(each)))
+
+
+@onnx_op("SequenceMap", fold=False, sequences=True)
+def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
+    """The body on each element; other sequences go along, tensors stay."""
+    if any(isinstance(m, Rows) for m in (xs, *more)):
+        raise Refused("a map over a sequence of computed length")
+    made = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
+                         f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
+    return [tuple(column) for column in zip(*made, strict=True)]
+
+
+# ---- optionals: a value or None ----------------------------------------------------------------
+
+@onnx_op("Optional", sequences=True)
+def optional(x: Any = None, *, type: Any = None) -> Any:
+    return x
+
+
+@onnx_op("OptionalHasElement", sequences=True)
+def has_element(x: Any = None) -> Any:
+    return np.asarray(x is not None)
+
+
+@onnx_op("OptionalGetElement", sequences=True)
+def get_element(x: Any) -> Any:
+    if x is None:
+        raise ValueError("an empty optional has no element")
+    return x

@@ -1,0 +1,148 @@
+"""Sequences of a computed length: tensors of one type as rows of a table, and how many there are.
+
+A loop carries them so, in a table with room for what all its turns can insert.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.values import (
+    axis_of,
+    cast,
+    dim_tensor,
+    reshape,
+    take,
+    transpose,
+)
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import ops as o
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The first `count` rows of `table`; `inserted`: so many were put in by this turn of a loop."""
+
+    table: Tracer
+    count: Tracer
+    carried: bool = False  # by a loop: the table has room for all that comes
+    inserted: int = 0
+
+    @property
+    def kind(self) -> TensorType:
+        """The type of an element."""
+        return TensorType(self.table.dtype, self.table.shape[1:])
+
+    @property
+    def room(self) -> Dim:
+        return self.table.shape[0]
+
+
+def of_tensor(x: Tracer) -> Rows:
+    """The rows of a tensor as a sequence."""
+    return Rows(x, dim_tensor(x.shape[0], x.builder))
+
+
+def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: Builder) -> Rows:
+    """A sequence of known length with room for so many more elements. Raises Refused where its
+    elements are of several types, or of none that is known."""
+    kinds = {x.type for x in xs if isinstance(x, Tracer)} | ({kind} if kind else set())
+    if len(kinds) != 1 or not all(isinstance(x, Tracer) for x in xs):
+        raise Refused("a sequence of computed length whose elements are of several types"
+                      if kinds else "a sequence of computed length of which nothing says the type")
+    (kind,) = kinds
+    zero = builder.constant(_zero(kind))
+    space = o.broadcast(zero, shape=(room, *kind.shape))
+    parts = [reshape(x, (1, *kind.shape)) for x in xs]
+    table = o.concat(*parts, space, axis=0) if parts else space
+    return Rows(table, dim_tensor(len(xs), builder))
+
+
+def _zero(kind: TensorType) -> Any:
+    return np.zeros((), kind.dtype.numpy)
+
+
+def wider(xs: Rows, room: Dim) -> Rows:
+    """The same elements with room for so many more."""
+    space = o.broadcast(xs.table.builder.constant(_zero(xs.kind)), shape=(room, *xs.kind.shape))
+    return Rows(o.concat(xs.table, space, axis=0), xs.count)
+
+
+def chosen(cond: Any, a: Rows, b: Rows) -> Rows:
+    """a where the condition holds, else b; their tables are of one type."""
+    return Rows(o.select(cond, a.table, b.table), o.select(cond, a.count, b.count), a.carried,
+                max(a.inserted, b.inserted))
+
+
+def _place(xs: Rows, i: Any) -> Tracer:
+    """A position as a scalar: one below 0 counts from the end."""
+    at = cast(reshape(i, ()), dtypes.int64)
+    return o.select(o.lt(at, 0), o.add(at, xs.count), at)  # type: ignore[no-any-return]
+
+
+def at(xs: Rows, i: Any) -> Tracer:
+    where = reshape(_place(xs, i), (1, 1))
+    return reshape(o.gather(xs.table, where, axes=(0,)), xs.kind.shape)  # type: ignore[no-any-return]
+
+
+def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
+    """The element behind the last one, or in front of that at a position."""
+    if x.type != xs.kind:
+        raise Refused(f"an element of type {x.type} in a sequence of {xs.kind}, whose length is "
+                      "computed")
+    xs = xs if xs.carried else wider(xs, 1)
+    table, where = xs.table, xs.count
+    if i is not None:
+        where = _place(xs, i)
+        each = _numbers(xs)
+        table = _moved(table, o.select(o.gt(each, where), o.sub(each, 1), each))
+    row = reshape(x, (1, *xs.kind.shape))
+    table = o.scatter(table, reshape(where, (1, 1)), row, axes=(0,))
+    return Rows(table, o.add(xs.count, 1), xs.carried, xs.inserted + 1)
+
+
+def erase(xs: Rows, i: Any = None) -> Rows:
+    left = o.sub(xs.count, 1)
+    if i is None:
+        return Rows(xs.table, left, xs.carried, xs.inserted)
+    each, where = _numbers(xs), _place(xs, i)
+    later = o.min(o.add(each, 1), o.sub(dim_tensor(xs.room, xs.table.builder), 1))
+    table = _moved(xs.table, o.select(o.lt(each, where), each, later))
+    return Rows(table, left, xs.carried, xs.inserted)
+
+
+def _numbers(xs: Rows) -> Tracer:
+    return xs.table.builder.emit(  # type: ignore[no-any-return]
+        o.iota, (), {"shape": (xs.room,), "axis": 0, "dtype": dtypes.int64})
+
+
+def _moved(table: Tracer, source: Tracer) -> Tracer:
+    """Row by row from the places `source`."""
+    return o.gather(table, reshape(source, (*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
+
+
+def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
+    """All elements in one tensor."""
+    n = bind(xs.count, 0, xs.room)
+    rows = take(xs.table, 0, 0, n)
+    shape, rank = xs.kind.shape, rows.ndim
+    where = axis_of(axis, rank if new_axis else rank - 1)
+    rows = transpose(rows, (*range(1, where + 1), 0, *range(where + 1, rank)))
+    if new_axis:
+        return rows  # type: ignore[no-any-return]
+    return reshape(rows, (*shape[:where], n * shape[where], *shape[where + 1:]))  # type: ignore[no-any-return]
+
+
+def cut(x: Any, axis: int, keepdims: int) -> Rows:
+    """Slices of one along an axis whose size is symbolic."""
+    rows = transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
+    shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1:]
+    return of_tensor(reshape(rows, (x.shape[axis], *shape)))

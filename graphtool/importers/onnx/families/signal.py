@@ -1,0 +1,239 @@
+"""DFT and STFT as products with tables of cosines and sines; windows and mel weights.
+
+The tables cost n² entries: fine for the frames that models use, not meant for long transforms.
+Where a length is computed by the run, the tables are too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.reader import element_type
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.values import (
+    array_of,
+    axis_of,
+    cast,
+    dim_tensor,
+    dim_value,
+    dims,
+    dtype_of,
+    ints,
+    reshape,
+    take,
+    tensor,
+    transpose,
+)
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.op import ops as o
+from graphtool.symbolic import Dim, floordiv, minimum
+
+LONGEST = 4096
+
+
+# ---- transforms --------------------------------------------------------------------------------
+
+@onnx_op("DFT", since=17)
+def dft_17(x: Any, length: Any = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0,
+           ctx: Any) -> Any:
+    at = axis_of(axis, x.ndim)
+    n = _length(x, at, length, bool(inverse), bool(onesided), ctx.room())
+    return dft(x, at, n, bool(inverse), bool(onesided))
+
+
+@onnx_op("DFT", since=20)
+def dft_20(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, onesided: int = 0,
+           ctx: Any) -> Any:
+    if axis is None or array_of(axis) is not None:
+        at = -2 if axis is None else ints(axis, "the axis")[0]
+        return dft_17(x, length, axis=at, inverse=inverse, onesided=onesided, ctx=ctx)
+    how, room = (bool(inverse), bool(onesided)), ctx.room()
+    rows = {a: _length(x, a, length, *how, room) for a in range(x.ndim - 1)}
+    shapes = {a: _shape(x, a, n, *how) for a, n in rows.items()}
+    chosen = [a for a, s in shapes.items() if s == (room or shapes[0])]
+    if not chosen or (room is None and len(chosen) < len(rows)):
+        raise Refused("a transform over a computed axis of which too little is known")
+    y = dft(x, chosen[0], rows[chosen[0]], *how)
+    for a in chosen[1:]:
+        here = o.or_(o.eq(reshape(axis, ()), a), o.eq(reshape(axis, ()), a - x.ndim))
+        y = o.select(here, dft(x, a, rows[a], *how), y)
+    return y
+
+
+def _length(x: Any, axis: int, length: Any, inverse: bool, onesided: bool,
+            room: tuple[int, ...] | None) -> Dim:
+    """How many points are transformed."""
+    if length is None:
+        have: Dim = x.shape[axis]
+        return (have - 1) * 2 if inverse and onesided else have
+    if array_of(length) is None and room is not None and (inverse or not onesided):
+        return room[axis]
+    return dims(length, "the length", 1, None if room is None else 2 * room[axis])[0]
+
+
+def _shape(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> tuple[Dim, ...]:
+    """The result's shape."""
+    kept = floordiv(n, 2) + 1 if onesided and not inverse else n
+    return (*x.shape[:axis], kept, *x.shape[axis + 1:-1], 1 if inverse and onesided else 2)
+
+
+def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
+    """x […, n, …, 1 or 2] along an axis; the last axis holds real and imaginary parts."""
+    half = inverse and onesided
+    if isinstance(n, int) and not 0 < n <= LONGEST:
+        raise Refused(f"a transform of length {n}")
+    x = _fitted(x, axis, floordiv(n, 2) + 1 if half else n)
+    order = [a for a in range(x.ndim) if a not in (axis, x.ndim - 1)]
+    parts = [reshape(take(x, x.ndim - 1, k, k + 1), tuple(x.shape[:-1]))
+             for k in range(x.shape[-1])]
+    parts = [transpose(p, (*order, axis)) for p in parts]
+    real, imaginary = _transformed(parts, n, inverse, onesided)
+    out = [real] if half else [real, imaginary]
+    joined = o.concat(*(reshape(p, (*p.shape, 1)) for p in out), axis=real.ndim)
+    perm = list(range(len(order)))
+    perm.insert(axis, len(order))
+    return transpose(joined, (*perm, len(order) + 1))
+
+
+def _fitted(x: Any, axis: int, rows: Dim) -> Any:
+    """Cut, or filled with zeros, to `rows` entries."""
+    have = x.shape[axis]
+    if have == rows:
+        return x
+    kept = minimum(have, rows)
+    x = x if kept == have else take(x, axis, 0, kept)
+    if kept == rows:
+        return x
+    hi = tuple(rows - kept if a == axis else 0 for a in range(x.ndim))
+    return o.pad(x, lo=(0,) * x.ndim, hi=hi)
+
+
+def _transformed(parts: list[Any], n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
+    """The parts times the tables of cosines and sines: real and imaginary."""
+    row = dtype_of(parts[0])
+    if isinstance(n, int):
+        cosines, sines = (tensor(t.astype(row.numpy), parts[0])
+                          for t in _tables(n, inverse, onesided))
+    else:
+        cosines, sines = (cast(t, row) for t in _computed_tables(parts[0], n, inverse, onesided))
+    flat = [p if p.ndim > 1 else reshape(p, (1, *p.shape)) for p in parts]
+    real, imaginary = o.matmul(flat[0], cosines), o.matmul(flat[0], sines)
+    if len(flat) > 1:
+        real = real - o.matmul(flat[1], sines)
+        imaginary = imaginary + o.matmul(flat[1], cosines)
+    if parts[0].ndim == 1:
+        real, imaginary = (reshape(v, tuple(v.shape[1:])) for v in (real, imaginary))
+    return real, imaginary
+
+
+def _tables(n: int, inverse: bool, onesided: bool) -> tuple[Any, Any]:
+    k, t = np.arange(n // 2 + 1), np.arange(n)
+    if inverse and onesided:  # a spectrum's other half is the conjugate of this one
+        angle = 2 * np.pi * np.outer(k, t) / n
+        weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0)[:, None] / n
+        return weight * np.cos(angle), weight * np.sin(angle)
+    angle = 2 * np.pi * (np.outer(t, k if onesided else t) % n) / n
+    scale = 1 / n if inverse else 1.0
+    return scale * np.cos(angle), scale * np.sin(angle) * (1 if inverse else -1)
+
+
+def _computed_tables(like: Any, n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
+    """The same in the graph, for a length that the run tells."""
+    half, bins = inverse and onesided, floordiv(n, 2) + 1
+    row = iota(like, (bins if half else n, 1), 0)
+    column = iota(like, (1, bins if onesided and not half else n), 1)
+    whole = dim_tensor(n, like.builder)
+    count = cast(whole, dtypes.float64)
+    angle = cast(o.mod(o.mul(row, column), whole), dtypes.float64) * (2 * math.pi) / count
+    cosines, sines = o.cos(angle), o.sin(angle)
+    if half:
+        edge = o.or_(o.eq(row, 0), o.eq(o.mul(row, 2), whole))
+        weight = o.select(edge, 1.0 / count, 2.0 / count)
+        return weight * cosines, weight * sines
+    return (cosines / count, sines / count) if inverse else (cosines, o.neg(sines))
+
+
+@onnx_op("STFT", since=17)
+def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, *,
+         onesided: int = 1, ctx: Any) -> Any:
+    """signal [B, L, 1 or 2] → [B, frames, bins, 2]"""
+    room, signal = ctx.room(), x.shape[1]
+    n: Dim = window.shape[0] if window is not None else signal
+    if frame_length is not None and (window is None or array_of(frame_length) is not None):
+        n = dims(frame_length, "the frame length", 1, signal)[0]
+    if array_of(frame_step) is not None and isinstance(n, int) and isinstance(signal, int):
+        step = ints(frame_step, "the frame step")[0]
+        starts = np.arange((signal - n) // step + 1)[:, None] * step
+        at = tensor((starts + np.arange(n)[None])[:, :, None], x)
+    else:
+        at = _frames(x, n, reshape(cast(frame_step, dtypes.int64), ()),
+                     None if room is None else room[1])
+    frames = transpose(o.gather(x, at, axes=(1,)), (2, 0, 1, 3))  # [B, frames, n, parts]
+    if window is not None:
+        frames = frames * reshape(window, (1, 1, n, 1))
+    return dft(frames, 2, n, False, bool(onesided))
+
+
+def _frames(x: Any, n: Dim, step: Any, count: Dim | None) -> Any:
+    """The positions of each frame: [frames, n, 1]."""
+    if count is None:
+        rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
+        count = bind(o.max(o.add(o.div(rest, step), 1), 0), 0, x.shape[1])
+    return reshape(o.add(o.mul(iota(x, (count, 1), 0), step), iota(x, (1, n), 1)), (count, n, 1))
+
+
+# ---- windows -----------------------------------------------------------------------------------
+
+# the weights of 1, cos(2πi/N), cos(4πi/N)
+_WINDOWS = {"HannWindow": (0.5, -0.5, 0.0), "HammingWindow": (25 / 46, -21 / 46, 0.0),
+            "BlackmanWindow": (0.42, -0.5, 0.08)}
+
+
+def _window(name: str) -> Any:
+    def handler(size: Any, *, output_datatype: int = 1, periodic: int = 1, ctx: Any) -> Any:
+        room = ctx.room() if array_of(size) is None else None
+        n = room[0] if room is not None else dims(size, "the size")[0]
+        whole = cast(reshape(size, ()), dtypes.float64)
+        angle = iota(size, (n,), 0, dtypes.float64) * (2 * math.pi) / (
+            whole if periodic else whole - 1.0)
+        one, first, second = _WINDOWS[name]
+        y = o.cos(angle) * first + one
+        y = y + o.cos(angle * 2.0) * second if second else y
+        return cast(y, element_type(output_datatype))
+    return handler
+
+
+for _name in _WINDOWS:
+    onnx_op(_name, since=17)(_window(_name))
+
+
+@onnx_op("MelWeightMatrix", since=17)
+def mel_weight_matrix(bins: Any, length: Any, rate: Any, low: Any, high: Any, *,
+                      output_datatype: int = 1, ctx: Any) -> Any:
+    """Triangles evenly spaced on the mel scale, 2595·log₁₀(1 + f/700): [length / 2 + 1, bins]."""
+    room = ctx.room() if any(array_of(v) is None for v in (bins, length)) else None
+    rows, n = room or (floordiv(dims(length, "the length")[0], 2) + 1,
+                       dims(bins, "the number of bins")[0])
+    count, size, hertz, *edges = (cast(reshape(v, ()), dtypes.float64)
+                                  for v in (bins, length, rate, low, high))
+    first, last = (o.log1p(f * (1 / 700)) * (2595 / math.log(10)) for f in edges)
+    like = next((v for v in (bins, length, rate, low, high) if array_of(v) is None), bins)
+
+    def corner(k: int) -> Any:
+        """The row at which the triangles' low (0), top (1) or high (2) corners lie."""
+        mel = (iota(like, (1, n), 1, dtypes.float64) + float(k)) * (
+            (last - first) / (count + 2.0)) + first
+        frequency = o.expm1(mel * (math.log(10) / 2595)) * 700.0
+        return o.floor((size + 1.0) * frequency / hertz)
+    line = iota(like, (rows, 1), 0, dtypes.float64)
+    start, top, end = map(corner, range(3))
+    up = o.select(o.eq(top, start), 1.0, (line - start) / o.max(top - start, 1.0))
+    down = (end - line) / o.max(end - top, 1.0)
+    y = o.select(o.and_(o.ge(line, top), o.lt(line, end)), down,
+                 o.select(o.and_(o.ge(line, start), o.le(line, top)), up, 0.0))
+    return cast(y, element_type(output_datatype))

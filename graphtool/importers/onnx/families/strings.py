@@ -1,0 +1,57 @@
+"""Strings and encoded pictures. What only moves strings about is in the files of other families.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.importers.onnx.driver.computed import entry, fresh
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.ir.op import ops as o
+from graphtool.ops.images import CHANNELS
+from graphtool.symbolic import maximum, product
+
+
+@onnx_op("StringConcat", since=20)
+def string_concat(x: Any, y: Any) -> Any:
+    return o.string_concat(x, y)
+
+
+@onnx_op("StringSplit", since=20, fold=False)
+def string_split(x: Any, *, delimiter: str = "", maxsplit: int | None = None) -> Any:
+    return o.string_split(x, delimiter=delimiter, most=maxsplit, size=fresh(x, None))
+
+
+@onnx_op("StringNormalizer", since=10, fold=False)
+def string_normalizer(x: Any, *, case_change_action: str = "NONE", is_case_sensitive: int = 0,
+                      locale: str = "", stopwords: Any = None) -> Any:
+    """Letters have their upper and lower case by Unicode, whatever the locale."""
+    return o.string_normalize(x, case=case_change_action, stopwords=stopwords or (),
+                              case_sensitive=bool(is_case_sensitive),
+                              size=fresh(x, maximum(product(x.shape), 1)))
+
+
+@onnx_op("RegexFullMatch", since=20)
+def regex_full_match(x: Any, *, pattern: str = "") -> Any:
+    return o.regex_match(x, pattern=pattern)
+
+
+@onnx_op("Tokenizer", domain="com.microsoft", fold=False)
+def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators: Any = None,
+              stopwords: Any = None, tokenexp: str = "") -> Any:
+    """Single letters where the only separator is nothing."""
+    if stopwords:
+        raise Refused("stop words in a tokenizer")
+    letters = not tokenexp and tuple(separators or ("",)) == ("",)
+    return o.string_tokens(x, tokens="(?s)." if letters else tokenexp,
+                           separators=() if letters or tokenexp else separators, least=mincharnum,
+                           marks=bool(mark), fill=pad_value, size=fresh(x, None))
+
+
+@onnx_op("ImageDecoder", since=20, fold=False)
+def image_decoder(x: Any, *, pixel_format: str = "RGB") -> Any:
+    if pixel_format not in CHANNELS:
+        raise Refused(f"the pixel format {pixel_format}")
+    size = o.image_shape(x, pixels=pixel_format)
+    shape = (entry(size, 0), entry(size, 1), CHANNELS[pixel_format])
+    return o.decode_image(x, shape=shape, pixels=pixel_format)

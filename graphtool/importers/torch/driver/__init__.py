@@ -1,0 +1,1 @@
+"""Captures a torch model and runs its calls through the handlers. Knows no operator itself."""

@@ -1,0 +1,27 @@
+"""What torch declared of a value beside what became of it: types, and memory that is shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.importers.torch.driver.records import Complex
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import known
+
+
+def parts_of(kind: Any) -> TensorType | None:
+    """The type of a tensor, or of the parts of a complex one."""
+    kind = kind.parts if isinstance(kind, Complex) else kind
+    return kind if isinstance(kind, TensorType) else None
+
+
+def fits(kind: TensorType, wanted: TensorType) -> bool:
+    """Whether nothing known speaks against a result being what torch says."""
+    return kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
+        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True))
+
+
+def identity(w: Weight) -> Any:
+    """Tied parameters share their memory."""
+    return w.source.ctypes.data, w.dtype.name, w.shape, w.digest

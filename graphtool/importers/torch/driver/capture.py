@@ -1,0 +1,254 @@
+"""Captures a live nn.Module: by torch.export, directly or of what torch.fx traced.
+
+Runs the model's Python. Ops that have a kernel or a stable form of ours are kept whole.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram, default_decompositions
+
+from graphtool.errors import GraphtoolError, UsageError
+from graphtool.importers.torch.driver.arguments import as_called, input_names, placed
+from graphtool.importers.torch.driver.checkpoints import annotated
+from graphtool.importers.torch.driver.exported import read as read_exported
+from graphtool.importers.torch.driver.fakes import fakes
+from graphtool.importers.torch.driver.fxtrace import places_of, traced
+from graphtool.importers.torch.driver.lines import failure, root_of
+from graphtool.importers.torch.driver.live import CHECKPOINT
+from graphtool.importers.torch.driver.records import Program
+
+_TORCH = root_of(torch.__file__)
+Bounds = tuple[int, int | None]
+
+KEEP = (
+    "scaled_dot_product_attention", "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input",
+    "layer_norm", "rms_norm", "group_norm", "instance_norm", "gelu", "silu", "hardswish",
+    "hardsigmoid", "mish", "elu", "selu", "celu", "leaky_relu", "prelu", "softplus", "log_sigmoid",
+    "softsign", "softmax.int", "log_softmax.int", "_softmax", "_log_softmax",
+    "upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec",
+    "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec",
+    "upsample_bicubic2d.vec", "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec",
+    "_upsample_nearest_exact3d.vec", "_upsample_bilinear2d_aa.vec", "_upsample_bicubic2d_aa.vec",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d.input",
+    "conv_transpose3d.input", "convolution", "linear", "embedding", "matmul", "max_pool1d",
+    "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "logsumexp",
+    "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu", "sinc", "xlogy",
+    "special_xlog1py",
+)
+
+
+def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, Bounds],
+            names: Sequence[str], kwargs: Mapping[str, Any]) -> Program:
+    """The captured program; one of torch.export as it is, with the dims that it has.
+
+    Raises UsageError GT1104, UnsupportedError GT1102.
+    """
+    if isinstance(model, ExportedProgram):
+        return _captured_before(model, dynamic, names)
+    if not isinstance(model, nn.Module):
+        raise UsageError("GT1104", f"expected an nn.Module, got {type(model).__name__}")
+    if how not in ("export", "fx"):
+        raise UsageError("GT1104", f"unknown capture {how!r}", hint="export or fx")
+    args, kwargs = placed(model, args, kwargs)
+    if how == "fx" and kwargs:
+        raise UsageError("GT1104", f"{next(iter(kwargs))} goes in by its name alone, not for fx",
+                         hint="--capture export")
+    inputs = list(names) or input_names(model, args, kwargs)
+    given = (*args, *kwargs.values())
+    if len(inputs) != len(given) and names:
+        raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
+    given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
+    args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
+    with quiet(), annotated(), fakes():
+        if how == "fx":
+            model = traced(model, len(args), _TORCH)
+        exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))
+    known = _symbol_names(exported, marks)
+    meta = _meta(how)
+    read = read_exported(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
+                         known, meta, places_of(model))
+    return read if not names and how == "export" else renamed(read, inputs)
+
+
+def _meta(how: str) -> dict[str, str]:
+    return {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
+
+
+def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
+                     names: Sequence[str]) -> Program:
+    if dynamic:
+        raise UsageError("GT1104", "an exported program has the dims that it was exported with",
+                         hint="give dynamic_shapes to torch.export")
+    users = [s for s in exported.graph_signature.user_inputs if isinstance(s, str)]
+    if names and len(names) != len(users):
+        raise UsageError("GT1104", f"{len(names)} names for {len(users)} inputs")
+    with quiet(), fakes():
+        exported = decomposed(exported)
+    read = read_exported(exported, {}, {}, _meta("export"), {})
+    return renamed(read, list(names)) if names else read
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """torch's warnings and log lines about the capture are for its own developers."""
+    level, said = logging.root.manager.disable, io.StringIO()
+    with warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(level)
+    sys.stderr.write(said.getvalue())  # what the model itself printed, if all went well
+
+
+# ---- dynamic dims ------------------------------------------------------------------------------
+
+def dynamic_bounds(dynamic: Mapping[str, Bounds]) -> dict[str, Bounds]:
+    return {key.partition("@")[0]: bounds for key, bounds in dynamic.items()}
+
+
+def _marks(args: tuple[Any, ...], inputs: list[str],
+           dynamic: Mapping[str, Bounds]) -> dict[tuple[int, int], str]:
+    """(input, axis) → symbol. `batch` marks dim 0 of every tensor, `s@x.1,y.0` the named dims."""
+    out: dict[tuple[int, int], str] = {}
+    for key in dynamic:
+        name, at, places = key.partition("@")
+        if not name.isidentifier():
+            raise UsageError("GT1104", f"{name!r} cannot name a dim", hint="a plain word")
+        if not at:
+            out |= {(i, 0): name for i, a in enumerate(args)
+                    if isinstance(a, torch.Tensor) and a.ndim and (i, 0) not in out}
+            continue
+        for spot in places.split(","):
+            x, dot, axis = spot.strip().rpartition(".")
+            if not dot or x not in inputs or not axis.isdigit():
+                raise UsageError("GT1104", f"cannot read the place {spot!r} of {name}",
+                                 hint=f"INPUT.AXIS, with INPUT one of {', '.join(inputs)}")
+            i = inputs.index(x)
+            if not isinstance(args[i], torch.Tensor) or int(axis) >= args[i].ndim:
+                raise UsageError("GT1104", f"the input {x} has no axis {axis}")
+            out[i, int(axis)] = name
+    return out
+
+
+def _dynamic_shapes(args: tuple[Any, ...], inputs: list[str], dynamic: Mapping[str, Bounds]
+                    ) -> tuple[tuple[Any, ...], Any, dict[tuple[int, int], str]]:
+    """The sample inputs, torch's dynamic_shapes, and what was marked.
+
+    torch takes a size of 0 or 1 for a constant, so a sample of that size is repeated.
+    """
+    if not dynamic:
+        return args, None, {}
+    marks, bounds = _marks(args, inputs, dynamic), dynamic_bounds(dynamic)
+    dims = {n: Dim(n, min=max(lo, 1), max=hi) if hi is not None else Dim(n, min=max(lo, 1))
+            for n, (lo, hi) in bounds.items()}
+    sizes: dict[str, int] = {}
+    for (i, axis), name in marks.items():
+        sizes.setdefault(name, _sample_size(args[i].shape[axis], bounds[name]))
+    new, shapes = list(args), []
+    for i, a in enumerate(args):
+        here = {axis: name for (k, axis), name in marks.items() if k == i}
+        for axis, name in here.items():
+            new[i] = _resized(new[i], axis, sizes[name])
+        shapes.append({axis: dims[name] for axis, name in here.items()} if here else
+                      (None if isinstance(a, torch.Tensor) else _nothing(a)))
+    return tuple(new), shapes, marks
+
+
+def _nothing(a: Any) -> Any:
+    return torch.utils._pytree.tree_map(lambda _: None, a)
+
+
+def _sample_size(have: int, bounds: Bounds) -> int:
+    lo, hi = bounds
+    size = max(have, lo, 2)
+    size = size if hi is None else min(size, hi)
+    return size
+
+
+def _resized(t: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    if t.shape[axis] == size or not t.shape[axis]:
+        return t
+    return t.index_select(axis, torch.arange(size) % t.shape[axis])
+
+
+def _symbol_names(exported: ExportedProgram, marks: Mapping[tuple[int, int], str]
+                  ) -> dict[str, str]:
+    """torch's own name of each symbol (`s77`) → the user's."""
+    by_name = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
+    leaves = [by_name[s] for s in exported.graph_signature.user_inputs if isinstance(s, str)]
+    out: dict[str, str] = {}
+    for (i, axis), name in marks.items():
+        if i < len(leaves):
+            d = leaves[i].meta["val"].shape[axis]
+            if isinstance(d, torch.SymInt):
+                out[str(d.node.expr)] = name
+    return out
+
+
+# ---- capture -----------------------------------------------------------------------------------
+
+def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
+              shapes: Any) -> ExportedProgram:
+    """Non-strict first; strict sees some Python that it cannot, such as numpy in forward."""
+    try:
+        exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
+                                       strict=False)
+    except Exception as error:  # whatever the user's model raises is reported with its line
+        try:
+            exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
+                                           strict=True)
+        except Exception:
+            raise failure(error, "torch.export", _TORCH) from error
+    return decomposed(exported)
+
+
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
+    """The program in functional core ATen, with the ops that we keep whole."""
+    for module in exported.graph_module.modules():  # of which decomposing wants one value a call
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            mine = node.meta.pop("custom", {}).get(CHECKPOINT)
+            if mine is not None:
+                node.meta["custom"] = {CHECKPOINT: mine}
+    try:
+        return exported.run_decompositions(without_kept(default_decompositions()))
+    except GraphtoolError:
+        raise
+    except Exception as error:
+        raise failure(error, "torch.export's decomposition", _TORCH) from error
+
+
+def without_kept(table: Any) -> Any:
+    """torch's table of decompositions without the ops that we keep whole."""
+    for name in KEEP:
+        packet_name, _, overload = name.partition(".")
+        packet = getattr(torch.ops.aten, packet_name, None)
+        for o in ([overload] if overload else packet.overloads() if packet else []):
+            op = getattr(packet, o, None)
+            if op is not None and op in table:
+                del table[op]
+    return table
+
+
+def renamed(p: Program, names: list[str]) -> Program:
+    """The program whose users' inputs have these names, in order."""
+    users = iter(names)
+    sources = tuple(replace(s, key=next(users, s.key)) if s.kind == "user" else s
+                    for s in p.sources)
+    keys = {old.key: new.key for old, new in zip(p.sources, sources, strict=True)}
+    sinks = tuple(replace(s, key=keys.get(s.key, s.key)) if s.kind == "state" else s
+                  for s in p.sinks)
+    return replace(p, sources=sources, sinks=sinks)

@@ -1,0 +1,130 @@
+"""Complex tensors inside a program: pairs of real ones. At its boundary they stay refused.
+
+A table of handlers of its own serves calls that take or give one. What moves elements, or is
+linear with real factors, does the same to both parts and needs only its name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import Handler, handler
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+PAIRED: dict[str, Handler] = {}
+REASON = ("complex numbers have no form for it; split them into real and imaginary parts "
+          "(torch.view_as_real)")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A complex tensor: its real and its imaginary part, of one type."""
+
+    real: Tracer
+    imag: Tracer
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.real.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.real.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return self.real.dtype
+
+
+def paired(*names: str) -> Callable[[Handler], Handler]:
+    """Declare the function as the handler of `aten.name` where complex numbers take part."""
+    def declare(fn: Handler) -> Handler:
+        PAIRED.update({f"aten.{name}": fn for name in names})
+        return fn
+    return declare
+
+
+def paired_handler(target: str) -> Handler | None:
+    """The handler among pairs, of that overload or of the op."""
+    found = PAIRED.get(target) or PAIRED.get(target.rpartition(".")[0])
+    if found is None and target.rpartition(".")[0].removeprefix("aten.") in _ALIKE:
+        plain = handler(target)
+        found = None if plain is None else _each(plain)
+    return found
+
+
+# what does the same to the real and to the imaginary part
+_ALIKE = frozenset((
+    "view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias", "_reshape_copy", "flatten",
+    "unflatten", "squeeze", "unsqueeze", "squeeze_copy", "unsqueeze_copy", "expand", "expand_copy",
+    "permute", "permute_copy", "transpose", "transpose_copy", "movedim", "t", "slice",
+    "slice_copy", "select", "select_copy", "narrow", "split", "split_with_sizes", "chunk", "unbind",
+    "flip", "roll", "repeat", "tile", "diagonal", "diagonal_copy", "as_strided", "as_strided_copy",
+    "unfold", "unfold_copy", "index_select", "gather", "index", "take", "clone", "alias", "detach",
+    "lift_fresh_copy", "contiguous", "neg", "sum", "mean", "cumsum", "tril", "triu", "cat",
+    "stack", "index_put", "_unsafe_index_put", "slice_scatter",
+    "select_scatter", "diagonal_scatter", "scatter_add", "index_add", "diag_embed", "trace",
+    "avg_pool1d", "avg_pool2d", "diff", "rot90", "_unsafe_index", "alias_copy"))
+
+
+def _each(plain: Handler) -> Handler:
+    """The real handler once for each part; in a list of tensors the real ones gain a part."""
+    def fn(c: Context, *args: Any, **kwargs: Any) -> Any:
+        parts = []
+        for part in (0, 1):
+            mine = [_part(c, a, part) for a in args]
+            found = plain(c, *mine, **{k: _part(c, v, part) for k, v in kwargs.items()})
+            parts.append(found if isinstance(found, (tuple, list)) else (found,))
+        joined = tuple(None if a is None else Pair(a, b) for a, b in zip(*parts, strict=True))
+        return joined if len(joined) > 1 else joined[0]
+    return fn
+
+
+def _part(c: Context, x: Any, part: int) -> Any:
+    match x:
+        case Pair():
+            return (x.real, x.imag)[part]
+        case complex():
+            return (x.real, x.imag)[part]
+        case tuple() if any(isinstance(i, Pair) for i in x):  # a list of tensors, some real
+            return tuple(_part(c, pair(c, i), part) for i in x)
+        case _:
+            return x
+
+
+def pair(c: Context, x: Any, dtype: DType | None = None) -> Pair:
+    """x as a complex tensor; numbers are spread over no axes."""
+    match x:
+        case Pair():
+            return x if dtype in (None, x.dtype) else Pair(c.cast(x.real, dtype),
+                                                           c.cast(x.imag, dtype))
+        case Tracer():
+            real = c.cast(x, dtype or x.dtype)
+            return Pair(real, c.full(x.shape, 0.0, real.dtype))
+        case _:
+            kind = dtype or c.out.dtype
+            return Pair(c.full((), complex(x).real, kind), c.full((), complex(x).imag, kind))
+
+
+def real_of(x: Any) -> Any:
+    """A real operand, or None where x has an imaginary part."""
+    if isinstance(x, Pair):
+        return None
+    return x.real if isinstance(x, complex) and not x.imag else (
+        None if isinstance(x, complex) else x)
+
+
+def modulus(x: Pair) -> Any:
+    """|x|, without overflow in between."""
+    a, b = o.abs(x.real), o.abs(x.imag)
+    big = o.max(a, b)
+    ratio = o.div(o.min(a, b), o.select(o.eq(big, 0.0), 1.0, big))
+    return o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
+
+

@@ -1,0 +1,201 @@
+"""What a handler works with: the builder, the types torch declared, and torch's conventions.
+
+Casting, promotion and literals are decided here, so that handlers state only the mathematics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.errors import InternalError, Unsupported
+from graphtool.importers.torch.driver.promote import result_type
+from graphtool.importers.torch.driver.records import Program
+from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.run_sizes import bare
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, Poly
+
+RANDOM_STATE = TensorType(dtypes.uint64, (2,))
+
+
+class Missing(Exception):
+    """Raised by a handler for a form of its op that cannot be said; becomes a listed item."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.item = Unsupported(name, reason)
+
+
+class Context:
+    """The current call's surroundings. `outs` are torch's types of its results, None if unused;
+    `first` is that of the first in any case."""
+
+    def __init__(self, builder: Builder,
+                 convert: Callable[[Program], Graph] | None = None) -> None:
+        """`convert` makes a closed graph of one that is an argument."""
+        self.builder = builder
+        self.convert = convert
+        self.outs: tuple[TensorType | None, ...] = ()
+        self.first: TensorType | None = None
+        self.complex_outs: tuple[bool, ...] = ()  # whose `outs` are the types of their parts
+        self.seed: Tracer | None = None   # the graph input, once something is random
+        self.state: Tracer | None = None  # what it has become by now
+        self.declared: Container[str] = ()  # symbols that the inputs have
+        self.sizes: dict[str, tuple[Value, Tracer]] = {}  # sizes of data: of which mask, where
+        self.number_wanted: tuple[Dim, Dim | None] | None = None  # the symbol a number becomes
+
+    def random_state(self) -> Tracer:
+        """The state of the random generator, a graph input from the first use on."""
+        if self.state is None:
+            self.seed = self.state = self.builder.input(RANDOM_STATE, "rng")
+        return self.state
+
+    def drawn(self, op: Any, *operands: Any, **attrs: Any) -> Tracer:
+        """What a random op gives; the state moves on."""
+        value: Tracer
+        value, self.state = op(*operands, self.random_state(), **attrs)
+        return value
+
+    def region(self, program: Program) -> Graph:
+        """A graph that is an argument, closed, for the attributes of one of our ops."""
+        if self.convert is None:
+            raise InternalError("GT7205", "a graph is an argument where none can be converted")
+        return self.convert(program)
+
+    def open_size(self) -> tuple[Dim, tuple[Value, Tracer] | None]:
+        """The size of the result that data decide, and what is known of it already."""
+        kinds = [t for t in (self.first, *self.outs) if t is not None]
+        for d in (d for t in kinds for d in t.shape):
+            s = bare(d)
+            if s is not None and s.name not in self.declared:
+                return d, self.sizes.get(str(d))
+        raise Missing("its size depends on the data in a way that has no form here")
+
+    @property
+    def complex_out(self) -> bool:
+        return any(self.complex_outs)
+
+    @property
+    def out(self) -> TensorType:
+        """The type of the first result."""
+        if self.first is None:
+            raise InternalError("GT7202", "a handler asked for the type of what is no tensor")
+        return self.first
+
+    def used(self, i: int) -> bool:
+        return i < len(self.outs) and self.outs[i] is not None
+
+    # ---- constants -----------------------------------------------------------------------------
+
+    def constant(self, array: Any, dtype: DType | None = None) -> Tracer:
+        data = np.asarray(array, dtype.numpy if dtype else None)
+        return self.builder.constant(data)
+
+    def full(self, shape: Sequence[Dim], value: Any, dtype: DType) -> Tracer:
+        """One value everywhere: a rank-0 constant, broadcast."""
+        if isinstance(value, Poly):
+            value = self.number(value, dtype)
+        x = value if isinstance(value, Tracer) else self.constant(value, dtype)
+        return self.broadcast(self.cast(x, dtype), shape)
+
+    def iota(self, shape: Sequence[Dim], axis: int, dtype: DType = dtypes.int64) -> Tracer:
+        out: Tracer = self.builder.emit(
+            OPS["iota"], (), {"shape": tuple(shape), "axis": axis, "dtype": dtype})
+        return out
+
+    def number(self, d: Dim, dtype: DType) -> Any:
+        """A size as an operand: a literal, or the op that reads a symbolic one."""
+        if isinstance(d, int):
+            return self.literal(d, dtype)
+        return self.builder.emit(OPS["dim"], (), {"of": d, "dtype": dtype})
+
+    # ---- types ---------------------------------------------------------------------------------
+
+    def literal(self, x: Any, dtype: DType) -> Any:
+        """A Python number as a literal of the element type."""
+        if dtype is dtypes.bool_:
+            return bool(x)
+        return float(x) if dtype.is_float else int(x)
+
+    def cast(self, x: Any, dtype: DType) -> Any:
+        """x in the element type; numbers stay literals, sizes become operands."""
+        match x:
+            case Tracer():
+                return x if x.dtype is dtype else o.cast(x, dtype=dtype)
+            case Poly():
+                return self.number(x, dtype)
+            case bool() | int() | float():
+                return self.literal(x, dtype)
+            case _:
+                return x
+
+    def promoted(self, *xs: Any) -> tuple[Any, ...]:
+        """All operands in torch's result type; at least one must be a tensor."""
+        dtype = result_type(*xs)
+        return tuple(self.cast(x, dtype) for x in xs)
+
+    # ---- shapes --------------------------------------------------------------------------------
+
+    def reshape(self, x: Tracer, shape: Sequence[Dim]) -> Tracer:
+        shape = tuple(shape)
+        return x if x.shape == shape else o.reshape(x, shape=shape)
+
+    def broadcast(self, x: Tracer, shape: Sequence[Dim]) -> Tracer:
+        shape = tuple(shape)
+        return x if x.shape == shape else o.broadcast(x, shape=shape)
+
+    def transpose(self, x: Tracer, perm: Sequence[int]) -> Tracer:
+        perm = tuple(p % x.ndim for p in perm)
+        return x if perm == tuple(range(x.ndim)) else o.transpose(x, perm=perm)
+
+    def window(self, x: Tracer, axis: int, start: Dim, limit: Dim, step: int = 1) -> Tracer:
+        """x[start:limit:step] along one axis."""
+        n = x.ndim
+        if start == 0 and limit == x.shape[axis] and step == 1:
+            return x
+        out: Tracer = o.slice(
+            x, start=tuple(start if i == axis else 0 for i in range(n)),
+            limit=tuple(limit if i == axis else d for i, d in enumerate(x.shape)),
+            strides=tuple(step if i == axis else 1 for i in range(n)))
+        return out
+
+    def wrap(self, index: Tracer, size: Dim) -> Tracer:
+        """Negative indices counted from the end, as int64."""
+        index = self.cast(index, dtypes.int64)
+        producer = self.builder.made.get(index.value)
+        if producer is not None and producer.op.name == "iota":
+            return index
+        if producer is not None and producer.op.name == "constant":
+            data = producer.attrs["data"].source
+            if not data.size or data.min() >= 0:
+                return index
+        n = self.number(size, dtypes.int64)
+        out: Tracer = o.select(o.lt(index, 0), o.add(index, n), index)
+        return out
+
+
+def axis_of(dim: int, rank: int) -> int:
+    """A dim counted from the front; torch lets rank 0 have one."""
+    return dim % max(rank, 1)
+
+
+def axes_of(dim: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction: none or an empty list means all."""
+    if dim is None or dim == ():
+        return tuple(range(rank))
+    dims = dim if isinstance(dim, tuple) else (dim,)
+    return tuple(sorted(axis_of(d, rank) for d in dims)) if rank else ()
+
+
+def pairs(x: Any, n: int) -> tuple[int, ...]:
+    """An int or a list as n entries."""
+    if isinstance(x, int):
+        return (x,) * n
+    return tuple(x) * n if len(x) == 1 and n > 1 else tuple(x)

@@ -1,0 +1,346 @@
+"""From a captured `Program` to a Module: one handler a call, everything unsupported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.errors import InputError, InternalError
+from graphtool.importers.torch.driver import provenance
+from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
+from graphtool.importers.torch.driver.complex_pairs import REASON, Pair, paired_handler
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.fractions import number
+from graphtool.importers.torch.driver.marks import Marks
+from graphtool.importers.torch.driver.missed import Missed
+from graphtool.importers.torch.driver.promises import Promises
+from graphtool.importers.torch.driver.records import (
+    Call,
+    Complex,
+    Opaque,
+    Program,
+    Ref,
+    Sink,
+    Source,
+    names_in,
+    read_by,
+)
+from graphtool.importers.torch.driver.refused import why
+from graphtool.importers.torch.driver.table import handler
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.graph import Graph, Module, TensorType, Value
+from graphtool.ir.prune import prune
+from graphtool.ir.run_sizes import bare
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.ops.random import state_of
+from graphtool.symbolic import Poly, symbols
+
+# calls that check or annotate, and compute nothing
+IGNORED = frozenset(f"aten.{name}" for name in (
+    "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
+    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar",
+    "_linalg_check_errors"))
+PROMISES = ("aten._assert_scalar", "aten._functional_assert_scalar")
+SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
+    "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
+    "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))
+_BOUNDARY = ("complex numbers do not cross the model's boundary; hand over their parts "
+             "(torch.view_as_real, torch.view_as_complex)")
+_SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
+
+
+def to_module(program: Program) -> Module:
+    """The module that computes the program.
+
+    Raises UnsupportedError GT1101 with every op that has no handler, or no handler for its form,
+    and InputError GT1103 where the program contradicts itself.
+    """
+    return _Converter(program).run()
+
+
+class Refused(Exception):
+    """Raised where a graph inside the graph misses something, which is listed already."""
+
+
+class _Converter:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.builder = Builder()
+        self.context = Context(self.builder, self._region)
+        self.locations = provenance.Locations()
+        self.env: dict[str, Any] = {}
+        self.marks = Marks()
+        self.missed = Missed()
+        self.poisoned: set[str] = set()
+        self.used = read_by(program)
+        self.sizes = set(program.symbols)  # those that something defines by now
+        self.context.declared = frozenset(program.symbols)
+        self.inside = False  # another graph, where complex numbers cross as their parts
+        self.promises = Promises(self.builder, program.symbols)
+        self.asked: dict[str, Call] = {}  # what computes a number out of sizes
+
+    def run(self) -> Module:
+        inputs = self._sources()
+        for call in self.program.calls:
+            self._call(call)
+        self.missed.check()
+        outputs, names, donations = self._sinks(inputs)
+        self.missed.check()
+        initial = {i: source.data for i, (source, _) in enumerate(inputs)
+                   if source.data is not None}
+        seeds = []
+        if self.context.seed is not None and self.context.state is not None:
+            seeds = [self.context.seed.value]
+            initial[len(inputs)] = weight(state_of(0))
+            donations.append((len(outputs), len(inputs)))
+            outputs.append(self.context.state.value)
+            names.append(self._free(names, "rng"))
+        graph = prune(Graph((*(v for _, v in inputs), *seeds), self.promises.nodes(),
+                          tuple(outputs)))
+        return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
+                      tuple(donations), dict(self.program.meta), initial)
+
+    def _region(self, program: Program) -> Graph:
+        """A graph inside this one, closed; what it misses is listed with the rest."""
+        inner = _Converter(program)
+        inner.locations = self.locations
+        inner.sizes = set(self.sizes)
+        inner.promises = Promises(inner.builder, self.promises.declared, self.promises.checks)
+        inner.context.declared = frozenset(self.sizes)
+        inner.inside = True
+        inputs = inner._sources()
+        for call in program.calls:
+            inner._call(call)
+        self.missed.take(inner.missed)
+        if inner.missed:
+            raise Refused
+        if inner.context.seed is not None:
+            raise Missing("random numbers inside a branch or a loop")
+        outputs, _, _ = inner._sinks(inputs)
+        return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(),
+                         tuple(outputs)))
+
+    def _free(self, names: list[str], name: str) -> str:
+        while name in names:
+            name += "_"
+        return name
+
+    def _fault_of(self, call: Call) -> str:
+        """Why a call's results or arguments cannot be imported whatever its handler says."""
+        for name in (n for n in call.outputs if n in self.used):
+            match self.program.types.get(name):
+                case Opaque(reason):
+                    return reason
+                case TensorType() as kind:
+                    if call.target.rpartition(".")[0] not in SIZED and any(
+                            s.name not in self.sizes for d in kind.shape for s in symbols(d)):
+                        return "its size depends on the data"
+        return next((x.reason for x in (*call.args, *call.kwargs.values())
+                     if isinstance(x, Opaque)), "")
+
+    # ---- inputs --------------------------------------------------------------------------------
+
+    def _sources(self) -> list[tuple[Source, Value]]:
+        """Users' inputs, then mutated buffers; all other buffers and parameters are constants."""
+        changed = {s.key for s in self.program.sinks if s.kind == "state"}
+        owners: dict[Any, str] = {}
+        inputs: list[tuple[Source, Value]] = []
+        state: list[tuple[Source, Value]] = []
+        for source in self.program.sources:
+            kind = self.program.types.get(source.name)
+            if self.inside and isinstance(kind, Complex) and source.data is None:
+                parts = [self.builder.input(kind.parts, f"{source.key}.{part}")
+                         for part in ("real", "imag")]
+                inputs += [(source, x.value) for x in parts]
+                self.env[source.name] = Pair(*parts)
+            elif source.data is None or source.key in changed:
+                if isinstance(kind, (Opaque, Complex)):
+                    reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
+                    self.missed.at_boundary(f"the input {source.key}", reason)
+                    self.poisoned.add(source.name)
+                if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
+                    self.env[source.name] = kind
+                    continue
+                x = self.builder.input(kind, source.key)
+                (inputs if source.data is None else state).append((source, x.value))
+                self.env[source.name] = x
+            elif source.name in self.used:
+                first = owners.setdefault(identity(source.data), source.key)
+                trained = source.kind == "parameter"
+                self.env[source.name] = self._pair(source.data, first, trained) if isinstance(
+                    kind, Complex) else self.builder.constant(source.data, first, trained)
+            else:
+                owners.setdefault(identity(source.data), source.key)
+        return inputs + state
+
+    def _pair(self, data: Weight, name: str, trained: bool) -> Pair:
+        """A complex constant, whose last axis is that of its parts."""
+        return Pair(*(self.builder.constant(data.source[..., i], f"{name}.{part}", trained)
+                      for i, part in enumerate(("real", "imag"))))
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> None:
+        base = call.target.rpartition(".")[0]
+        if base in PROMISES:
+            self._promise(call)
+        if base in IGNORED or not call.outputs:
+            return
+        if self._symbolic(call) or self._number(call):
+            return
+        paired = self._is_paired(call)
+        fn = paired_handler(call.target) if paired else handler(call.target)
+        fault = self._fault_of(call) or (
+            "" if fn else why(call.target, REASON) if paired else why(call.target))
+        tainted = bool(self.poisoned & names_in(call.args, *call.kwargs.values()))
+        if fault and not tainted:  # what follows from a refused call is not listed again
+            self.missed.add(call, fault)
+        if fn is None or fault or tainted:
+            self.poisoned.update(call.outputs)
+            return
+        try:
+            self._bind(call, self._apply(call, fn))
+        except Refused:
+            self.poisoned.update(call.outputs)
+        except Missing as missing:
+            self.missed.add(call, missing.item.reason, missing.item.name)
+            self.poisoned.update(call.outputs)
+
+    def _is_paired(self, call: Call) -> bool:
+        """Whether complex numbers go in or come out."""
+        names = names_in(call.args, *call.kwargs.values())
+        return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
+            isinstance(self.env.get(n), Pair) for n in names)
+
+    def _symbolic(self, call: Call) -> bool:
+        """Arithmetic on sizes: its value is known already, from the program's types."""
+        kinds = [self.program.types.get(n) for n in call.outputs]
+        if any(isinstance(k, TensorType) for k in kinds):
+            return False
+        if not call.target.startswith(_SYMBOLIC):
+            return False
+        self.asked[call.outputs[0]] = call
+        for name, kind in zip(call.outputs, kinds, strict=True):
+            self.env[name] = kind if kind is not None else number(
+                self.context, call.target, self._resolve(call.args))
+        return True
+
+    def _promise(self, call: Call) -> None:
+        """A comparison of sizes that holds, or the run fails."""
+        asked = self.asked.get(call.args[0].name) if isinstance(call.args[0], Ref) else None
+        sides = self._resolve(asked.args) if asked is not None else ()
+        if asked is not None and len(sides) == 2 and all(
+                isinstance(x, (int, Poly)) and not isinstance(x, bool) for x in sides):
+            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+                self.promises.keep(asked.target.removeprefix("_operator."), *sides)
+
+    def _number(self, call: Call) -> bool:
+        """A number read out of a tensor: a size from here on, or a scalar."""
+        if not call.target.startswith(("aten._local_scalar_dense", "aten.item")):
+            return False
+        kind = self.program.types.get(call.outputs[0])
+        free = symbols(kind) if isinstance(kind, Poly) else ()
+        self.context.number_wanted = (kind, free[0].hi) if isinstance(kind, Poly) else None
+        operand = self._read(call, call.args)
+        if isinstance(kind, Poly) and (bare(kind) is None or free[0].name in self.sizes):
+            self.missed.add(call, "it reads a number that is bound to others")
+        elif isinstance(kind, int) and not isinstance(operand[0], Tracer):
+            self.poisoned.update(call.outputs)
+        else:
+            fn = handler(call.target)
+            assert fn is not None
+            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+                self.env[call.outputs[0]] = fn(self.context, *operand)
+            self.sizes |= {s.name for s in free}
+        return True
+
+    def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
+        types = [self.program.types.get(n) if n in self.used else None for n in call.outputs]
+        self.context.complex_outs = tuple(
+            isinstance(self.program.types.get(n), Complex) for n in call.outputs)
+        self.context.outs = tuple(parts_of(t) for t in types)
+        self.context.first = parts_of(self.program.types.get(call.outputs[0]))
+        if not any(self.context.outs):
+            return (None,) * len(call.outputs)
+        args = self._read(call, call.args)
+        kwargs = {k: self._read(call, v) for k, v in call.kwargs.items()}
+        state = self.context.state = self.marks.seen(self.context.state, call.checkpoint)
+        with self.builder.scope(call.place.module, self.locations.key(call.place)):
+            try:
+                results = fn(self.context, *args, **kwargs)
+            except InputError as error:
+                error.where = "\n".join(s for s in (provenance.describe(call.place), error.where)
+                                        if s)
+                raise
+            except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+                raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
+                                           f"{error}",
+                                 where=provenance.describe(call.place)) from error
+        found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        for x in (*found, None if self.context.state is state else self.context.state):
+            self.marks.made(x, call.checkpoint)
+        return found
+
+    def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
+        for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
+            if wanted is None:
+                continue
+            if result is None:
+                raise Missing("a result of it that only its gradient needs")
+            for part in (result.real, result.imag) if isinstance(result, Pair) else (result,):
+                if not fits(part.type, wanted):
+                    raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
+                                                  f"{wanted}",
+                                        where=provenance.describe(call.place))
+            self.env[name] = result
+            self.sizes |= {s.name for d in result.shape for s in symbols(d)}
+
+    def _read(self, call: Call, x: Any) -> Any:
+        """An argument of a call, as the call's region sees it."""
+        return self.marks.seen(self._resolve(x), call.checkpoint)
+
+    def _resolve(self, x: Any) -> Any:
+        match x:
+            case Ref(name):
+                if name not in self.env:
+                    raise InputError("GT1103", f"{name!r} is used before it is defined")
+                return self.env[name]
+            case tuple():
+                return tuple(self._resolve(i) for i in x)
+            case _:
+                return x
+
+    # ---- outputs -------------------------------------------------------------------------------
+
+    def _sinks(self, inputs: list[tuple[Source, Value]]
+               ) -> tuple[list[Value], list[str], list[tuple[int, int]]]:
+        position = {source.key: i for i, (source, _) in enumerate(inputs)}
+        outputs: list[Value] = []
+        names: list[str] = []
+        donations: list[tuple[int, int]] = []
+        for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
+            if sink.kind == "state":
+                donations.append((len(outputs), position[sink.key]))
+            found = self.env.get(getattr(sink.value, "name", ""))
+            if isinstance(found, Pair) and self.inside:
+                outputs += [found.real.value, found.imag.value]
+                continue
+            if isinstance(found, Pair):
+                self.missed.at_boundary(f"the output {sink.key}", _BOUNDARY)
+                continue
+            outputs.append(self._output(sink))
+            names.append(sink.key)
+        return outputs, names, donations
+
+    def _output(self, sink: Sink) -> Value:
+        x = self.marks.seen(self._resolve(sink.value), 0)
+        if isinstance(x, Poly):  # a size that the model returns
+            x = self.context.number(x, dtypes.int64)
+        value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))
+        assert isinstance(value, Value)
+        return value
+
+    def _locations(self, graph: Graph) -> dict[str, Any]:
+        reached = {n.where for n in graph.nodes}
+        return {k: v for k, v in self.locations.table.items() if k in reached}

@@ -1,0 +1,35 @@
+"""Arithmetic on sizes that leaves the integers: `1 / (batch - 1)` as a scalar of float64, and
+`batch > 3` as one of bool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Poly
+
+_TABLE: Mapping[str, Callable[..., Any]] = {
+    "_operator.truediv": o.div, "_operator.mul": o.mul, "_operator.add": o.add,
+    "_operator.sub": o.sub, "_operator.pow": o.pow, "_operator.neg": o.neg,
+    "torch.sym_float": lambda x: x, "torch._sym_sqrt": o.sqrt, "math.sqrt": o.sqrt,
+    "math.floor": o.floor, "math.ceil": o.ceil, "math.trunc": o.trunc,
+}
+
+_COMPARE: Mapping[str, Callable[..., Any]] = {
+    f"_operator.{name}": getattr(o, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")} | {
+    "_operator.and_": o.and_, "_operator.or_": o.or_, "torch.sym_not": o.not_}
+
+
+def number(c: Context, target: str, args: tuple[Any, ...]) -> Any:
+    """The value of a call on sizes and fractions; None for what is not in the tables."""
+    op = _TABLE.get(target) or _COMPARE.get(target)
+    if op is None or not any(isinstance(x, (Tracer, Poly)) for x in args) or not all(
+            isinstance(x, (Tracer, Poly, int, float)) for x in args):
+        return None
+    logic = any(isinstance(x, Tracer) and x.dtype is dtypes.bool_ for x in args)
+    return op(*(x if logic else c.cast(x, dtypes.float64) for x in args))

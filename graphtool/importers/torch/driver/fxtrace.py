@@ -1,0 +1,103 @@
+"""torch.fx's symbolic trace, made exportable: the traced nodes are run one by one.
+
+Each runs from a code object that is named after it, so that the stack which export records leads
+back to the traced node, and through it to the module path and the user's line.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torch import fx, nn
+from torch.fx import traceback
+
+from graphtool.importers.torch.driver.lines import failure
+from graphtool.importers.torch.driver.live import place
+from graphtool.importers.torch.driver.records import Place
+
+
+class _Tracer(fx.Tracer):  # type: ignore[misc]
+    record_stack_traces = True
+
+    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+        """With the module stack and the line, which fx leaves out while annotations are kept."""
+        with traceback.preserve_node_meta(False):
+            node = super().create_node(*args, **kwargs)
+        if node.stack_trace:  # up to the call of this method
+            node.stack_trace = node.stack_trace.rpartition(f'File "{__file__}"')[0].rstrip()
+        if custom := traceback.current_meta.get("custom"):
+            node.meta["custom"] = dict(custom)
+        return node
+
+
+def traced(model: nn.Module, count: int, torch_dir: str) -> Replay:
+    """The trace of a call with `count` arguments; the other parameters keep their defaults.
+
+    Raises UnsupportedError GT1102 with the line that symbolic tracing cannot pass.
+    """
+    tracer = _Tracer()
+    try:
+        graph = tracer.trace(model, concrete_args=_defaults(model, count))
+    except Exception as error:  # whatever the user's model raises is reported with its line
+        raise failure(error, "torch.fx", torch_dir) from error
+    return Replay(fx.GraphModule(tracer.root, graph), type(model).__name__)
+
+
+def _defaults(model: nn.Module, count: int) -> dict[str, Any]:
+    parameters = list(inspect.signature(model.forward).parameters.values())[count:]
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+class Replay(nn.Module):  # type: ignore[misc]
+    """Runs a traced module; its submodules and parameters stand here under their own names."""
+
+    def __init__(self, module: fx.GraphModule, owner: str) -> None:
+        super().__init__()
+        for name, child in module.named_children():
+            self.add_module(name, child)
+        for name, p in module.named_parameters(recurse=False):
+            self.register_parameter(name, p)
+        for name, b in module.named_buffers(recurse=False):
+            self.register_buffer(name, b)
+        self.training = module.training
+        # past nn.Module's __setattr__, which would trip over a child of the same name
+        object.__setattr__(self, "_graphtool_run", _Interpreter(module).run)
+        object.__setattr__(self, "_graphtool_places", {
+            _file(n): _within(place(n), owner) for n in module.graph.nodes
+            if n.op.startswith("call_")})
+        for n in module.graph.nodes:  # or export would take its stack for that of the replay
+            n.meta.pop("stack_trace", None)
+            n.meta.pop("nn_module_stack", None)
+
+    def forward(self, *args: Any) -> Any:
+        return self._graphtool_run(*args)
+
+
+def places_of(model: nn.Module) -> dict[str, Place]:
+    """What each file name in the stacks of a replayed model stands for; else nothing."""
+    return model._graphtool_places if isinstance(model, Replay) else {}
+
+
+def _within(place: Place, owner: str) -> Place:
+    """fx leaves the root out of its module stack."""
+    return place if place.owner else replace(place, owner=owner)
+
+
+class _Interpreter(fx.Interpreter):  # type: ignore[misc]
+    def run_node(self, n: fx.Node) -> Any:
+        return _frame(_file(n))(super().run_node, n)
+
+
+def _file(node: fx.Node) -> str:
+    return f"<fx {node.name}>"
+
+
+def _frame(name: str) -> Callable[..., Any]:
+    """A call that shows up in a stack as `forward` in a file of that name."""
+    scope: dict[str, Any] = {}
+    exec(compile("def forward(run, n):\n    return run(n)\n", name, "exec"), scope)
+    made: Callable[..., Any] = scope["forward"]
+    return made

@@ -1,0 +1,266 @@
+"""torch's tensors as arrays, and its graphs' nodes as calls with types: live objects read off.
+
+Knows nothing of what calls the graph: its inputs and outputs are the business of exported.py.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch import fx
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.importers.torch.driver import exprs
+from graphtool.importers.torch.driver.provenance import clean_path
+from graphtool.importers.torch.driver.records import (
+    Call,
+    Complex,
+    Opaque,
+    Place,
+    Program,
+    Ref,
+    Sink,
+    Source,
+    Type,
+)
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol, symbol
+
+DTYPES: dict[torch.dtype, DType] = {
+    getattr(torch, name): getattr(dtypes, ours) for name, ours in (
+        ("float64", "float64"), ("float32", "float32"), ("float16", "float16"),
+        ("bfloat16", "bfloat16"), ("float8_e4m3fn", "float8e4m3fn"),
+        ("float8_e4m3fnuz", "float8e4m3fnuz"), ("float8_e5m2", "float8e5m2"),
+        ("float8_e5m2fnuz", "float8e5m2fnuz"), ("float8_e8m0fnu", "float8e8m0"),
+        ("int64", "int64"), ("int32", "int32"), ("int16", "int16"), ("int8", "int8"),
+        ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
+        ("bool", "bool_")) if hasattr(torch, name)}
+_PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
+CHECKPOINT = "graphtool.checkpoint"  # the annotation of nodes inside a checkpoint
+_HUGE = 1 << 62  # above: torch's "no upper bound"
+_BITS = {8: torch.uint8, 16: torch.int16}
+
+
+def element_type(kind: torch.dtype) -> DType:
+    """Raises InputError GT1105 for complex and quantised types."""
+    if kind not in DTYPES:
+        raise InputError("GT1105", f"tensors of {kind} are not supported",
+                         hint="split complex numbers into real and imaginary parts")
+    return DTYPES[kind]
+
+
+def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's elements in numpy, without a copy where it is contiguous on the CPU."""
+    if t.layout is not torch.strided:
+        raise InputError("GT1105", f"tensors of layout {t.layout} are not supported")
+    row = element_type(t.dtype)
+    t = t.detach().cpu().resolve_neg().contiguous()
+    if row.numpy.type.__module__ == ml_dtypes.__name__ or row.name.startswith(("bfloat", "float8")):
+        return np.asarray(t.view(_BITS[row.bits]).numpy().view(row.numpy))
+    return np.asarray(t.numpy())
+
+
+def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A copy of the array in torch, to the bit in every type that both know."""
+    data = np.array(x)
+    if data.dtype.isbuiltin == 1:
+        return torch.from_numpy(data)
+    bits = torch.from_numpy(data.view(f"u{data.itemsize}"))
+    return bits.view(next(kind for kind, row in DTYPES.items() if row.numpy == data.dtype))
+
+
+def held(t: torch.Tensor) -> Weight:
+    """A tensor's elements; of complex ones the parts, as a last axis."""
+    return weight(array(torch.view_as_real(t.resolve_conj()) if t.dtype in _PARTS else t))
+
+
+class Nodes:
+    """Reads the nodes of one fx graph. `ranges` bound torch's symbols, `renamed` gives them the
+    user's names, `wanted` their bounds; `places` tells what a file in a stack stands for."""
+
+    def __init__(self, owner: fx.GraphModule | None,
+                 ranges: Mapping[str, tuple[int | None, int | None]],
+                 renamed: Mapping[str, str] | None = None,
+                 wanted: Mapping[str, tuple[int, int | None]] | None = None,
+                 places: Mapping[str, Place] | None = None) -> None:
+        self.owner, self.ranges = owner, ranges
+        self.renamed, self.places = renamed or {}, places or {}
+        self.symbols: dict[str, Symbol] = {
+            name: Symbol(name, lo, hi) for name, (lo, hi) in (wanted or {}).items()}
+        self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
+        self.types: dict[str, Type] = {}
+        self.items: dict[fx.Node, dict[int, str]] = {}
+        self.constants: list[Source] = []  # tensors that the graph holds as attributes
+
+    def calls(self, graph: fx.Graph) -> tuple[Call, ...]:
+        """The calls of a graph, in order; fills `types` and `constants` on the way."""
+        for node in graph.nodes:
+            self._type(node)
+        return tuple(self._call(n) for n in graph.nodes
+                     if n.op == "call_function" and n.target is not operator.getitem)
+
+    def region(self, module: fx.GraphModule) -> Program:
+        """A graph inside the graph: its placeholders are its users' inputs, in order."""
+        inner = Nodes(module, self.ranges, self.renamed, places=self.places)
+        inner.symbols, inner.fresh = self.symbols, self.fresh  # one size, one symbol
+        calls = inner.calls(module.graph)
+        return Program((*inner.inputs(module.graph), *inner.constants), calls,
+                       inner.outputs(module.graph), inner.types, self.symbols)
+
+    def inputs(self, graph: fx.Graph) -> tuple[Source, ...]:
+        return tuple(Source(n.name, "user", n.name) for n in graph.nodes if n.op == "placeholder")
+
+    def outputs(self, graph: fx.Graph) -> tuple[Sink, ...]:
+        results = next(n for n in graph.nodes if n.op == "output").args[0]
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        return tuple(Sink(self._argument(x), "user", f"output_{i}")
+                     for i, x in enumerate(results))
+
+    # ---- types ---------------------------------------------------------------------------------
+
+    def _type(self, node: fx.Node) -> None:
+        if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
+            self.items.setdefault(node.args[0], {})[int(node.args[1])] = node.name
+        if node.op == "get_attr":
+            self._attribute(node)
+        elif "val" in node.meta:
+            self.types[node.name] = self._value_type(node.meta["val"])
+
+    def _attribute(self, node: fx.Node) -> None:
+        found = self._held(node)
+        if isinstance(found, torch.Tensor):
+            self.types[node.name] = self._value_type(found)
+            self.constants.append(Source(node.name, "constant", str(node.target),
+                                         held(found)))
+
+    def _held(self, node: fx.Node) -> Any:
+        """What a get_attr node names."""
+        found: Any = self.owner
+        for part in str(node.target).split("."):
+            found = getattr(found, part, None)
+        return found
+
+    def _value_type(self, value: Any) -> Type:
+        try:
+            return self._known_type(value)
+        except InputError as error:  # a size that we cannot read is refused with its node
+            return Opaque(error.message)
+
+    def _known_type(self, value: Any) -> Type:
+        match value:
+            case torch.Tensor() if value.dtype in _PARTS:
+                parts = _PARTS[value.dtype]
+                return Complex(TensorType(parts, tuple(map(self.dim, value.shape))))
+            case torch.Tensor() if value.dtype not in DTYPES:
+                return Opaque(f"tensors of {value.dtype} are not supported")
+            case torch.Tensor():
+                return TensorType(element_type(value.dtype), tuple(map(self.dim, value.shape)))
+            case bool() | torch.SymBool() | torch.SymFloat():
+                return None
+            case int() | torch.SymInt():
+                return self.dim(value)
+            case _:
+                return None
+
+    def dim(self, d: int | torch.SymInt) -> Dim:
+        if isinstance(d, int):
+            return d
+        return exprs.read(str(d.node.expr), self._symbol)
+
+    def _symbol(self, name: str) -> Dim:
+        name = self.renamed.get(name, name)
+        if name in self.symbols:
+            s = self.symbols[name]
+            return symbol(s.name, s.lo, s.hi)
+        if name.startswith("u"):
+            lo, hi = self.ranges.get(name, (0, None))
+            return self.fresh.setdefault(name, symbol(name, lo, hi))
+        lo, hi = self.ranges.get(name, (1, None))
+        s = self.symbols[name] = Symbol(name, lo, hi)
+        return symbol(s.name, s.lo, s.hi)
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def _call(self, node: fx.Node) -> Call:
+        value, target, args = node.meta.get("val"), node.target, node.args
+        if target is torch.ops.higher_order.with_effects:  # of (token, op, *args); order is kept
+            target, args = args[1], args[2:]
+            outputs = tuple(self._item(node, i) for i in range(1, len(value))
+                            if value[i] is not None)
+        elif isinstance(value, (tuple, list)):
+            outputs = tuple(self._item(node, i) for i in range(len(value)))
+        else:
+            outputs = (node.name,)
+        return Call(target_name(target), tuple(self._argument(a) for a in args),
+                    {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
+                    self._place(node), (node.meta.get("custom") or {}).get(CHECKPOINT, 0))
+
+    def _item(self, node: fx.Node, i: int) -> str:
+        """The name of one of several results, which has a type even where nothing reads it."""
+        name = self.items.get(node, {}).get(i)
+        if name is None:
+            name = f"{node.name}[{i}]"
+            self.types[name] = self._value_type(node.meta["val"][i])
+        return name
+
+    def _place(self, node: fx.Node) -> Place:
+        found = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")
+        return self.places.get(found[-1], Place()) if found else place(node)
+
+    def _argument(self, x: Any) -> Any:
+        match x:
+            case fx.Node(op="get_attr") if isinstance(held := self._held(x), fx.GraphModule):
+                return self.region(held)
+            case fx.Node():
+                return Ref(x.name)
+            case list() | tuple():
+                return tuple(self._argument(i) for i in x)
+            case torch.SymInt():
+                return self.dim(x)
+            case torch.dtype():
+                return DTYPES.get(x)
+            case bool() | int() | float() | complex() | str() | None:
+                return x
+            case _:
+                return None  # device, layout, memory format: nothing that we could honour
+
+
+def bound(x: Any) -> int | None:
+    """torch's infinities, and what it uses for them, are no bound."""
+    try:
+        n = int(x)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    return n if abs(n) < _HUGE else None
+
+
+def target_name(target: Any) -> str:
+    """`aten.add.Tensor`, `prims.…`, `_operator.add`; higher-order ops as `higher_order.cond`."""
+    match target:
+        case torch._ops.OpOverload():
+            return f"{target.namespace}.{target._opname}.{target._overloadname}"
+        case torch._ops.HigherOrderOperator():
+            return f"higher_order.{target.name()}"
+        case _:
+            return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
+
+
+def place(node: fx.Node) -> Place:
+    """The innermost module's path, and the innermost class that is not torch's own, or ours."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = clean_path(str(stack[-1][0])) if stack else ""
+    owner = ""
+    for _, kind in stack:
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        if not name.startswith(("torch.", "graphtool.")):
+            owner = name.rpartition(".")[2]
+    return Place(path, owner, node.meta.get("stack_trace") or "")

@@ -1,0 +1,42 @@
+"""What of a program cannot be imported, gathered so that one error names all of it."""
+
+from __future__ import annotations
+
+from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.importers.torch.driver import provenance
+from graphtool.importers.torch.driver.records import Call
+
+
+class Missed:
+    """Places by what is missing there and why; true once there is something."""
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[str, str], list[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.places)
+
+    def add(self, call: Call, reason: str, name: str = "") -> None:
+        """A call, under its target's name or another."""
+        self.places.setdefault((name or call.target, reason), []).append(
+            provenance.describe(call.place))
+
+    def at_boundary(self, name: str, reason: str) -> None:
+        """An input or an output, which has no place in the source."""
+        self.places[name, reason] = [""]
+
+    def take(self, inner: Missed) -> None:
+        """What a graph inside this one misses."""
+        for key, places in inner.places.items():
+            self.places.setdefault(key, []).extend(places)
+
+    def check(self) -> None:
+        """Raises UnsupportedError GT1101 with everything, if there is anything."""
+        if not self:
+            return
+        items = tuple(Unsupported(name, reason, tuple(places))
+                      for (name, reason), places in self.places.items())
+        count = sum(len(i.places) for i in items)
+        raise UnsupportedError("GT1101", f"{count} calls cannot be imported from torch", items,
+                               hint="write them with other torch functions, or leave this part "
+                                    "of the model out of the export")

@@ -1,0 +1,88 @@
+"""From a Python stack and a module path to a name prefix and an entry of the table of locations.
+
+Frames inside torch itself are passed over, and no absolute path survives.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from graphtool.importers.torch.driver.records import Place
+from graphtool.ir.graph import Location
+
+_FRAME = re.compile(r'File "([^"]*)", line (\d+), in ([^\n]*)(?:\n {4}([^\n]*))?')
+_ROOTS = ("site-packages/", "dist-packages/")
+_LIBRARIES = ("torch/", "torchgen/")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+
+def short_file(path: str) -> str:
+    """The path below the package directory, else the file's name alone."""
+    path = path.replace("\\", "/")
+    for root in _ROOTS:
+        if root in path:
+            return path.rpartition(root)[2]
+    return path.rpartition("/")[2]
+
+
+def frames(stack: str) -> list[Frame]:
+    """The frames of a formatted stack, outermost first."""
+    return [Frame(short_file(f), int(n), fn.strip(), (text or "").strip())
+            for f, n, fn, text in _FRAME.findall(stack)]
+
+
+def user_frame(stack: str) -> Frame | None:
+    """The innermost frame outside torch: the line that a person wrote."""
+    found = frames(stack)
+    ours = [f for f in found if not f.file.startswith(_LIBRARIES) and not f.file.startswith("<")]
+    return ours[-1] if ours else (found[-1] if found else None)
+
+
+def describe(place: Place) -> str:
+    """`mlp.py:9 MLP.forward`, for an error's list of places."""
+    frame = user_frame(place.stack)
+    return location(place, frame).at if frame else place.module or "forward"
+
+
+def location(place: Place, frame: Frame) -> Location:
+    function = f"{place.owner}.{frame.function}" if place.owner and (
+        frame.function == "forward") else frame.function
+    return Location(f"{frame.file}:{frame.line} {function}", frame.text)
+
+
+def clean_path(path: str) -> str:
+    """A module path as the model's own attribute path: without `L['self']`, wrappers, `@n`."""
+    path = re.sub(r"^L\['self'\]|^L__self__|^self(?=\.|$)", "", path)
+    path = re.sub(r"\['?([^'\]]*)'?\]", r".\1", path)
+    path = re.sub(r"_modules\.|@\d+", "", path)
+    return path.strip(".")
+
+
+@dataclass
+class Locations:
+    """Hands out keys: the module's path, with `#2`, `#3` for its further source lines."""
+
+    table: dict[str, Location] = field(default_factory=dict)
+    _keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def key(self, place: Place) -> str:
+        frame = user_frame(place.stack)
+        if frame is None:
+            return ""
+        path = place.module or "forward"
+        entry = location(place, frame)
+        seen = self._keys.get((path, entry.at))
+        if seen is None:
+            n = self._counts[path] = self._counts.get(path, 0) + 1
+            seen = self._keys[path, entry.at] = path if n == 1 else f"{path}#{n}"
+            self.table[seen] = entry
+        return seen

@@ -1,0 +1,283 @@
+"""The graph inside a `.pt2` archive as a `Program`: torch's export schema 8, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.importers.torch.driver import exprs
+from graphtool.importers.torch.driver.names import output_name
+from graphtool.importers.torch.driver.provenance import clean_path
+from graphtool.importers.torch.driver.records import (
+    Call,
+    Complex,
+    Opaque,
+    Place,
+    Program,
+    Ref,
+    Sink,
+    Source,
+    Type,
+    least,
+)
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol, symbol, symbols
+
+MAJOR = 8  # of the schema; torch raises it when old readers would misread
+# torch's numbers of element types
+SCALAR_TYPES: dict[int, DType] = {
+    1: dtypes.uint8, 2: dtypes.int8, 3: dtypes.int16, 4: dtypes.int32, 5: dtypes.int64,
+    6: dtypes.float16, 7: dtypes.float32, 8: dtypes.float64, 12: dtypes.bool_,
+    13: dtypes.bfloat16, 28: dtypes.uint16, 29: dtypes.float8e4m3fn, 30: dtypes.float8e5m2,
+    31: dtypes.float8e4m3fnuz, 32: dtypes.float8e5m2fnuz, 33: dtypes.float8e8m0,
+    34: dtypes.uint32, 35: dtypes.uint64}
+COMPLEX_TYPES = {10: dtypes.float32, 11: dtypes.float64}  # the types of their parts
+_FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
+Fault = Callable[..., InputError]
+
+
+def read_program(raw: Any, weights: Mapping[str, Weight], fault: Fault) -> Program:
+    """Raises `fault(GT1207)` for another schema, plain Python errors for malformed data."""
+    version = raw["schema_version"]["major"]
+    if version != MAJOR:
+        raise fault("GT1207", f"export schema {version}, this tool reads {MAJOR}",
+                    "save the program with a torch of the same generation")
+    return _Reader(raw, weights, fault).program()
+
+
+class _Reader:
+    def __init__(self, raw: Any, weights: Mapping[str, Weight], fault: Fault) -> None:
+        self.raw, self.weights, self.fault = raw, weights, fault
+        self.module = raw["graph_module"]
+        self.graph = self.module["graph"]
+        self.ranges: Mapping[str, Any] = raw["range_constraints"]
+        self.seen: dict[str, Symbol] = {}
+        self.types: dict[str, Type] = {"": None}
+
+    def program(self) -> Program:
+        for name, meta in self.graph["tensor_values"].items():
+            self.types[name] = self._tensor(meta)
+        for name, value in self.graph["sym_int_values"].items():
+            self.types[name] = self._size(value)
+        sources = tuple(s for s in map(self._source, self.module["signature"]["input_specs"]) if s)
+        declared = self._declared(sources)
+        calls = tuple(self._call(n) for n in self.graph["nodes"])
+        meta = {"source": "pt2", "torch": str(self.raw.get("torch_version", "")).partition("+")[0]}
+        return Program(sources, calls, self._sinks(sources), self.types, declared, meta)
+
+    # ---- types ---------------------------------------------------------------------------------
+
+    def _tensor(self, meta: Mapping[str, Any]) -> Type:
+        if meta["dtype"] in COMPLEX_TYPES and meta["layout"] == 7:
+            return Complex(TensorType(COMPLEX_TYPES[meta["dtype"]],
+                                      tuple(map(self._size, meta["sizes"]))))
+        dtype = SCALAR_TYPES.get(meta["dtype"])
+        if dtype is None or meta["layout"] != 7:
+            return Opaque("its element type or layout is not supported")
+        return TensorType(dtype, tuple(map(self._size, meta["sizes"])))
+
+    def _size(self, d: Mapping[str, Any]) -> Dim:
+        if "as_int" in d:
+            return _integer(d["as_int"])
+        return exprs.read(d["as_expr"]["expr_str"], self._symbol)
+
+    def _symbol(self, name: str) -> Dim:
+        if not name.isidentifier():
+            raise ValueError("symbol name")
+        if name not in self.seen:
+            row = self.ranges.get(name, {})
+            lo, hi = row.get("min_val"), row.get("max_val")
+            lo = least(name, None if lo is None else _integer(lo))
+            self.seen[name] = Symbol(name, lo, None if hi is None else _integer(hi))
+        s = self.seen[name]
+        return symbol(s.name, s.lo, s.hi)
+
+    def _declared(self, sources: tuple[Source, ...]) -> dict[str, Symbol]:
+        """The symbols that the inputs' shapes give; all others depend on the data."""
+        found: dict[str, Symbol] = {}
+        for s in sources:
+            kind = self.types.get(s.name)
+            for d in kind.shape if isinstance(kind, TensorType) else ():
+                found |= {x.name: x for x in symbols(d)}
+        return found
+
+    # ---- inputs and outputs --------------------------------------------------------------------
+
+    def _source(self, spec: Mapping[str, Any]) -> Source | None:
+        (kind, body), = spec.items()
+        match kind:
+            case "user_input":
+                name = _tensor_name(body["arg"])
+                return Source(name, "user", name) if name else None
+            case "constant_input":
+                return None
+            case "parameter" | "buffer" | "tensor_constant":
+                key = body[f"{kind}_name"]
+                w = self.weights.get(key)
+                if w is None:
+                    raise self.fault("GT1202", f"the archive has no data for {key!r}")
+                name = body["arg"]["name"]
+                if not _holds(w, self.types.get(name)):
+                    raise self.fault("GT1202", f"{key!r} is {w.dtype.short}{list(w.shape)}, the "
+                                               f"graph says {self.types.get(name)}")
+                return Source(name, "constant" if kind == "tensor_constant" else kind,
+                              clean_path(key), w)
+            case _:
+                raise self.fault("GT1206", f"inputs of the kind {kind!r} are not supported",
+                                 "scripted objects and effect tokens run code of their own")
+
+    def _sinks(self, sources: tuple[Source, ...]) -> tuple[Sink, ...]:
+        names = iter(self._output_names())
+        out: list[Sink] = []
+        for spec in self.module["signature"]["output_specs"]:
+            (kind, body), = spec.items()
+            match kind:
+                case "user_output" | "loss_output":
+                    name = next(names)
+                    value = self._argument(body["arg"] if kind == "user_output"
+                                           else {"as_tensor": body["arg"]})
+                    if isinstance(value, (Ref, int, float)):
+                        out.append(Sink(value, "user", name))
+                case "buffer_mutation" | "parameter_mutation":
+                    key = clean_path(body[kind.replace("mutation", "name")])
+                    out.append(Sink(Ref(body["arg"]["name"]), "state", key))
+                case "user_input_mutation":
+                    out.append(Sink(Ref(body["arg"]["name"]), "state", body["user_input_name"]))
+                case _:
+                    raise self.fault("GT1206", f"outputs of the kind {kind!r} are not supported")
+        keys = {s.key for s in sources}
+        lost = [s.key for s in out if s.kind == "state" and s.key not in keys]
+        if lost:
+            raise self.fault("GT1202", f"the state {lost[0]!r} is not an input")
+        return tuple(out)
+
+    def _output_names(self) -> list[str]:
+        count = len(self.module["signature"]["output_specs"])
+        for entry in self.module["module_call_graph"]:
+            if entry["fqn"] == "" and entry.get("signature"):
+                tree = json.loads(entry["signature"]["out_spec"])[1]
+                paths = list(_paths(tree, (), self.module.get("treespec_namedtuple_fields") or {}))
+                return [output_name(p) for p in paths] + ["output"] * (count - len(paths))
+        return [f"output_{i}" for i in range(count)]
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def _call(self, node: Mapping[str, Any]) -> Call:
+        args, kwargs = [], {}
+        for a in node["inputs"]:
+            value = self._argument(a["arg"])
+            if a.get("kind") == 2:
+                kwargs[str(a["name"])] = value
+            else:
+                args.append(value)
+        outputs = tuple(n for o in node["outputs"] for n in _result_names(o))
+        return Call(str(node["target"]).removeprefix("torch.ops."), tuple(args), kwargs, outputs,
+                    _place(node.get("metadata") or {}))
+
+    def _argument(self, arg: Mapping[str, Any]) -> Any:
+        (kind, x), = arg.items()
+        match kind:
+            case "as_none" | "as_device" | "as_layout" | "as_memory_format":
+                return None
+            case "as_tensor":
+                return Ref(x["name"])
+            case "as_tensors":
+                return tuple(Ref(i["name"]) for i in x)
+            case "as_optional_tensors" | "as_nested_tensors" | "as_sym_ints" | "as_sym_floats":
+                return tuple(self._item(i) for i in x)
+            case "as_optional_tensor" | "as_sym_int" | "as_sym_float" | "as_sym_bool":
+                return self._item(x)
+            case "as_scalar_type":
+                return SCALAR_TYPES.get(x)
+            case "as_float":
+                return _float(x)
+            case "as_floats":
+                return tuple(map(_float, x))
+            case "as_int" | "as_bool" | "as_string":
+                return _plain(x)
+            case "as_ints" | "as_bools" | "as_strings" | "as_int_lists":
+                return _plain(x)
+            case _:  # graphs, operators, scripted objects, complex numbers
+                return Opaque(f"an argument of the kind {kind!r}")
+
+    def _item(self, x: Any) -> Any:
+        if isinstance(x, list):
+            return tuple(Ref(i["name"]) for i in x)
+        (kind, value), = x.items()
+        if kind == "as_name":
+            return Ref(value)
+        return self._argument(x)
+
+
+def _holds(w: Weight, kind: Type) -> bool:
+    """Whether the data are of that type; complex numbers have an axis of their parts."""
+    if isinstance(kind, Complex):
+        return (w.dtype, w.shape) == (kind.parts.dtype, (*kind.parts.shape, 2))
+    return kind == TensorType(w.dtype, w.shape)
+
+
+def _integer(x: Any) -> int:
+    if type(x) is not int or abs(x) >= 1 << 63:
+        raise ValueError("not an integer")
+    return x
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, list):
+        return tuple(map(_plain, x))
+    if not isinstance(x, (bool, int, str)):
+        raise TypeError("not a plain value")
+    return x
+
+
+def _float(x: Any) -> float:
+    return _FLOATS[x] if isinstance(x, str) else float(x)
+
+
+def _tensor_name(arg: Mapping[str, Any]) -> str:
+    return str(arg["as_tensor"]["name"]) if "as_tensor" in arg else ""
+
+
+def _result_names(arg: Mapping[str, Any]) -> list[str]:
+    """The names that a result binds; a list of tensors binds one each, an absent one none."""
+    (kind, x), = arg.items()
+    match kind:
+        case "as_tensor":
+            return [str(x["name"])]
+        case "as_tensors":
+            return [str(i["name"]) for i in x]
+        case "as_optional_tensors":
+            return [_tensor_name(i) for i in x]
+        case "as_sym_int" | "as_sym_float" | "as_sym_bool":
+            return [str(x.get("as_name", ""))]
+        case _:
+            return [""]
+
+
+def _paths(tree: Any, path: tuple[str | int, ...], fields: Mapping[str, Any]) -> Any:
+    """The path to each leaf of a serialised structure of outputs."""
+    if tree["type"] is None:
+        yield path
+        return
+    keys: list[str | int] = list(range(len(tree["children_spec"])))
+    context = json.loads(tree["context"]) if isinstance(tree["context"], str) else None
+    if isinstance(context, list) and len(context) == len(keys):
+        keys = [str(k) for k in context]
+    elif isinstance(context, str) and context in fields:
+        keys = [str(k) for k in fields[context]["field_names"]]
+    for key, child in zip(keys, tree["children_spec"], strict=True):
+        yield from _paths(child, (*path, key), fields)
+
+
+def _place(metadata: Mapping[str, Any]) -> Place:
+    stack = [entry.split(",") for entry in str(metadata.get("nn_module_stack", "")).split(";")]
+    entries = [(e[1], e[-1]) for e in stack if len(e) >= 3]
+    owner = next((kind.rpartition(".")[2] for _, kind in reversed(entries)
+                  if not kind.startswith("torch.")), "")
+    return Place(clean_path(entries[-1][0]) if entries else "", owner,
+                 str(metadata.get("stack_trace") or ""))

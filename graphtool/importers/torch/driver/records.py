@@ -1,0 +1,119 @@
+"""What a capture hands over: calls of ATen ops by name, with types and places. Knows no torch.
+
+A live `torch.export` program and a `.pt2` archive both come down to one `Program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The tensor or symbolic number that another record calls `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call was made: the module's path, its class, and the stack, outermost frame first."""
+
+    module: str = ""
+    owner: str = ""
+    stack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order.
+
+    `checkpoint` numbers the region of torch.utils.checkpoint that the call is in, from 1 on.
+    """
+
+    target: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    place: Place = Place()
+    checkpoint: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph input. `key` is torch's own name; `data` is absent for what the user passes, and
+    has the parts of complex numbers as its last axis."""
+
+    name: str
+    kind: Literal["user", "parameter", "buffer", "constant"]
+    key: str
+    data: Weight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A graph output: what the user gets as `key`, or the new state of the input `key`."""
+
+    value: Ref | int | float | bool
+    kind: Literal["user", "state"]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something that cannot be imported: a complex tensor, a graph as an argument."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A tensor of complex numbers, of which this is the type of each part."""
+
+    parts: TensorType
+
+
+# the type of a tensor, the value of a symbolic size; None for a symbolic bool or float
+Type = TensorType | Complex | Dim | Opaque | None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A captured function. `types` gives the type of each tensor and the value of each SymInt."""
+
+    sources: tuple[Source, ...]
+    calls: tuple[Call, ...]
+    sinks: tuple[Sink, ...]
+    types: Mapping[str, Type]
+    symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def least(name: str, lower: int | None) -> int | None:
+    """The least that a symbol can be: what data decide (`u0`) may be a number below 0, unless
+    torch says that it is a size."""
+    return lower if name.startswith("u") else max(lower or 0, 0)
+
+
+def names_in(*args: Any) -> set[str]:
+    """The values that arguments refer to, in nested tuples too."""
+    found: set[str] = set()
+    for x in args:
+        match x:
+            case Ref(name):
+                found.add(name)
+            case tuple():
+                found |= names_in(*x)
+    return found
+
+
+def read_by(program: Program) -> set[str]:
+    """The values that something in the program reads, or that come out of it."""
+    return names_in(*(s.value for s in program.sinks), *(
+        x for call in program.calls for x in (call.args, *call.kwargs.values())))

@@ -1,0 +1,124 @@
+"""Activations that torch has as ops of their own; the composites stay whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+def _plain(ours: str) -> Any:
+    def handler(c: Context, self: Tracer) -> Any:
+        return getattr(o, ours)(self)
+    return handler
+
+
+for _name, _ours in {"relu": "relu", "silu": "silu", "mish": "mish", "hardswish": "hard_swish",
+                     "softsign": "softsign", "hardsigmoid": "hard_sigmoid",
+                     "log_sigmoid": "log_sigmoid", "selu": "selu"}.items():
+    aten(_name)(_plain(_ours))
+
+
+@aten("log_sigmoid_forward")
+def log_sigmoid_forward(c: Context, self: Tracer) -> Any:
+    return o.log_sigmoid(self), None
+
+
+@aten("gelu")
+def gelu(c: Context, self: Tracer, *, approximate: str = "none") -> Any:
+    return o.gelu(self, approximate=approximate)
+
+
+@aten("hardtanh")
+def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> Any:
+    if self.dtype.is_float:
+        return o.hardtanh(self, lo=float(min_val), hi=float(max_val))
+    return o.clamp(self, c.literal(min_val, self.dtype), c.literal(max_val, self.dtype))
+
+
+@aten("relu6")
+def relu6(c: Context, self: Tracer) -> Any:
+    return hardtanh(c, self, 0, 6)
+
+
+@aten("elu")
+def elu(c: Context, self: Tracer, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    if input_scale == 1:
+        y = o.elu(self, alpha=float(alpha))
+    else:
+        negative = o.mul(o.expm1(o.mul(o.min(self, 0.0), float(input_scale))), float(alpha))
+        y = o.select(o.gt(self, 0.0), self, negative)
+    return y if scale == 1 else o.mul(y, float(scale))
+
+
+@aten("celu")
+def celu(c: Context, self: Tracer, alpha: Any = 1) -> Any:
+    return o.celu(self, alpha=float(alpha))
+
+
+@aten("leaky_relu")
+def leaky_relu(c: Context, self: Tracer, negative_slope: Any = 0.01) -> Any:
+    return o.leaky_relu(self, slope=float(negative_slope))
+
+
+@aten("prelu", "_prelu_kernel")
+def prelu(c: Context, self: Tracer, weight: Tracer) -> Any:
+    if weight.ndim == 1 and self.ndim > 1:  # one slope a channel, axis 1
+        weight = c.reshape(weight, (weight.shape[0], *(1,) * (self.ndim - 2)))
+    return o.prelu(self, weight)
+
+
+@aten("softplus")
+def softplus(c: Context, self: Tracer, beta: Any = 1, threshold: Any = 20) -> Any:
+    return o.softplus(self, beta=float(beta), threshold=float(threshold))
+
+
+@aten("threshold")
+def threshold(c: Context, self: Tracer, threshold: Any, value: Any) -> Any:
+    return o.select(o.gt(self, c.literal(threshold, self.dtype)), self,
+                    c.literal(value, self.dtype))
+
+
+@aten("hardshrink")
+def hardshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+    return o.select(o.le(o.abs(self), float(lambd)), 0.0, self)
+
+
+@aten("softshrink")
+def softshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+    bound = float(lambd)
+    kept = o.mul(o.sign(self), o.sub(o.abs(self), bound))
+    return o.select(o.gt(o.abs(self), bound), kept, o.mul(self, 0.0))
+
+
+@aten("glu")
+def glu(c: Context, self: Tracer, dim: int = -1) -> Any:
+    axis = axis_of(dim, self.ndim)
+    n = self.shape[axis]
+    return o.mul(c.window(self, axis, 0, n // 2),
+                 o.sigmoid(c.window(self, axis, n // 2, n)))
+
+
+@aten("softmax", "_softmax", "_safe_softmax")
+def softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+    return _normalised(c, "softmax", self, dim)
+
+
+@aten("log_softmax", "_log_softmax")
+def log_softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+    return _normalised(c, "log_softmax", self, dim)
+
+
+def _normalised(c: Context, name: str, x: Tracer, dim: int) -> Any:
+    """In the result's type: `dtype`, and `half_to_float` of the private forms, both say only it."""
+    x = c.cast(x, c.out.dtype)
+    if not x.ndim:
+        return c.reshape(_normalised_axis(name, c.reshape(x, (1,)), 0), ())
+    return _normalised_axis(name, x, axis_of(dim, x.ndim))
+
+
+def _normalised_axis(name: str, x: Tracer, axis: int) -> Any:
+    return getattr(o, name)(x, axis=axis)

@@ -1,0 +1,139 @@
+"""torch's higher-order ops: branches, loops and scans become ours, with their graphs as regions.
+
+What a graph inside reads from outside is an operand already: capture has lifted it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.complex_pairs import PAIRED, Pair
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.records import Program
+from graphtool.importers.torch.driver.table import Handler, aten
+from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.trace import Tracer, inline, trace
+
+_SPACE = "higher_order"
+
+
+def region_op(*names: str) -> Callable[[Handler], Handler]:
+    """Declare a handler whose tensors may be complex: their parts go in and come out side by side,
+    as they do in the graphs inside."""
+    def declare(fn: Handler) -> Handler:
+        def joined(c: Context, *args: Any, **kwargs: Any) -> Any:
+            return _joined(c, fn(c, *args, **kwargs))
+        PAIRED.update({f"{_SPACE}.{name}": joined for name in names})
+        return aten(*names, namespace=_SPACE)(fn)
+    return declare
+
+
+def _joined(c: Context, results: Any) -> tuple[Any, ...]:
+    """The parts of complex results as pairs."""
+    parts = iter(results if isinstance(results, (tuple, list)) else (results,))
+    return tuple(Pair(next(parts), next(parts)) if split else next(parts)
+                 for split in c.complex_outs)
+
+
+def _tensors(*groups: Any) -> list[Tracer]:
+    """The operands that are tensors; sizes need not be handed into a region."""
+    return [part for group in groups for x in group if isinstance(x, (Tracer, Pair))
+            for part in ((x.real, x.imag) if isinstance(x, Pair) else (x,))]
+
+
+def _all_tensors(what: str, *groups: Any) -> None:
+    if not all(isinstance(x, (Tracer, Pair)) for group in groups for x in group):
+        raise Missing(f"{what} that is a number; make it a tensor")
+
+
+@region_op("cond")
+def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
+         operands: tuple[Any, ...] = ()) -> Any:
+    if not isinstance(pred, (Tracer, bool)):
+        raise Missing("a branch on something that is neither a tensor nor a comparison of sizes")
+    flag = c.reshape(pred, ()) if isinstance(pred, Tracer) else c.constant(pred)
+    return o.cond(flag, *_tensors(operands), then=c.region(true_graph),
+                  orelse=c.region(false_graph))
+
+
+@region_op("while_loop")
+def while_loop(c: Context, cond_fn: Program, body_fn: Program, carried: tuple[Any, ...],
+               extra: tuple[Any, ...] = ()) -> Any:
+    _all_tensors("a carried value", carried)
+    return o.while_(*_tensors(carried, extra), cond=_flag(c.region(cond_fn)),
+                    body=c.region(body_fn), carries=len(_tensors(carried)))
+
+
+def _flag(graph: Graph) -> Graph:
+    """The condition with its one result of rank 0."""
+    if graph.outputs[0].type.rank == 0:
+        return graph
+    types = [v.type for v in graph.inputs]
+
+    def flat(*xs: Tracer) -> Any:
+        return o.reshape(inline(xs[0].builder, graph, xs)[0], shape=())
+    return trace(flat, types, [v.hint for v in graph.inputs])
+
+
+@region_op("scan")
+def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, ...],
+         extra: tuple[Any, ...] = ()) -> Any:
+    _all_tensors("a carried or scanned value", init, xs)
+    if not xs:
+        raise Missing("a scan over nothing")
+    return o.scan(*_tensors(init, xs, extra), body=c.region(combine_fn),
+                  carries=len(_tensors(init)), xs=len(_tensors(xs)), length=xs[0].shape[0])
+
+
+@region_op("map_impl")
+def map_impl(c: Context, f: Program, xs: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Any:
+    """A scan that carries nothing."""
+    return scan(c, f, (), xs, extra)
+
+
+@region_op("associative_scan")
+def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
+                     extra: tuple[Any, ...] = ()) -> Any:
+    """y₀ = x₀ and yₜ = f(yₜ₋₁, xₜ): in order, as the carry of a scan that is also its row."""
+    _all_tensors("a scanned value", xs)
+    xs, graph = tuple(_tensors(xs)), c.region(combine_fn)
+    n = len(xs)
+    rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
+    types = [*rows, *rows, *(x.type for x in _tensors(extra))]
+
+    def step(*given: Tracer) -> Any:
+        made = inline(given[0].builder, graph, given)
+        return (*made, *made)
+    first = [c.window(x, 0, 0, 1) for x in xs]
+    init = [c.reshape(x, x.shape[1:]) for x in first]
+    rest = [c.window(x, 0, 1, x.shape[0]) for x in xs]
+    made = o.scan(*init, *rest, *_tensors(extra), body=trace(step, types), carries=n, xs=n,
+                  length=rest[0].shape[0])
+    return tuple(o.concat(a, b, axis=0) for a, b in zip(first, made[n:], strict=True))
+
+
+# ---- graphs that are only set apart ------------------------------------------------------------
+
+def _inlined(c: Context, graph: Program, operands: Any) -> Any:
+    return tuple(inline(c.builder, c.region(graph), _tensors(operands)))
+
+
+@region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
+def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
+    """(enabled, graph, …) and (graph, identifier, …)"""
+    return _inlined(c, first if isinstance(first, Program) else second, operands)
+
+
+@region_op("wrap_with_autocast")
+def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, graph: Program,
+             *operands: Any) -> Any:
+    if enabled:
+        raise Missing("autocast is decided by torch at run time; cast by hand")
+    return _inlined(c, graph, operands)
+
+
+@region_op("tag_activation_checkpoint", "wrap")
+def checkpoint(c: Context, graph: Program, *operands: Any, **_: Any) -> Any:
+    return _inlined(c, graph, operands)

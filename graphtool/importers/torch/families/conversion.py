@@ -1,0 +1,85 @@
+"""Elements chosen by a condition, kept in bounds, converted or passed on as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.elementwise import operands
+from graphtool.ir.trace import Tracer
+
+
+@aten("where")
+def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) -> Any:
+    if self is None:
+        raise Missing("its size depends on the data")
+    a, b = operands(c, self, other)
+    if not isinstance(a, Tracer) and not isinstance(b, Tracer):
+        a = c.constant(a, c.out.dtype)
+    return o.select(c.cast(condition, dtypes.bool_), a, b)
+
+
+@aten("masked_fill")
+def masked_fill(c: Context, self: Tracer, mask: Tracer, value: Any) -> Any:
+    return o.select(c.cast(mask, dtypes.bool_), c.cast(value, self.dtype), self)
+
+
+@aten("clamp", "clip")
+def clamp(c: Context, self: Tracer, min: Any = None, max: Any = None) -> Any:
+    return o.clamp(c.cast(self, c.out.dtype), c.cast(min, c.out.dtype), c.cast(max, c.out.dtype))
+
+
+@aten("clamp_min")
+def clamp_min(c: Context, self: Tracer, min: Any) -> Any:
+    return clamp(c, self, min, None)
+
+
+@aten("clamp_max")
+def clamp_max(c: Context, self: Tracer, max: Any) -> Any:
+    return clamp(c, self, None, max)
+
+
+@aten("_to_copy", "to", "type_as")
+def to_copy(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    return c.cast(self, c.out.dtype)
+
+
+@aten("convert_element_type", namespace="prims")
+def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
+    return c.cast(a, dtype)
+
+
+@aten("alias", "clone", "detach", "detach_", "lift_fresh_copy", "lift_fresh", "contiguous",
+      "alias_copy", "detach_copy", "positive", "real")
+def identity(c: Context, self: Tracer, **_: Any) -> Any:
+    return self
+
+
+@aten("copy")
+def copy(c: Context, self: Tracer, src: Tracer, non_blocking: bool = False) -> Any:
+    return c.broadcast(c.cast(src, self.dtype), self.shape)
+
+
+@aten("fill")
+def fill(c: Context, self: Tracer, value: Any) -> Any:
+    return c.full(self.shape, value, self.dtype)
+
+
+@aten("nan_to_num")
+def nan_to_num(c: Context, self: Tracer, nan: float | None = None, posinf: float | None = None,
+               neginf: float | None = None) -> Any:
+    if not self.dtype.is_float:
+        return self
+    limit = ml_dtypes.finfo(self.dtype.numpy)
+    top = float(limit.max) if posinf is None else posinf
+    low = float(limit.min) if neginf is None else neginf
+    y = o.select(o.is_nan(self), float(nan or 0.0), self)
+    infinite = o.is_inf(y)
+    return o.select(infinite, o.select(o.gt(y, 0.0), c.full((), top, self.dtype),
+                                       c.full((), low, self.dtype)), y)

@@ -1,0 +1,93 @@
+"""Tensors from nothing: filled ones, ranges, triangles, identities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+@aten("full", "full_like", "new_full")
+def full(c: Context, first: Any, *more: Any, **keywords: Any) -> Any:
+    value = keywords.get("fill_value", more[-1] if more else 0)
+    return c.full(c.out.shape, value, c.out.dtype)
+
+
+@aten("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty", "empty_strided",
+      "new_empty_strided", "empty_permuted")
+def zeros(c: Context, *_: Any, **__: Any) -> Any:
+    return c.full(c.out.shape, 0, c.out.dtype)
+
+
+@aten("ones", "ones_like", "new_ones")
+def ones(c: Context, *_: Any, **__: Any) -> Any:
+    return c.full(c.out.shape, 1, c.out.dtype)
+
+
+@aten("scalar_tensor")
+def scalar_tensor(c: Context, s: Any, **_: Any) -> Any:
+    return c.full((), s, c.out.dtype)
+
+
+@aten("arange.default")
+def arange(c: Context, end: Any, **_: Any) -> Any:
+    return arange_step(c, 0, end)
+
+
+@aten("arange.start", "arange.start_step")
+def arange_step(c: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> Any:
+    dtype = c.out.dtype
+    x = c.iota(c.out.shape, 0, dtype)
+    x = x if step == 1 else o.mul(x, c.cast(step, dtype))
+    return x if start == 0 else o.add(x, c.cast(start, dtype))
+
+
+@aten("iota", namespace="prims")
+def iota(c: Context, length: Any, *, start: Any, step: Any, **_: Any) -> Any:
+    return arange_step(c, start, None, step)
+
+
+@aten("linspace")
+def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
+    if not all(isinstance(x, (int, float)) for x in (start, end, steps)):
+        raise Missing("linspace between tensors")
+    return c.constant(np.linspace(start, end, steps), c.out.dtype)
+
+
+@aten("eye")
+def eye(c: Context, n: Any, m: Any = None, **_: Any) -> Any:
+    same = o.eq(c.iota((c.out.shape[0], 1), 0), c.iota((1, c.out.shape[1]), 1))
+    return c.cast(same, c.out.dtype)
+
+
+def _triangle(c: Context, x: Tracer, diagonal: int, lower: bool) -> Any:
+    rows, cols = x.shape[-2:]
+    edge = o.add(c.iota((rows, 1), 0), diagonal) if diagonal else c.iota((rows, 1), 0)
+    line = c.iota((1, cols), 1)
+    kept = o.le(line, edge) if lower else o.ge(line, edge)
+    return o.select(kept, x, c.literal(0, x.dtype))
+
+
+@aten("tril")
+def tril(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+    return _triangle(c, self, diagonal, True)
+
+
+@aten("triu")
+def triu(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+    return _triangle(c, self, diagonal, False)
+
+
+
+@aten("one_hot")
+def one_hot(c: Context, self: Tracer, num_classes: int = -1) -> Any:
+    classes = c.out.shape[-1]
+    index = c.reshape(c.cast(self, dtypes.int64), (*self.shape, 1))
+    line = c.iota((*(1,) * self.ndim, classes), self.ndim)
+    return c.cast(o.eq(index, line), c.out.dtype)

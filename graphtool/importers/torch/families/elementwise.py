@@ -1,0 +1,319 @@
+"""Elementwise ATen ops: arithmetic with type promotion, comparison, logic, bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Poly
+
+# ---- one operand -------------------------------------------------------------------------------
+
+# ATen name → ours; integers become floats first, where torch says the result is one
+_UNARY = {name: name for name in (
+    "neg", "abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "lgamma", "digamma")} | {
+    "negative": "neg", "sgn": "sign", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
+_ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
+             "fix": "trunc"}
+
+
+def _unary(ours: str) -> Any:
+    def handler(c: Context, self: Tracer) -> Any:
+        if c.out.dtype is dtypes.bool_:  # abs and sign leave truth as it is
+            return self
+        return getattr(o, ours)(c.cast(self, c.out.dtype))
+    return handler
+
+
+def _rounding(ours: str) -> Any:
+    def handler(c: Context, self: Tracer) -> Any:
+        return self if not self.dtype.is_float else getattr(o, ours)(self)
+    return handler
+
+
+for _name, _ours in _UNARY.items():
+    aten(_name)(_unary(_ours))
+for _name, _ours in _ROUNDING.items():
+    aten(_name)(_rounding(_ours))
+
+
+@aten("round.decimals")
+def round_decimals(c: Context, self: Tracer, *, decimals: int = 0) -> Any:
+    scale = 10.0 ** abs(decimals)
+    if decimals >= 0:
+        return o.div(o.round(o.mul(self, scale)), scale)
+    return o.mul(o.round(o.div(self, scale)), scale)
+
+
+@aten("log2")
+def log2(c: Context, self: Tracer) -> Any:
+    return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(2))
+
+
+@aten("log10")
+def log10(c: Context, self: Tracer) -> Any:
+    return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(10))
+
+
+@aten("exp2")
+def exp2(c: Context, self: Tracer) -> Any:
+    return o.pow(2.0, c.cast(self, c.out.dtype))
+
+
+@aten("erfc")
+def erfc(c: Context, self: Tracer) -> Any:
+    return o.sub(1.0, o.erf(c.cast(self, c.out.dtype)))
+
+
+@aten("reciprocal")
+def reciprocal(c: Context, self: Tracer) -> Any:
+    return o.div(1.0, c.cast(self, c.out.dtype))
+
+
+@aten("square")
+def square(c: Context, self: Tracer) -> Any:
+    return o.mul(self, self)
+
+
+@aten("frac")
+def frac(c: Context, self: Tracer) -> Any:
+    return o.sub(self, o.trunc(self))
+
+
+def _classify(ours: str, whole: bool) -> Any:
+    def handler(c: Context, self: Tracer) -> Any:
+        if not self.dtype.is_float:  # integers are finite and never NaN
+            return c.full(self.shape, whole, dtypes.bool_)
+        return getattr(o, ours)(self)
+    return handler
+
+
+for _name, _ours, _integers in (("isnan", "is_nan", False), ("isinf", "is_inf", False),
+                                ("isfinite", "is_finite", True)):
+    aten(_name)(_classify(_ours, _integers))
+
+
+@aten("logical_not")
+def logical_not(c: Context, self: Tracer) -> Any:
+    return o.not_(c.cast(self, dtypes.bool_))
+
+
+@aten("bitwise_not")
+def bitwise_not(c: Context, self: Tracer) -> Any:
+    return o.not_(self)
+
+
+# ---- two operands ------------------------------------------------------------------------------
+
+def operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both in the result's type; one at least stays a tensor."""
+    return c.cast(a, c.out.dtype), c.cast(b, c.out.dtype)
+
+
+@aten("add")
+def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    a, b = operands(c, self, other)
+    if c.out.dtype is dtypes.bool_:
+        return o.or_(a, b) if alpha else a
+    return o.add(a, _scaled(c, b, alpha))
+
+
+@aten("sub", "subtract")
+def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    a, b = operands(c, self, other)
+    return o.sub(a, _scaled(c, b, alpha))
+
+
+@aten("rsub")
+def rsub(c: Context, self: Any, other: Any, alpha: Any = 1) -> Any:
+    a, b = operands(c, self, other)
+    return o.sub(b, _scaled(c, a, alpha))
+
+
+def _scaled(c: Context, x: Any, alpha: Any) -> Any:
+    if alpha == 1 and not isinstance(alpha, Poly):
+        return x
+    factor = c.cast(alpha, c.out.dtype)
+    return o.mul(x, factor) if isinstance(x, Tracer) or isinstance(factor, Tracer) else x * factor
+
+
+@aten("mul", "multiply")
+def mul(c: Context, self: Any, other: Any) -> Any:
+    a, b = operands(c, self, other)
+    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else o.mul(a, b)
+
+
+@aten("div", "divide", "true_divide")
+def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    a, b = operands(c, self, other)
+    if rounding_mode is None:
+        return o.div(a, b)
+    if rounding_mode == "trunc":
+        return o.div(a, b) if not c.out.dtype.is_float else o.trunc(o.div(a, b))
+    return _floor_div(c.out.dtype, a, b)
+
+
+@aten("floor_divide")
+def floor_divide(c: Context, self: Any, other: Any) -> Any:
+    return _floor_div(c.out.dtype, *operands(c, self, other))
+
+
+def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
+    """(a − a mod b) / b, which is whole: ⌊a / b⌋ of floats would round 1 / 0.1 up to 10."""
+    exact = o.div(o.sub(a, o.mod(a, b)), b)
+    if not dtype.is_float:
+        return exact
+    whole = o.round(exact)
+    if isinstance(b, float):
+        return whole if b else o.div(a, b)
+    return o.select(o.eq(b, 0.0), o.div(a, b), whole)
+
+
+@aten("remainder")
+def remainder(c: Context, self: Any, other: Any) -> Any:
+    return o.mod(*operands(c, self, other))
+
+
+@aten("fmod")
+def fmod(c: Context, self: Any, other: Any) -> Any:
+    return o.rem(*operands(c, self, other))
+
+
+@aten("pow")
+def pow(c: Context, self: Any, exponent: Any) -> Any:
+    return o.pow(*operands(c, self, exponent))
+
+
+@aten("atan2", "arctan2")
+def atan2(c: Context, self: Any, other: Any) -> Any:
+    return o.atan2(*operands(c, self, other))
+
+
+@aten("maximum", "max.other")
+def maximum(c: Context, self: Any, other: Any) -> Any:
+    return o.max(*operands(c, self, other))
+
+
+@aten("minimum", "min.other")
+def minimum(c: Context, self: Any, other: Any) -> Any:
+    return o.min(*operands(c, self, other))
+
+
+@aten("fmax")
+def fmax(c: Context, self: Any, other: Any) -> Any:
+    a, b = operands(c, self, other)
+    if not c.out.dtype.is_float:
+        return o.max(a, b)
+    return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.max(a, b)))
+
+
+@aten("fmin")
+def fmin(c: Context, self: Any, other: Any) -> Any:
+    a, b = operands(c, self, other)
+    if not c.out.dtype.is_float:
+        return o.min(a, b)
+    return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.min(a, b)))
+
+
+@aten("hypot")
+def hypot(c: Context, self: Any, other: Any) -> Any:
+    a, b = (o.abs(x) for x in operands(c, self, other))
+    big = o.max(a, b)
+    safe = o.select(o.eq(big, 0.0), 1.0, big)
+    ratio = o.div(o.min(a, b), safe)
+    return o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
+
+
+@aten("copysign")
+def copysign(c: Context, self: Any, other: Any) -> Any:
+    a, b = operands(c, self, other)
+    size = o.abs(a)
+    if isinstance(b, float):
+        return o.neg(size) if math.copysign(1.0, b) < 0 else size
+    negative = o.or_(o.lt(b, 0.0), o.lt(o.div(1.0, b), 0.0))  # −0.0 has the sign of 1/−0.0
+    return o.select(negative, o.neg(size), size)
+
+
+@aten("logaddexp")
+def logaddexp(c: Context, self: Any, other: Any) -> Any:
+    a, b = operands(c, self, other)
+    gap = o.neg(o.abs(o.sub(a, b)))
+    return o.select(o.eq(a, b), o.add(a, math.log(2)),
+                    o.add(o.max(a, b), o.log1p(o.exp(gap))))
+
+
+def _times_log(log: Any, one: float) -> Any:
+    """a·log(b); 0 where a is and the logarithm (0 at `one`) is not finite, its gradients too."""
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
+                for x in operands(c, self, other))
+        outside = o.or_(o.le(b, one - 1.0), o.eq(b, math.inf))
+        return o.mul(a, log(o.select(o.and_(o.eq(a, 0.0), outside), one, b)))
+    return handler
+
+
+aten("xlogy", "special_xlogy")(_times_log(o.log, 1.0))
+aten("special_xlog1py")(_times_log(o.log1p, 0.0))
+
+
+@aten("sinc")
+def sinc(c: Context, self: Tracer) -> Any:
+    """sin(πx) / (πx), and 1 at 0; what is divided by is never 0, so that gradients stay finite."""
+    angle = o.mul(c.cast(self, c.out.dtype), math.pi)
+    origin = o.eq(angle, 0.0)
+    divisor = o.select(origin, 1.0, angle)
+    return o.select(origin, 1.0, o.div(o.sin(divisor), divisor))
+
+
+@aten("lerp")
+def lerp(c: Context, self: Tracer, end: Tracer, weight: Any) -> Any:
+    return o.add(self, o.mul(c.cast(weight, c.out.dtype), o.sub(end, self)))
+
+
+@aten("addcmul")
+def addcmul(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+    a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
+    return o.add(a, _scaled(c, o.mul(b, d), value))
+
+
+@aten("addcdiv")
+def addcdiv(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+    a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
+    return o.add(a, _scaled(c, o.div(b, d), value))
+
+
+# ---- comparison, logic, bits -------------------------------------------------------------------
+
+def _compare(ours: str) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        return getattr(o, ours)(*c.promoted(self, other))
+    return handler
+
+
+def _logical(ours: str) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        return getattr(o, ours)(c.cast(self, dtypes.bool_), c.cast(other, dtypes.bool_))
+    return handler
+
+
+def _bitwise(ours: str) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        return getattr(o, ours)(*operands(c, self, other))
+    return handler
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    aten(_name)(_compare(_name))
+for _name, _ours in {"and": "and_", "or": "or_", "xor": "xor"}.items():
+    aten(f"logical_{_name}")(_logical(_ours))
+    aten(f"bitwise_{_name}", f"__{_name}__")(_bitwise(_ours))
+for _name, _ours in {"left": "shift_left", "right": "shift_right"}.items():
+    aten(f"bitwise_{_name}_shift", f"__{_name[0]}shift__")(_bitwise(_ours))

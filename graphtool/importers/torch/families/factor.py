@@ -1,0 +1,287 @@
+"""Factorisations of matrices, linear systems and determinants; decompositions into eigenvectors or
+singular vectors are not here. What torch reports as a failure comes out as NaN or infinity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer, trace
+from graphtool.ops.common import broadcast_shapes
+from graphtool.ops.matrices import identity, triangle
+from graphtool.symbolic import Dim
+
+
+def _turned(c: Context, x: Tracer) -> Tracer:
+    return c.transpose(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+
+
+def _spread(c: Context, *xs: Tracer) -> list[Tracer]:
+    """All with the same leading axes."""
+    lead = broadcast_shapes(*(x.shape[:-2] for x in xs))
+    return [c.broadcast(x, (*lead, *x.shape[-2:])) for x in xs]
+
+
+def _diagonal(c: Context, x: Tracer) -> Tracer:
+    n, lead = x.ndim - 2, x.shape[:-2]
+    size = min(x.shape[-2:], key=str) if x.shape[-1] == x.shape[-2] else min(
+        int(d) for d in x.shape[-2:])  # type: ignore[arg-type]
+    at = c.iota((size, 2), 0)
+    found: Tracer = o.gather(x, at, axes=(n, n + 1))
+    return c.transpose(found, [*range(1, n + 1), 0]) if lead else found
+
+
+def _first(c: Context, bad: Tracer) -> Tracer:
+    """The number, from 1, of the first true place of the last axis; 0 if there is none."""
+    n = bad.shape[-1]
+    if 0 in bad.shape:
+        return c.full(bad.shape[:-1], 0, dtypes.int32)
+    none = c.number(n, dtypes.int64)
+    places = o.add(c.iota((*(1,) * (bad.ndim - 1), n), bad.ndim - 1), 1)
+    least = o.reduce_min(o.select(bad, places, o.add(none, 1) if isinstance(
+        none, Tracer) else none + 1), axes=(bad.ndim - 1,))
+    found = o.select(o.gt(least, none), 0, least)
+    number: Tracer = c.cast(c.reshape(found, bad.shape[:-1]), dtypes.int32)
+    return number
+
+
+# ---- Cholesky ----------------------------------------------------------------------------------
+
+def _upper(c: Context, x: Tracer, upper: bool) -> Tracer:
+    return _turned(c, x) if upper else x
+
+
+@aten("cholesky")
+def cholesky(c: Context, self: Tracer, upper: bool = False) -> Any:
+    return _upper(c, o.cholesky(_upper(c, self, upper)), upper)
+
+
+@aten("linalg_cholesky_ex")
+def linalg_cholesky_ex(c: Context, self: Tracer, *, upper: bool = False,
+                       check_errors: bool = False) -> Any:
+    factor = cholesky(c, self, upper)
+    return factor, _first(c, o.not_(o.gt(_diagonal(c, factor), 0.0))) if c.used(1) else None
+
+
+@aten("cholesky_solve")
+def cholesky_solve(c: Context, self: Tracer, input2: Tracer, upper: bool = False) -> Any:
+    b, factor = _spread(c, self, _upper(c, input2, upper))
+    half = o.triangular_solve(factor, b)
+    return o.triangular_solve(_turned(c, factor), half, lower=False)
+
+
+@aten("cholesky_inverse")
+def cholesky_inverse(c: Context, self: Tracer, upper: bool = False) -> Any:
+    return cholesky_solve(c, identity(self, self.shape[-1], self.shape[:-2]), self, upper)
+
+
+# ---- triangular systems ------------------------------------------------------------------------
+
+@aten("linalg_solve_triangular")
+def linalg_solve_triangular(c: Context, self: Tracer, B: Tracer, *, upper: bool,
+                            left: bool = True, unitriangular: bool = False) -> Any:
+    a, b = _spread(c, self, B)
+    if left:
+        return o.triangular_solve(a, b, lower=not upper, unit=unitriangular)
+    x = o.triangular_solve(_turned(c, a), _turned(c, b), lower=upper, unit=unitriangular)
+    return _turned(c, x)
+
+
+@aten("triangular_solve")
+def triangular_solve(c: Context, self: Tracer, A: Tracer, upper: bool = True,
+                     transpose: bool = False, unitriangular: bool = False) -> Any:
+    b, a = _spread(c, self, A)
+    if transpose:
+        a, upper = _turned(c, a), not upper
+    x = o.triangular_solve(a, b, lower=not upper, unit=unitriangular)
+    return x, _spread(c, A, self)[0] if c.used(1) else None
+
+
+# ---- LU ----------------------------------------------------------------------------------------
+
+def _lu(c: Context, a: Tracer, pivot: bool = True) -> tuple[Tracer, Tracer]:
+    if not pivot:
+        raise Missing("a factorisation without pivots")
+    return o.lu(a)  # type: ignore[no-any-return]
+
+
+def _from_one(c: Context, swaps: Tracer) -> Tracer:
+    pivots: Tracer = c.cast(o.add(swaps, 1), dtypes.int32)
+    return pivots
+
+
+def _from_zero(c: Context, pivots: Tracer) -> Tracer:
+    swaps: Tracer = o.sub(c.cast(pivots, dtypes.int64), 1)
+    return swaps
+
+
+@aten("linalg_lu_factor_ex")
+def linalg_lu_factor_ex(c: Context, A: Tracer, *, pivot: bool = True,
+                        check_errors: bool = False) -> Any:
+    factors, swaps = _lu(c, A, pivot)
+    singular = _first(c, o.eq(_diagonal(c, factors), 0.0)) if c.used(2) else None
+    return factors, _from_one(c, swaps), singular
+
+
+@aten("linalg_lu_solve")
+def linalg_lu_solve(c: Context, LU: Tracer, pivots: Tracer, B: Tracer, *, left: bool = True,
+                    adjoint: bool = False) -> Any:
+    factors, b = _spread(c, LU, B if left else _turned(c, B))
+    swaps = c.broadcast(_from_zero(c, pivots), (*factors.shape[:-2], pivots.shape[-1]))
+    x = _transposed_solve(c, factors, swaps, b) if adjoint is left else (
+        o.lu_solve(factors, swaps, b))
+    return x if left else _turned(c, x)
+
+
+def _transposed_solve(c: Context, factors: Tracer, swaps: Tracer, b: Tracer) -> Any:
+    """aᵀ·x = b: Uᵀ, then Lᵀ, then the rows put back."""
+    turned = _turned(c, factors)
+    x = o.triangular_solve(turned, o.triangular_solve(turned, b), lower=False, unit=True)
+    order = o.swapped(swaps, size=b.shape[-2])
+    return o.scatter(x, c.reshape(order, (*order.shape, 1)), x, axes=(b.ndim - 2,),
+                     batch=b.ndim - 2)
+
+
+def _unpacked(c: Context, factors: Tracer, swaps: Tracer) -> tuple[Any, Any, Any]:
+    """P, L, U as matrices."""
+    m = factors.shape[-2]
+    k = swaps.shape[-1]
+    axis = factors.ndim - 2
+    low = c.window(triangle(factors, True, -1), axis + 1, 0, k)
+    diagonal = o.eq(c.iota((m, 1), 0), c.iota((1, k), 1))
+    order = o.swapped(swaps, size=m)  # row i of P·(L·U) is order's inverse: P[order[i], i] = 1
+    hot = o.eq(c.reshape(c.iota((m,), 0), (m, 1)), c.reshape(order, (*order.shape[:-1], 1, m)))
+    return (c.cast(hot, factors.dtype), o.select(diagonal, 1.0, low),
+            c.window(triangle(factors, False), axis, 0, k))
+
+
+@aten("lu_unpack")
+def lu_unpack(c: Context, LU_data: Tracer, LU_pivots: Tracer, unpack_data: bool = True,
+              unpack_pivots: bool = True) -> Any:
+    if not (unpack_data and unpack_pivots):
+        raise Missing("the factors or the pivots alone")
+    return _unpacked(c, LU_data, _from_zero(c, LU_pivots))
+
+
+@aten("linalg_lu")
+def linalg_lu(c: Context, A: Tracer, *, pivot: bool = True) -> Any:
+    return _unpacked(c, *_lu(c, A, pivot))
+
+
+def _flips(c: Context, swaps: Tracer) -> Any:
+    """−1 for each row that was swapped with another, multiplied."""
+    moved = o.ne(swaps, c.iota((*(1,) * (swaps.ndim - 1), swaps.shape[-1]), swaps.ndim - 1))
+    return o.sub(1.0, o.mul(o.mod(o.reduce_sum(c.cast(moved, dtypes.float64), axes=(
+        swaps.ndim - 1,)), 2.0), 2.0))
+
+
+@aten("_linalg_det")
+def det(c: Context, A: Tracer) -> Any:
+    factors, swaps = _lu(c, A)
+    size = o.reduce_prod(_diagonal(c, factors), axes=(A.ndim - 2,))
+    signed = o.mul(size, c.cast(_flips(c, swaps), A.dtype))
+    return c.reshape(signed, A.shape[:-2]), None, None
+
+
+@aten("_linalg_slogdet")
+def slogdet(c: Context, A: Tracer) -> Any:
+    factors, swaps = _lu(c, A)
+    line, axis = _diagonal(c, factors), (A.ndim - 2,)
+    sign = o.mul(o.reduce_prod(o.sign(line), axes=axis), c.cast(_flips(c, swaps), A.dtype))
+    size = o.reduce_sum(o.log(o.abs(line)), axes=axis)
+    return c.reshape(sign, A.shape[:-2]), c.reshape(size, A.shape[:-2]), None, None
+
+
+@aten("_linalg_solve_ex")
+def solve(c: Context, A: Tracer, B: Tracer, *, left: bool = True,
+          check_errors: bool = False) -> Any:
+    shape = c.out.shape
+    vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
+    b = c.reshape(B, (*B.shape, 1)) if vector else B
+    a, b = _spread(c, A, b) if left or vector else _spread(c, _turned(c, A), _turned(c, b))
+    x = o.lu_solve(*_lu(c, a), b)
+    x = x if left or vector else _turned(c, x)
+    return c.reshape(x, shape), None, None, _sound(c, 3)
+
+
+@aten("linalg_inv_ex")
+def inverse(c: Context, A: Tracer, *, check_errors: bool = False) -> Any:
+    factors, swaps = _lu(c, A)
+    return o.lu_solve(factors, swaps, identity(A, A.shape[-1], A.shape[:-2])), (
+        _first(c, o.eq(_diagonal(c, factors), 0.0)) if c.used(1) else None)
+
+
+def _sound(c: Context, i: int) -> Any:
+    """No failure; a singular matrix shows in the result."""
+    kind = c.outs[i] if c.used(i) else None
+    return None if kind is None else c.full(kind.shape, 0, kind.dtype)
+
+
+# ---- QR ----------------------------------------------------------------------------------------
+
+@aten("geqrf")
+def geqrf(c: Context, self: Tracer) -> Any:
+    return o.householder(self)
+
+
+def _eye(c: Context, like: Tracer, rows: Dim, columns: Dim) -> Tracer:
+    one = o.eq(c.iota((rows, 1), 0), c.iota((1, columns), 1))
+    return c.broadcast(c.cast(one, like.dtype), (*like.shape[:-2], rows, columns))
+
+
+@aten("linalg_householder_product", "orgqr")
+def householder_product(c: Context, input: Tracer, tau: Tracer) -> Any:
+    return o.reflect(input, tau, _eye(c, input, *input.shape[-2:]))
+
+
+@aten("ormqr")
+def ormqr(c: Context, self: Tracer, input2: Tracer, input3: Tracer, left: bool = True,
+          transpose: bool = False) -> Any:
+    """Q·x or x·Q, with Q or its transpose."""
+    if left:
+        return o.reflect(self, input2, input3, transpose=transpose)
+    return _turned(c, o.reflect(self, input2, _turned(c, input3), transpose=not transpose))
+
+
+@aten("linalg_qr")
+def qr(c: Context, A: Tracer, mode: str = "reduced") -> Any:
+    m = A.shape[-2]
+    packed, tau = o.householder(A)
+    rows = m if mode == "complete" else tau.shape[-1]
+    r = c.window(triangle(packed, False), A.ndim - 2, 0, rows)
+    return o.reflect(packed, tau, _eye(c, A, m, rows)) if c.used(0) and mode != "r" else (
+        c.full((0,), 0, A.dtype)), r
+
+
+# ---- the exponential of a matrix ---------------------------------------------------------------
+
+_TERMS = 18  # for a norm of at most 1 the next term is below the precision of float64
+
+
+@aten("linalg_matrix_exp", "matrix_exp")
+def matrix_exp(c: Context, self: Tracer) -> Any:
+    """Taylor's series of a·2⁻ˢ, whose norm is at most 1, squared s times."""
+    axes = (self.ndim - 2, self.ndim - 1)
+    norm = o.reduce_max(o.reduce_sum(o.abs(self), axes=axes[1:]), axes=axes[:1])
+    halvings = o.max(o.ceil(o.div(o.log(o.max(norm, 1.0)), 0.6931471805599453)), 0.0)
+    scaled = o.mul(self, o.pow(2.0, o.neg(halvings)))
+    one = identity(self, self.shape[-1])
+    y = one
+    for k in range(_TERMS, 0, -1):
+        y = o.add(one, o.div(o.matmul(scaled, c.broadcast(y, self.shape)), float(k)))
+    most = c.reshape(o.reduce_max(halvings, axes=tuple(range(self.ndim))), ())
+
+    def goes_on(turn: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
+        return o.lt(turn, last)
+
+    def square(turn: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
+        return o.add(turn, 1.0), o.select(o.lt(turn, each), o.matmul(x, x), x)
+    start = c.full((), 0.0, self.dtype)
+    types = [TensorType(t.dtype, t.shape) for t in (start, y, halvings, most)]
+    return o.while_(start, y, halvings, most, cond=trace(goes_on, types),
+                    body=trace(square, types), carries=2)[1]

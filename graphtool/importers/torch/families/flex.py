@@ -1,0 +1,65 @@
+"""flex_attention: a function of each score, and one that masks, as graphs over whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.records import Program
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.graph import Graph, Node
+from graphtool.ir.trace import Tracer, replay
+from graphtool.scalars.table import BY_NAME
+
+_PER_ELEMENT = frozenset(BY_NAME) | {"select", "clamp", "cast"}
+_MOVES = ("reshape", "broadcast")  # of one element: nothing
+
+
+@aten("flex_attention", namespace="higher_order")
+def flex_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, score_mod: Program,
+                   block_mask: tuple[Any, ...], scale: float, kernel_options: Any = None,
+                   score_buffers: tuple[Any, ...] = (), mask_buffers: tuple[Any, ...] = ()) -> Any:
+    """softmax(f(scale·q·kᵀ, batch, head, row, column), where the mask holds)·v; rows without a
+    column give 0. Attention stays whole where f is its score."""
+    if score_buffers or mask_buffers:
+        raise Missing("a function of scores that reads tensors; add them as a mask instead")
+    if any(c.used(i) for i in range(1, len(c.outs))):
+        raise Missing("what attention keeps for its gradient")
+    batch, heads, rows, _ = query.shape
+    shape = (batch, heads, rows, key.shape[-2])
+    at = [c.iota([d if i == axis else 1 for i, d in enumerate(shape)], axis, dtypes.int32)
+          for axis, d in enumerate(shape)]
+    mask = _over(c, c.region(block_mask[-1]), at)
+    mask = c.broadcast(mask, shape)
+    function = c.region(score_mod)
+    if function.outputs[0] is function.inputs[0]:
+        return o.attention(query, key, value, mask, scale=scale), None, None
+    key, value = (_for_heads(c, x, heads) for x in (key, value))
+    scores = o.mul(o.matmul(query, key, transpose_b=True), scale)
+    scores = o.select(mask, _over(c, function, [scores, *at]), float("-inf"))
+    some = o.reduce_or(mask, axes=(3,))
+    weights = o.softmax(o.select(some, scores, 0.0), axis=3)
+    return o.matmul(o.select(some, weights, 0.0), value), None, None
+
+
+def _for_heads(c: Context, x: Tracer, heads: Any) -> Tracer:
+    """Keys and values once for each head of the queries."""
+    batch, own, *rest = x.shape
+    if own == heads:
+        return x
+    wide = c.broadcast(c.reshape(x, (batch, own, 1, *rest)), (batch, own, heads // own, *rest))
+    return c.reshape(wide, (batch, heads, *rest))
+
+
+def _over(c: Context, graph: Graph, operands: Sequence[Tracer]) -> Tracer:
+    """What a graph of single elements gives for tensors of them."""
+    def apply(node: Node, *xs: Any) -> Sequence[Any]:
+        if node.op.name in _MOVES:
+            return (xs[0],)
+        if node.op.name not in _PER_ELEMENT and node.op.name != "constant":
+            raise Missing(f"a function of scores with {node.op.name}")
+        return (c.builder.emit(node.op, xs, dict(node.attrs)),)
+    return replay(graph, operands, apply)[0]  # type: ignore[no-any-return]

@@ -1,0 +1,332 @@
+"""Indexing by data: gather and scatter in torch's many forms, all said with one of each of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.shape import strided
+from graphtool.importers.torch.families.sized import columns
+from graphtool.ir.trace import Tracer
+from graphtool.ops.common import broadcast_shapes
+from graphtool.ops.reduce import identity
+from graphtool.symbolic import Dim, product
+
+# ---- along one axis ----------------------------------------------------------------------------
+
+
+@aten("embedding")
+def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+    return o.embedding(weight, indices)
+
+
+@aten("index_select")
+def index_select(c: Context, self: Tracer, dim: int, index: Tracer) -> Any:
+    if not self.ndim:
+        return self
+    axis = axis_of(dim, self.ndim)
+    count = product(index.shape)
+    picked = o.gather(self, c.reshape(c.cast(index, dtypes.int64), (count, 1)), axes=(axis,))
+    return c.transpose(picked, [*range(1, axis + 1), 0, *range(axis + 1, self.ndim)])
+
+
+@aten("take")
+def take(c: Context, self: Tracer, index: Tracer) -> Any:
+    flat = c.reshape(self, (product(self.shape),))
+    at = c.wrap(index, flat.shape[0])
+    return o.gather(flat, c.reshape(at, (*index.shape, 1)), axes=(0,))
+
+
+def _last(x: Tracer, axis: int) -> list[int]:
+    """The permutation that puts one axis last."""
+    return [*(i for i in range(x.ndim) if i != axis), axis]
+
+
+def back(perm: list[int]) -> list[int]:
+    return [perm.index(i) for i in range(len(perm))]
+
+
+def _cropped(c: Context, x: Tracer, like: tuple[Dim, ...], axis: int | None) -> Tracer:
+    """x cut to another shape on all axes but one."""
+    for i, d in enumerate(like):
+        if i != axis and x.shape[i] != d:
+            x = c.window(x, i, 0, d)
+    return x
+
+
+@aten("gather")
+def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
+           sparse_grad: bool = False) -> Any:
+    """out[i][j] = self[i][index[i][j]]: the axis goes last, all others are batch axes."""
+    if not self.ndim or not index.ndim:
+        return c.reshape(self, c.out.shape)
+    if index.ndim != self.ndim:  # torch lets an empty index have any rank
+        return c.full(c.out.shape, 0, self.dtype)
+    axis = axis_of(dim, self.ndim)
+    perm = _last(self, axis)
+    x = c.transpose(_cropped(c, self, index.shape, axis), perm)
+    at = c.transpose(c.cast(index, dtypes.int64), perm)
+    n = self.ndim - 1
+    picked = o.gather(x, c.reshape(at, (*at.shape, 1)), axes=(n,), batch=n)
+    return c.transpose(picked, back(perm))
+
+
+@aten("take_along_dim")
+def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = None) -> Any:
+    if dim is None:
+        return take(c, self, indices)
+    axis = axis_of(dim, self.ndim)
+    lead = broadcast_shapes((*self.shape[:axis], 1, *self.shape[axis + 1:]),
+                            (*indices.shape[:axis], 1, *indices.shape[axis + 1:]))
+    def to(x: Tracer) -> Tracer:
+        return c.broadcast(x, (*lead[:axis], x.shape[axis], *lead[axis + 1:]))
+    return gather(c, to(self), axis, c.wrap(to(indices), self.shape[axis]))
+
+
+# ---- scatter along one axis --------------------------------------------------------------------
+
+def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
+    """x[i][index[i][j]] ∘= src[i][j]; where the index is smaller, only its part takes part."""
+    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
+        whole = _scatter(c, c.cast(x, dtypes.int32), dim, index, c.cast(src, dtypes.int32), kind)
+        return c.cast(whole, dtypes.bool_)
+    if not x.ndim:
+        return _combined(c, x, c.reshape(src, ()), kind)
+    index = c.reshape(index, index.shape or (1,))
+    axis = axis_of(dim, x.ndim)
+    src = _cropped(c, c.reshape(src, src.shape or (1,)), index.shape, None)
+    at = c.cast(index, dtypes.int64)
+    if all(a == b for i, (a, b) in enumerate(zip(x.shape, at.shape, strict=True)) if i != axis):
+        perm, n = _last(x, axis), x.ndim - 1
+        at, src = c.transpose(at, perm), c.transpose(src, perm)
+        y = o.scatter(c.transpose(x, perm), c.reshape(at, (*at.shape, 1)), src, axes=(n,),
+                      batch=n, kind=kind)
+        return c.transpose(y, back(perm))
+    full = [c.reshape(at if i == axis else c.iota(at.shape, i), (*at.shape, 1))
+            for i in range(x.ndim)]
+    where = full[0] if len(full) == 1 else o.concat(*full, axis=x.ndim)
+    return o.scatter(x, where, src, axes=tuple(range(x.ndim)), kind=kind)
+
+
+def _combined(c: Context, x: Tracer, y: Tracer, kind: str) -> Any:
+    return y if kind == "set" else getattr(o, kind)(x, y)
+
+
+@aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce")
+def scatter(c: Context, self: Tracer, dim: int, index: Tracer, src: Any = None, *,
+            value: Any = None, reduce: str | None = None) -> Any:
+    src = value if src is None else src
+    if not isinstance(src, Tracer):
+        src = c.full(index.shape, src, self.dtype)
+    kind = {None: "set", "add": "add", "multiply": "mul"}[reduce]
+    return _scatter(c, self, dim, index, src, kind)
+
+
+@aten("scatter_add")
+def scatter_add(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer) -> Any:
+    return _scatter(c, self, dim, index, src, "add")
+
+
+_REDUCE = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}
+_NEUTRAL = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+
+
+@aten("scatter_reduce")
+def scatter_reduce(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer, reduce: str,
+                   *, include_self: bool = True) -> Any:
+    kind = _REDUCE[reduce]
+    start = self
+    if not include_self:  # what will be hit starts from the neutral element
+        neutral = c.full(index.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
+        start = _scatter(c, self, dim, index, neutral, "set")
+    total = _scatter(c, start, dim, index, src, kind)
+    if reduce != "mean":
+        return total
+    ones = c.full(index.shape, 1, self.dtype)
+    count = _scatter(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
+    safe = o.max(count, c.literal(1, self.dtype))
+    return _mean(total, safe)
+
+
+def _mean(total: Any, count: Any) -> Any:
+    if total.dtype.is_float:
+        return o.div(total, count)
+    return o.div(o.sub(total, o.mod(total, count)), count)  # integers round down
+
+
+def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind: str) -> Any:
+    """x[:, index[k]] ∘= source[:, k]"""
+    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
+        whole = _along(c, c.cast(x, dtypes.int32), dim, index, c.cast(source, dtypes.int32), kind)
+        return c.cast(whole, dtypes.bool_)
+    if not x.ndim:
+        return _combined(c, x, c.reshape(source, ()), kind)
+    axis = axis_of(dim, x.ndim)
+    count = product(index.shape)
+    source = c.reshape(source, (*x.shape[:axis], count, *x.shape[axis + 1:]))
+    front = c.transpose(source, [axis, *(i for i in range(x.ndim) if i != axis)])
+    at = c.reshape(c.wrap(index, x.shape[axis]), (count, 1))
+    return o.scatter(x, at, front, axes=(axis,), kind=kind)
+
+
+@aten("index_add")
+def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, *,
+              alpha: Any = 1) -> Any:
+    if self.dtype is dtypes.bool_:
+        source = source if alpha else c.full(source.shape, False, dtypes.bool_)
+        alpha = 1
+    scaled = source if alpha == 1 else o.mul(source, c.cast(alpha, source.dtype))
+    return _along(c, self, dim, index, scaled, "add")
+
+
+@aten("index_copy")
+def index_copy(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer) -> Any:
+    return _along(c, self, dim, index, source, "set")
+
+
+@aten("index_reduce")
+def index_reduce(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, reduce: str,
+                 *, include_self: bool = True) -> Any:
+    kind = _REDUCE[reduce]
+    start = self
+    if not include_self:
+        neutral = c.full(source.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
+        start = _along(c, self, dim, index, neutral, "set")
+    total = _along(c, start, dim, index, source, kind)
+    if reduce != "mean":
+        return total
+    ones = c.full(source.shape, 1, self.dtype)
+    count = _along(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
+    return _mean(total, o.max(count, c.literal(1, self.dtype)))
+
+
+@aten("put")
+def put(c: Context, self: Tracer, index: Tracer, source: Tracer, accumulate: bool = False) -> Any:
+    n = product(self.shape)
+    at = c.reshape(c.wrap(index, n), (product(index.shape), 1))
+    y = o.scatter(c.reshape(self, (n,)), at, c.reshape(source, at.shape[:1]), axes=(0,),
+                  kind="add" if accumulate else "set")
+    return c.reshape(y, self.shape)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(c: Context, self: Tracer, src: Tracer, size: tuple[Dim, ...],
+                       stride: tuple[Dim, ...], storage_offset: Any = None) -> Any:
+    at = strided(c, size, stride, storage_offset)
+    n = product(src.shape)
+    y = o.scatter(c.reshape(self, (product(self.shape),)), c.reshape(at, (n, 1)),
+                  c.reshape(src, (n,)), axes=(0,))
+    return c.reshape(y, self.shape)
+
+
+@aten("embedding_renorm")
+def embedding_renorm(c: Context, self: Tracer, indices: Tracer, max_norm: float,
+                     norm_type: float) -> Any:
+    """The rows that are read, shortened to the norm where they are longer."""
+    n = product(indices.shape)
+    hit = o.scatter(c.full((self.shape[0], 1), False, dtypes.bool_),
+                    c.reshape(c.cast(indices, dtypes.int64), (n, 1)),
+                    c.full((n, 1), True, dtypes.bool_), axes=(0,))
+    length = o.norm(self, axes=(1,), order=float(norm_type))
+    scale = o.div(float(max_norm), o.add(length, 1e-7))
+    return o.select(o.and_(hit, o.gt(length, float(max_norm))), o.mul(self, scale), self)
+
+
+@aten("index_fill")
+def index_fill(c: Context, self: Tracer, dim: int, index: Tracer, value: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    shape = (*self.shape[:axis], product(index.shape), *self.shape[axis + 1:])
+    return _along(c, self, dim, index, c.full(shape, c.cast(value, self.dtype), self.dtype), "set")
+
+
+# ---- advanced indexing -------------------------------------------------------------------------
+
+def _advanced(c: Context, x: Tracer, indices: tuple[Any, ...]) -> tuple[tuple[int, ...], Tracer,
+                                                                       list[int]]:
+    """The indexed axes, the joint index [..., n], and the order of axes that torch gives back.
+
+    Our gather puts the index dims first; torch puts them where the indexed axes stood if those
+    were neighbours, else first.
+    """
+    indices = tuple(i for x in indices for i in (
+        columns(c, x) if x is not None and x.dtype is dtypes.bool_ else (x,)))
+    axes = tuple(a for a, i in enumerate(indices) if i is not None)
+    shape = broadcast_shapes(*(indices[a].shape for a in axes))
+    parts = [c.reshape(c.broadcast(c.wrap(indices[a], x.shape[a]), shape), (*shape, 1))
+             for a in axes]
+    joint = parts[0] if len(parts) == 1 else o.concat(*parts, axis=len(shape))
+    rest = [a for a in range(x.ndim) if a not in axes]
+    lead = list(range(len(shape)))
+    tail = list(range(len(shape), len(shape) + len(rest)))
+    first = axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
+    return axes, joint, [*tail[:first], *lead, *tail[first:]]
+
+
+@aten("index", "_unsafe_index")
+def index(c: Context, self: Tracer, indices: tuple[Any, ...]) -> Any:
+    axes, joint, order = _advanced(c, self, indices)
+    return c.transpose(o.gather(self, joint, axes=axes), order)
+
+
+@aten("index_put", "_unsafe_index_put")
+def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer,
+              accumulate: bool = False) -> Any:
+    if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
+        return _masked_put(c, self, indices, values, accumulate)
+    if self.dtype is dtypes.bool_ and accumulate:
+        whole = index_put(c, c.cast(self, dtypes.int32), indices, values, True)
+        return c.cast(whole, dtypes.bool_)
+    axes, joint, order = _advanced(c, self, indices)
+    rest = [self.shape[a] for a in range(self.ndim) if a not in axes]
+    ours = (*joint.shape[:-1], *rest)
+    updates = c.broadcast(c.cast(values, self.dtype), tuple(ours[i] for i in order))
+    return o.scatter(self, joint, c.transpose(updates, back(order)), axes=axes,
+                     kind="add" if accumulate else "set")
+
+
+def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
+                accumulate: bool) -> Any:
+    """Under one mask: one value for all of it, or the k-th row for the k-th true place."""
+    masks = [(a, i) for a, i in enumerate(indices) if i is not None]
+    if len(masks) != 1:
+        raise Missing("values put by a mask and another index at once")
+    axis, mask = masks[0]
+    rest = x.shape[axis + mask.ndim:]
+    values = c.cast(values, x.dtype)
+    if values.ndim <= len(rest) or values.shape[-len(rest) - 1] == 1:
+        new = c.reshape(values, values.shape[-len(rest):] if rest else ())
+    elif axis:
+        raise Missing("rows put where a mask is true, behind axes without one")
+    else:
+        rank = _rank(c, mask, values.shape[0])
+        new = o.gather(values, c.reshape(rank, (*rank.shape, 1)), axes=(0,))
+    wide = c.reshape(mask, (*mask.shape, *(1,) * len(rest)))
+    if accumulate:
+        new = o.or_(x, new) if x.dtype is dtypes.bool_ else o.add(x, new)
+    return o.select(wide, new, x)
+
+
+def _rank(c: Context, mask: Tracer, count: Dim) -> Any:
+    """How many true places lie before each, within the number of values there are."""
+    flags = c.reshape(mask, (product(mask.shape),))
+    before = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0, exclusive=True)
+    last = max(count - 1, 0) if isinstance(count, int) else o.max(
+        o.sub(c.number(count, dtypes.int64), 1), 0)
+    return c.reshape(o.min(before, last), mask.shape)
+
+
+@aten("masked_scatter")
+def masked_scatter(c: Context, self: Tracer, mask: Tracer, source: Tracer) -> Any:
+    """The k-th true place takes the k-th element of the source."""
+    shape = broadcast_shapes(self.shape, mask.shape)
+    flags = c.reshape(c.broadcast(mask, shape), (product(shape),))
+    rank = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0)
+    last = c.number(product(source.shape) - 1, dtypes.int64)
+    at = o.min(o.max(o.sub(rank, 1), 0), last)
+    picked = o.gather(c.reshape(source, (product(source.shape),)),
+                      c.reshape(at, (*at.shape, 1)), axes=(0,))
+    return o.select(c.reshape(flags, shape), c.reshape(picked, shape), c.broadcast(self, shape))

@@ -1,0 +1,161 @@
+"""Normalisations: layer, rms, group, instance and batch norm, in both of torch's spellings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+def _last_axes(x: Tracer, normalized_shape: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(range(x.ndim - len(normalized_shape), x.ndim))
+
+
+@aten("layer_norm")
+def layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
+               weight: Tracer | None = None, bias: Tracer | None = None, eps: float = 1e-5,
+               cudnn_enable: bool = True) -> Any:
+    return o.layer_norm(input, weight, bias, axes=_last_axes(input, normalized_shape), epsilon=eps)
+
+
+@aten("native_layer_norm")
+def native_layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
+                      weight: Tracer | None, bias: Tracer | None, eps: float) -> Any:
+    axes = _last_axes(input, normalized_shape)
+    y = o.layer_norm(input, weight, bias, axes=axes, epsilon=eps) if c.used(0) else None
+    return y, *_statistics(c, input, axes, eps)
+
+
+def _statistics(c: Context, x: Tracer, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    """The mean and 1 / √(var + ε) that torch keeps for the gradient, where they are read."""
+    mean = o.reduce_mean(x, axes=axes) if c.used(1) else None
+    rstd = o.rsqrt(o.add(o.reduce_var(x, axes=axes), eps)) if c.used(2) else None
+    return (None if mean is None or c.outs[1] is None else c.reshape(mean, c.outs[1].shape),
+            None if rstd is None or c.outs[2] is None else c.reshape(rstd, c.outs[2].shape))
+
+
+@aten("rms_norm")
+def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
+             weight: Tracer | None = None, eps: float | None = None) -> Any:
+    if eps is None:
+        eps = float(ml_dtypes.finfo(input.dtype.numpy).eps)
+    return o.rms_norm(input, weight, axes=_last_axes(input, normalized_shape), epsilon=eps)
+
+
+@aten("_fused_rms_norm")
+def fused_rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
+                   weight: Tracer | None, eps: float | None = None) -> Any:
+    return rms_norm(c, input, normalized_shape, weight, eps), None
+
+
+@aten("group_norm")
+def group_norm(c: Context, input: Tracer, num_groups: int, weight: Tracer | None = None,
+               bias: Tracer | None = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
+    return o.group_norm(input, weight, bias, groups=num_groups, epsilon=eps)
+
+
+@aten("native_group_norm")
+def native_group_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                      N: Any, C: Any, HxW: Any, group: int, eps: float) -> Any:
+    y = group_norm(c, input, group, weight, bias, eps) if c.used(0) else None
+    grouped = c.reshape(input, (N, group, C // group * HxW))
+    return y, *_statistics(c, grouped, (2,), eps)
+
+
+@aten("instance_norm")
+def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                  running_mean: Tracer | None, running_var: Tracer | None,
+                  use_input_stats: bool, momentum: float, eps: float,
+                  cudnn_enabled: bool = True) -> Any:
+    if not use_input_stats:
+        return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+    return o.instance_norm(input, weight, bias, epsilon=eps)
+
+
+# ---- batch norm --------------------------------------------------------------------------------
+
+@aten("_native_batch_norm_legit_no_training")
+def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                         running_mean: Tracer, running_var: Tracer, momentum: float,
+                         eps: float) -> Any:
+    y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+    return y, *(None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:])  # empty
+
+
+@aten("batch_norm")
+def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+               running_mean: Tracer | None, running_var: Tracer | None, training: bool,
+               momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:
+    if training or running_mean is None:
+        return o.batch_norm_training(input, weight, bias, epsilon=eps)[0]
+    return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+
+
+@aten("_native_batch_norm_legit_functional")
+def batch_norm_functional(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                          running_mean: Tracer, running_var: Tracer, training: bool,
+                          momentum: float, eps: float) -> Any:
+    """Training with running statistics: (y, mean, 1/√(var + ε), new mean, new variance)."""
+    if not training:
+        y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+        empty = (None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:3])
+        return y, *empty, running_mean, running_var
+    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
+    rstd = o.rsqrt(o.add(var, eps)) if c.used(2) else None
+    new_mean = _moved(running_mean, mean, momentum) if c.used(3) else None
+    new_var = None
+    if c.used(4):  # the running variance is the unbiased one
+        count = c.number(_count(input), var.dtype)
+        new_var = _moved(running_var, o.mul(var, _ratio(count)), momentum)
+    return y, mean, rstd, new_mean, new_var
+
+
+def _count(x: Tracer) -> Any:
+    total: Any = x.shape[0]
+    for d in x.shape[2:]:
+        total = total * d
+    return total
+
+
+def _ratio(count: Any) -> Any:
+    return count / (count - 1.0) if isinstance(count, float) else o.div(count, o.sub(count, 1.0))
+
+
+def _moved(old: Tracer, new: Any, momentum: float) -> Any:
+    return o.add(o.mul(old, 1 - momentum), o.mul(new, momentum))
+
+
+@aten("_native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                        training: bool, momentum: float, eps: float) -> Any:
+    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
+    return y, mean, o.rsqrt(o.add(var, eps)) if c.used(2) else None
+
+
+@aten("_native_batch_norm_legit.default")
+def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+                     running_mean: Tracer, running_var: Tracer, training: bool, momentum: float,
+                     eps: float) -> Any:
+    """(y, mean, 1/√(var + ε)); what it does to the running statistics export has made a result
+    of another call."""
+    return batch_norm_functional(c, input, weight, bias, running_mean, running_var, training,
+                                 momentum, eps)[:3]
+
+
+@aten("_batch_norm_with_update_functional")
+def batch_norm_with_update(c: Context, input: Tracer, weight: Tracer | None,
+                           bias: Tracer | None, running_mean: Tracer, running_var: Tracer,
+                           momentum: float, eps: float) -> Any:
+    """(y, mean, 1/√(var + ε), nothing, new mean, new variance)"""
+    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
+    blank = c.outs[3] if c.used(3) else None
+    count = c.number(_count(input), var.dtype)
+    return (y, mean, o.rsqrt(o.add(var, eps)),
+            None if blank is None else c.full(blank.shape, 0, blank.dtype),
+            _moved(running_mean, mean, momentum),
+            _moved(running_var, o.mul(var, _ratio(count)), momentum))

@@ -1,0 +1,67 @@
+"""Sorting, the k greatest, and what is read off a sorted line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.counting import middle
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import product
+
+
+@aten("sort.default")
+def sort(c: Context, self: Tracer, dim: int = -1, descending: bool = False) -> Any:
+    return _sorted(c, self, dim, descending)
+
+
+@aten("sort.stable")
+def sort_stable(c: Context, self: Tracer, *, stable: Any = None, dim: int = -1,
+                descending: bool = False) -> Any:
+    return _sorted(c, self, dim, descending)
+
+
+def _sorted(c: Context, x: Tracer, dim: int, descending: bool) -> Any:
+    if not x.ndim:
+        return x, c.full((), 0, dtypes.int64)
+    return o.sort(x, axis=axis_of(dim, x.ndim), descending=descending)
+
+
+@aten("argsort")
+def argsort(c: Context, self: Tracer, *args: Any, dim: int = -1, descending: bool = False,
+            stable: bool = False) -> Any:
+    """argsort(dim, descending), or argsort.stable(*, stable, dim, descending)."""
+    dim = args[0] if args else dim
+    return _sorted(c, self, dim, args[1] if len(args) > 1 else descending)[1]
+
+
+@aten("topk")
+def topk(c: Context, self: Tracer, k: Any, dim: int = -1, largest: bool = True,
+         sorted: bool = True) -> Any:
+    if not self.ndim:
+        return self, c.full((), 0, dtypes.int64)
+    return o.top_k(self, k=k, axis=axis_of(dim, self.ndim), largest=largest)
+
+
+@aten("kthvalue")
+def kthvalue(c: Context, self: Tracer, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    if not self.ndim:
+        return self, c.full((), 0, dtypes.int64)
+    return _picked(c, _sorted(c, self, dim, False), axis_of(dim, self.ndim), k - 1)
+
+
+@aten("median.dim")
+def median_dim(c: Context, self: Tracer, dim: int, keepdim: bool = False) -> Any:
+    return middle(c, self, axis_of(dim, self.ndim), False)
+
+
+@aten("median.default")
+def median(c: Context, self: Tracer) -> Any:
+    return middle(c, c.reshape(self, (product(self.shape),)), 0, False)[0]
+
+
+def _picked(c: Context, pair: tuple[Tracer, Tracer], axis: int, at: Any) -> Any:
+    return tuple(c.reshape(c.window(x, axis, at, at + 1), c.out.shape) for x in pair)

@@ -1,0 +1,82 @@
+"""Padding: by a value, by what is inside mirrored or repeated, or around the corner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+
+def _edges(pad: tuple[Dim, ...], rank: int) -> list[tuple[Dim, Dim]]:
+    """torch's list, last axis first, as (lo, hi) for every axis."""
+    out: list[tuple[Dim, Dim]] = [(0, 0)] * rank
+    for i in range(len(pad) // 2):
+        out[rank - 1 - i] = (pad[2 * i], pad[2 * i + 1])
+    return out
+
+
+@aten("constant_pad_nd")
+def constant_pad_nd(c: Context, self: Tracer, pad: tuple[Dim, ...], value: Any = 0) -> Any:
+    edges = _edges(pad, self.ndim)
+    if all(e == (0, 0) for e in edges):
+        return self
+    return o.pad(self, lo=tuple(a for a, _ in edges), hi=tuple(b for _, b in edges),
+                 value=float(value))
+
+
+@aten("pad")
+def pad(c: Context, self: Tracer, pad: tuple[Dim, ...], mode: str = "constant",
+        value: Any = None) -> Any:
+    if mode == "constant":
+        return constant_pad_nd(c, self, pad, value or 0)
+    return _index_pad(c, self, pad, mode)
+
+
+@aten("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
+def reflection_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+    return _index_pad(c, self, padding, "reflect")
+
+
+@aten("replication_pad1d", "replication_pad2d", "replication_pad3d")
+def replication_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+    return _index_pad(c, self, padding, "replicate")
+
+
+def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer:
+    """One gather an axis, at indices known when the sizes are."""
+    for axis, (lo, hi) in enumerate(_edges(pad, x.ndim)):
+        size = x.shape[axis]
+        if (lo, hi) == (0, 0):
+            continue
+        if not all(isinstance(d, int) for d in (lo, hi, size)):
+            raise Missing(f"padding of mode {mode!r} along a symbolic dim")
+        at = np.arange(-int(lo), int(size) + int(hi))  # type: ignore[arg-type]
+        x = take_axis(c, x, axis, _source(at, int(size), mode))  # type: ignore[arg-type]
+    return x
+
+
+def _source(at: Any, size: int, mode: str) -> Any:
+    match mode:
+        case "reflect":
+            period = max(2 * size - 2, 1)
+            at = np.mod(at, period)
+            return np.where(at < size, at, period - at)
+        case "replicate":
+            return np.clip(at, 0, size - 1)
+        case "circular":
+            return np.mod(at, size)
+        case _:
+            raise Missing(f"padding of mode {mode!r}")
+
+
+def take_axis(c: Context, x: Tracer, axis: int, index: Any) -> Tracer:
+    """x at constant indices along one axis."""
+    picked = o.gather(x, c.constant(index.reshape(-1, 1), dtypes.int64), axes=(axis,))
+    return c.transpose(picked, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])

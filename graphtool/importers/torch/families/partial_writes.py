@@ -1,0 +1,60 @@
+"""Writing into a part of a tensor: a slice, one index of an axis, a diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.index import back
+from graphtool.importers.torch.families.shape import bound
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+
+def _into(c: Context, x: Tracer, src: Tracer, axis: int, start: Dim, step: int) -> Any:
+    """x with src at start, start + step, … along one axis: a padded copy, selected by a mask."""
+    count, size = src.shape[axis], x.shape[axis]
+    if count == size:
+        return src
+    covered = (count - 1) * step + 1
+    lo = tuple(start if i == axis else 0 for i in range(x.ndim))
+    hi = tuple(size - start - covered if i == axis else 0 for i in range(x.ndim))
+    gap = tuple(step - 1 if i == axis else 0 for i in range(x.ndim))
+    line = c.full([count if i == axis else 1 for i in range(x.ndim)], True, dtypes.bool_)
+    mask = o.pad(line, lo=lo, hi=hi, interior=gap)
+    return o.select(mask, o.pad(src, lo=lo, hi=hi, interior=gap), x)
+
+
+@aten("slice_scatter")
+def slice_scatter(c: Context, self: Tracer, src: Tracer, dim: int = 0, start: Any = None,
+                  end: Any = None, step: int = 1) -> Any:
+    axis = axis_of(dim, self.ndim)
+    if src.shape[axis] == 0:
+        return self
+    first = bound(start, self.shape[axis], 0)
+    shape = (*self.shape[:axis], src.shape[axis], *self.shape[axis + 1:])
+    return _into(c, self, c.broadcast(c.cast(src, self.dtype), shape), axis, first, step)
+
+
+@aten("select_scatter")
+def select_scatter(c: Context, self: Tracer, src: Tracer, dim: int, index: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
+    shape = (*self.shape[:axis], 1, *self.shape[axis + 1:])
+    return _into(c, self, c.reshape(c.cast(src, self.dtype), shape), axis, at, 1)
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(c: Context, self: Tracer, src: Tracer, offset: int = 0, dim1: int = 0,
+                     dim2: int = 1) -> Any:
+    a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
+    perm = [a, b, *(i for i in range(self.ndim) if i not in (a, b))]
+    n = src.shape[-1]
+    line = c.iota((n, 1), 0)
+    at = o.concat(o.add(line, max(-offset, 0)), o.add(line, max(offset, 0)), axis=1)
+    front = c.transpose(src, [src.ndim - 1, *range(src.ndim - 1)])
+    y = o.scatter(c.transpose(self, perm), at, front, axes=(0, 1))
+    return c.transpose(y, back(perm))

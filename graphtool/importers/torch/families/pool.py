@@ -1,0 +1,228 @@
+"""Pooling: fixed windows with torch's ceil_mode and divisors, and adaptive ones."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing, pairs
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.sampling import window_positions
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
+
+Edges = tuple[tuple[Dim, Dim], ...]
+
+
+def _batched(c: Context, x: Tracer, n: int) -> Tracer:
+    return c.reshape(x, (1, *x.shape)) if x.ndim == n + 1 else x
+
+
+def _unbatched(c: Context, y: Tracer, n: int, x: Tracer) -> Tracer:
+    return c.reshape(y, y.shape[1:]) if x.ndim == n + 1 else y
+
+
+def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, padding: Any,
+             dilation: Any, ceil_mode: bool) -> tuple[dict[str, Any], Edges]:
+    """The attributes, and per axis the declared padding and the overhang that ceil_mode adds.
+
+    torch has worked out the result's size, so the overhang is what the last window needs.
+    """
+    window, pad, spread = (pairs(v, n) for v in (kernel_size, padding, dilation))
+    strides = pairs(stride, n) if stride not in ((), None) else window
+    over: list[Dim] = [0] * n
+    if ceil_mode:
+        for i, (size, out) in enumerate(zip(x.shape[-n:], _out(c).shape[-n:],
+                                              strict=True)):
+            reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
+            extra = reach - size - 2 * pad[i]
+            if not isinstance(extra, int):
+                raise Missing("pooling with ceil_mode over a symbolic size")
+            over[i] = max(extra, 0)
+    attrs = {"window": window, "strides": strides, "dilation": spread}
+    return attrs, tuple((p, h) for p, h in zip(pad, over, strict=True))
+
+
+def _out(c: Context) -> TensorType:
+    """The results of a pool with indices have one shape; either may be unused."""
+    return next(t for t in c.outs if t is not None)
+
+
+@aten("max_pool1d", "max_pool2d", "max_pool3d")
+def max_pool(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+             dilation: Any = 1, ceil_mode: bool = False, n: int = 0) -> Any:
+    n = n or _rank(self, kernel_size)
+    attrs, edges = _windows(c, self, n, kernel_size, stride, padding, dilation, ceil_mode)
+    y = o.max_pool(_batched(c, self, n), padding=tuple((p, p + h) for p, h in edges), **attrs)
+    return _unbatched(c, y, n, self)
+
+
+def _rank(x: Tracer, kernel_size: Any) -> int:
+    """The number of spatial axes: torch gives one entry each, or one x tells from its rank."""
+    if isinstance(kernel_size, tuple) and len(kernel_size) > 1:
+        return len(kernel_size)
+    return max(x.ndim - 2, 1)
+
+
+def _with_indices(n: int) -> Any:
+    def handler(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+                dilation: Any = 1, ceil_mode: bool = False) -> Any:
+        y = max_pool(c, self, kernel_size, stride, padding, dilation, ceil_mode, n)
+        if not c.used(1):
+            return y, None
+        attrs, edges = _windows(c, self, n, kernel_size, stride, padding, dilation, ceil_mode)
+        at = window_positions(c, _batched(c, self, n), attrs, edges, y.shape[-n:])
+        return y, _unbatched(c, at, n, self)
+    return handler
+
+
+for _n in (1, 2, 3):
+    aten(f"max_pool{_n}d_with_indices")(_with_indices(_n))
+
+
+def _average(n: int) -> Any:
+    def handler(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
+                ceil_mode: bool = False, count_include_pad: bool = True,
+                divisor_override: Any = None) -> Any:
+        attrs, edges = _windows(c, self, n, kernel_size, stride, padding, 1, ceil_mode)
+        x = _batched(c, self, n)
+        if not self.dtype.is_float:
+            return _unbatched(c, _whole_average(c, x, attrs, edges, count_include_pad,
+                                                divisor_override), n, self)
+        if divisor_override is not None:  # a plain sum, over zeros where there is padding
+            y = _window_sum(x, attrs, edges)
+            return _unbatched(c, o.div(y, float(divisor_override)), n, self)
+        over = any(h != 0 for _, h in edges)
+        if count_include_pad and over:  # the overhang never counts, the declared padding does
+            x = _zero_padded(x, edges)
+            edges = tuple((0, h) for _, h in edges)
+        y = o.avg_pool(x, padding=tuple((p, p + h) for p, h in edges),
+                       count_include_pad=count_include_pad and not over, **attrs)
+        return _unbatched(c, y, n, self)
+    return handler
+
+
+def _whole_average(c: Context, x: Tracer, attrs: dict[str, Any], edges: Edges, padded: bool,
+                   divisor: Any) -> Any:
+    """Sums of integers over their number, rounded towards zero; the overhang never counts."""
+    total = _window_sum(x, attrs, edges)
+    if divisor is not None:
+        return o.div(total, int(divisor))
+    ones, outside = c.full(x.shape, 1, x.dtype), edges
+    if padded:
+        lo = (0, 0, *(p for p, _ in edges))
+        ones = o.pad(ones, lo=lo, hi=lo, value=1.0)
+        outside = tuple((0, h) for _, h in edges)
+    return o.div(total, _window_sum(ones, attrs, outside))
+
+
+def _zero_padded(x: Tracer, edges: Edges) -> Any:
+    lo = (0, 0, *(p for p, _ in edges))
+    return o.pad(x, lo=lo, hi=lo) if any(p != 0 for p in lo) else x
+
+
+def _window_sum(x: Tracer, attrs: dict[str, Any], edges: Edges) -> Any:
+    return o.reduce_window(
+        x, kind="sum", window=(1, 1, *attrs["window"]), strides=(1, 1, *attrs["strides"]),
+        padding=((0, 0), (0, 0), *((p, p + h) for p, h in edges)))
+
+
+for _n in (1, 2, 3):
+    aten(f"avg_pool{_n}d")(_average(_n))
+
+
+# ---- adaptive ----------------------------------------------------------------------------------
+
+def _adaptive_average(n: int) -> Any:
+    def handler(c: Context, self: Tracer, output_size: Any) -> Any:
+        space = tuple(range(self.ndim - n, self.ndim))
+        sizes = c.out.shape[-n:]
+        if all(s == 1 for s in sizes):
+            return o.reduce_mean(self, axes=space)
+        if _even(self.shape[-n:], sizes):
+            window = tuple(d // s for d, s in zip(self.shape[-n:], sizes, strict=True))
+            y = o.avg_pool(_batched(c, self, n), window=window, strides=window)
+            return _unbatched(c, y, n, self)
+        return _by_matrices(c, self, space, sizes)
+    return handler
+
+
+def _even(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> bool:
+    if not all(isinstance(d, int) for d in (*dims, *sizes)):
+        raise Missing("adaptive pooling over a symbolic size")
+    return all(d % s == 0 for d, s in zip(dims, sizes, strict=True) if s)
+
+
+def _bins(d: int, s: int) -> list[tuple[int, int]]:
+    """Bin i runs from ⌊i·d / s⌋ to ⌈(i + 1)·d / s⌉."""
+    return [(i * d // s, -(-(i + 1) * d // s)) for i in range(s)]
+
+
+def _by_matrices(c: Context, x: Tracer, axes: tuple[int, ...], sizes: Any) -> Any:
+    """Uneven bins: along each axis a constant matrix of averages."""
+    for axis, s in zip(axes, sizes, strict=True):
+        d = int(x.shape[axis])  # type: ignore[arg-type]
+        if d == s:
+            continue
+        matrix = np.zeros((s, d))
+        for i, (lo, hi) in enumerate(_bins(d, s)):
+            matrix[i, lo:hi] = 1 / (hi - lo)
+        perm = [*(i for i in range(x.ndim) if i != axis), axis]
+        y = o.matmul(c.transpose(x, perm), c.constant(matrix, x.dtype), transpose_b=True)
+        x = c.transpose(y, [perm.index(i) for i in range(x.ndim)])
+    return x
+
+
+def _adaptive_max(n: int) -> Any:
+    def handler(c: Context, self: Tracer, output_size: Any) -> Any:
+        _even(self.shape[-n:], c.out.shape[-n:])
+        if c.used(1):
+            return _max_and_place(c, self, n)
+        x = self
+        for axis, s in zip(range(self.ndim - n, self.ndim), c.out.shape[-n:], strict=True):
+            x = _max_of_bins(c, x, axis, int(s))  # type: ignore[arg-type]
+        return x, None
+    return handler
+
+
+def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
+    """Every bin's elements in a line, from a table of flat positions; short ones repeat an end."""
+    kind = next(t for t in c.outs if t is not None)
+    dims, cells = [int(d) for d in x.shape[-n:]], kind.shape[-n:]  # type: ignore[arg-type]
+    lines = [_bins(d, int(s)) for d, s in zip(dims, cells, strict=True)]  # type: ignore[arg-type]
+    found = [np.ravel_multi_index(np.meshgrid(*(np.arange(*b) for b in bins), indexing="ij"),
+                                  dims).ravel() for bins in product(*lines)]
+    width = max((len(f) for f in found), default=1)
+    table = np.array([[*f, *[f[-1]] * (width - len(f))] for f in found]).reshape(-1, width)
+    lead = x.shape[:-n]
+    flat = c.reshape(x, (*lead, int(np.prod(dims))))
+    index, rank = c.constant(table, dtypes.int64), len(lead)
+    picked = o.gather(flat, c.reshape(index, (*table.shape, 1)), axes=(rank,))
+    at = c.reshape(o.arg_reduce(picked, kind="max", axis=1), (table.shape[0], *lead))
+    top = c.reshape(o.reduce_max(picked, axes=(1,)), (table.shape[0], *lead))
+    rows = c.reshape(c.iota(at.shape, 0), (*at.shape, 1))
+    both = o.concat(rows, c.reshape(at, (*at.shape, 1)), axis=at.ndim)
+    place = o.gather(index, both, axes=(0, 1))
+    turn = [*range(1, rank + 1), 0]
+    return tuple(c.reshape(c.transpose(v, turn), kind.shape) for v in (top, place))
+
+
+def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
+    """Each bin's elements side by side (the last one repeated where it is short), then the max."""
+    bins = _bins(int(x.shape[axis]), s)  # type: ignore[arg-type]
+    width = max(hi - lo for lo, hi in bins)
+    index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins])
+    picked = o.gather(x, c.constant(index[..., None], dtypes.int64), axes=(axis,))
+    top = o.reduce_max(picked, axes=(1,))
+    flat = c.reshape(top, (s, *(d for i, d in enumerate(x.shape) if i != axis)))
+    return c.transpose(flat, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
+
+
+for _n in (1, 2, 3):
+    aten(f"adaptive_avg_pool{_n}d", f"_adaptive_avg_pool{_n}d")(_adaptive_average(_n))
+    aten(f"adaptive_max_pool{_n}d")(_adaptive_max(_n))

@@ -1,0 +1,178 @@
+"""The quantise and dequantise calls that pt2e leaves in a graph (`quantized_decomposed.*`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+_SPACE = "quantized_decomposed"
+
+
+def _along(c: Context, v: Tracer, x: Tracer, axis: int) -> Tracer:
+    """One number for each channel, to go beside x."""
+    at = axis_of(axis, x.ndim)
+    return c.reshape(v, [d if i == at else 1 for i, d in enumerate(x.shape)])
+
+
+def _quantized(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) -> Any:
+    """clamp(round(x·(1/scale)) + zero)"""
+    inverse = 1.0 / scale if isinstance(scale, float) else o.div(1.0, c.cast(scale, x.dtype))
+    steps = o.add(o.round(o.mul(x, inverse)), c.cast(zero, x.dtype))
+    return c.cast(o.clamp(steps, float(low), float(high)), c.out.dtype)
+
+
+def _dequantized(c: Context, x: Tracer, scale: Any, zero: Any) -> Any:
+    """(x − zero)·scale, in the type of the result"""
+    wide = c.cast(x, c.out.dtype)
+    moved = wide if zero is None else o.sub(wide, c.cast(zero, wide.dtype))
+    return o.mul(moved, c.cast(scale, wide.dtype))
+
+
+@aten("quantize_per_tensor", namespace=_SPACE)
+def quantize_per_tensor(c: Context, input: Tracer, scale: Any, zero_point: Any, quant_min: int,
+                        quant_max: int, dtype: Any) -> Any:
+    return _quantized(c, input, _scalar(c, scale), _scalar(c, zero_point), quant_min, quant_max)
+
+
+@aten("dequantize_per_tensor", namespace=_SPACE)
+def dequantize_per_tensor(c: Context, input: Tracer, scale: Any, zero_point: Any, quant_min: int,
+                          quant_max: int, dtype: Any, *, out_dtype: Any = None) -> Any:
+    return _dequantized(c, input, _scalar(c, scale), _scalar(c, zero_point))
+
+
+def _scalar(c: Context, x: Any) -> Any:
+    """Scales that torch computes are tensors of one element."""
+    return c.reshape(x, ()) if isinstance(x, Tracer) else x
+
+
+@aten("quantize_per_channel", namespace=_SPACE)
+def quantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_points: Tracer, axis: int,
+                         quant_min: int, quant_max: int, dtype: Any) -> Any:
+    return _quantized(c, input, _along(c, scales, input, axis),
+                      _along(c, zero_points, input, axis), quant_min, quant_max)
+
+
+@aten("dequantize_per_channel", namespace=_SPACE)
+def dequantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_points: Tracer | None,
+                           axis: int, quant_min: int, quant_max: int, dtype: Any, *,
+                           out_dtype: Any = None) -> Any:
+    zero = None if zero_points is None else _along(c, zero_points, input, axis)
+    return _dequantized(c, input, _along(c, scales, input, axis), zero)
+
+
+# ---- training with quantisation in mind --------------------------------------------------------
+
+def _faked(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
+    """x through the numbers low..high and back, and where it fell among them."""
+    scale, zero = (c.cast(v, x.dtype) for v in (scale, zero))
+    steps = o.add(o.round(o.mul(x, o.div(1.0, scale) if isinstance(scale, Tracer) else (
+        1.0 / scale))), zero)
+    inside = o.and_(o.ge(steps, float(low)), o.le(steps, float(high)))
+    return o.mul(o.sub(o.clamp(steps, float(low), float(high)), zero), scale), inside
+
+
+@aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_tensor_affine")
+def fake_quantize(c: Context, self: Tracer, scale: Any, zero_point: Any, quant_min: int,
+                  quant_max: int) -> Any:
+    return _faked(c, self, _scalar(c, scale), _scalar(c, zero_point), quant_min, quant_max)
+
+
+@aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def fake_quantize_by_tensors(c: Context, self: Tracer, scale: Tracer, zero_point: Tracer,
+                             fake_quant_enabled: Tracer, quant_min: int, quant_max: int) -> Any:
+    return _if(c, fake_quant_enabled, self, _faked(c, self, _scalar(c, scale), _scalar(
+        c, zero_point), quant_min, quant_max))
+
+
+def _if(c: Context, enabled: Tracer, x: Tracer, faked: tuple[Any, Any]) -> tuple[Any, Any]:
+    on = o.ne(c.reshape(enabled, ()), 0)
+    return o.select(on, faked[0], x), o.select(on, faked[1], True)
+
+
+@aten("fake_quantize_per_channel_affine_cachemask", "fake_quantize_per_channel_affine")
+def fake_quantize_channels(c: Context, self: Tracer, scale: Tracer, zero_point: Tracer, axis: int,
+                           quant_min: int, quant_max: int) -> Any:
+    return _faked(c, self, _along(c, scale, self, axis), _along(c, zero_point, self, axis),
+                  quant_min, quant_max)
+
+
+@aten("fake_quantize_per_tensor_affine_cachemask_backward",
+      "fake_quantize_per_channel_affine_cachemask_backward")
+def fake_quantize_back(c: Context, grad: Tracer, mask: Tracer) -> Any:
+    return o.select(mask, grad, 0.0)
+
+
+@aten("_fused_moving_avg_obs_fq_helper_functional")
+def observed(c: Context, self: Tracer, observer_on: Tracer, fake_quant_on: Tracer,
+             running_min: Tracer, running_max: Tracer, scale: Tracer, zero_point: Tracer,
+             averaging_const: float, quant_min: int, quant_max: int, ch_axis: int,
+             per_row_fake_quant: bool = False, symmetric_quant: bool = False) -> Any:
+    """The bounds move towards those of the data, the numbers follow them, x goes through these."""
+    on = o.ne(c.reshape(observer_on, ()), 0)
+    keep = axis_of(ch_axis, self.ndim)
+    axes = tuple(i for i in range(self.ndim) if not per_row_fake_quant or i != keep)
+    bounds = []
+    for old, op in ((running_min, o.reduce_min), (running_max, o.reduce_max)):
+        found = c.reshape(op(self, axes=axes), old.shape)
+        moved = o.select(o.is_inf(old), found, o.add(old, o.mul(o.sub(found, old),
+                                                                float(averaging_const))))
+        bounds.append(o.select(on, moved, old))
+    low, high = bounds
+    step, zero = _numbers(c, low, high, quant_min, quant_max, symmetric_quant)
+    scale = o.select(on, c.cast(step, scale.dtype), scale)
+    zero = o.select(on, c.cast(zero, zero_point.dtype), zero_point)
+    each, offset = (_along(c, v, self, keep) if per_row_fake_quant else c.reshape(v, ())
+                    for v in (scale, zero))
+    y, mask = _if(c, fake_quant_on, self, _faked(c, self, each, offset, quant_min, quant_max))
+    return y, mask, low, high, scale, zero
+
+
+_LEAST_SCALE = 6.1e-5  # below which torch widens the bounds instead
+
+
+def _numbers(c: Context, low: Tracer, high: Tracer, first: int, last: int,
+             symmetric: bool) -> tuple[Any, Any]:
+    """(scale, zero point) for numbers first..last that reach from low to high, and to 0."""
+    low, high = (c.cast(x, dtypes.float64) for x in (low, high))
+    both = o.and_(o.lt(low, 0.0), o.gt(high, 0.0))
+    if symmetric:
+        half = (last - first) // 2
+        most = o.max(o.abs(o.div(low, -float(half + 1))), o.abs(o.div(high, float(half))))
+        low = o.select(both, o.mul(most, -float(half + 1)), low)
+        high = o.select(both, o.mul(most, float(half)), high)
+    low, high = o.min(low, 0.0), o.max(high, 0.0)
+    scale = o.div(o.sub(high, low), float(last - first))
+    scale = o.select(o.eq(scale, 0.0), 0.1, scale)
+    wider = o.select(o.lt(scale, _LEAST_SCALE), o.div(_LEAST_SCALE, scale), 1.0)
+    low, high, scale = o.mul(low, wider), o.mul(high, wider), o.mul(scale, wider)
+    start, end = o.div(low, scale), o.div(high, scale)
+    nearer = o.lt(o.sub(float(abs(first)), o.abs(start)), o.sub(float(abs(last)), o.abs(end)))
+    zero = o.select(nearer, o.sub(float(first), start), o.sub(float(last), end))
+    if symmetric:
+        zero = o.select(both, (first + last) / 2, zero)
+    return scale, o.clamp(o.round(zero), float(first), float(last))
+
+
+@aten("choose_qparams.tensor", namespace=_SPACE)
+def choose_qparams(c: Context, input: Tracer, quant_min: int, quant_max: int, eps: float,
+                   dtype: Any) -> Any:
+    """(scale, zero point) that put the span of the data, 0 with it, on quant_min..quant_max."""
+    axes = tuple(range(input.ndim))
+    low = o.min(o.reduce_min(input, axes=axes), 0.0)
+    high = o.max(o.reduce_max(input, axes=axes), 0.0)
+    scale = o.max(o.div(o.sub(high, low), float(quant_max - quant_min)), float(eps))
+    zero = o.clamp(o.sub(float(quant_min), o.round(o.div(low, scale))), float(quant_min),
+                   float(quant_max))
+    return tuple(c.reshape(c.cast(x, t), (1,)) for x, t in (
+        (scale, dtypes.float64), (zero, dtypes.int64)))
+
+
+@aten("_int_mm")
+def int_mm(c: Context, self: Tracer, mat2: Tracer) -> Any:
+    """A product of int8 in int32, which torchao's dynamic quantisation leaves."""
+    return o.matmul(*(o.cast(x, dtype=dtypes.int32) for x in (self, mat2)))

@@ -1,0 +1,159 @@
+"""Random ops: torch's hidden generator becomes a state that goes in and comes out.
+
+The numbers are our generator's, not torch's; their distribution is what agrees.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+def _float(c: Context) -> Any:
+    return c.out.dtype if c.out.dtype.is_float else dtypes.float32
+
+
+@aten("rand", "rand_like")
+def rand(c: Context, *_: Any, **__: Any) -> Any:
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("randn", "randn_like")
+def randn(c: Context, *_: Any, **__: Any) -> Any:
+    return c.drawn(o.normal, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("normal_functional")
+def normal_functional(c: Context, self: Tracer, mean: float = 0.0, std: float = 1.0,
+                      **_: Any) -> Any:
+    return c.drawn(o.normal, shape=c.out.shape, dtype=_float(c), mean=float(mean), std=float(std))
+
+
+@aten("uniform")
+def uniform(c: Context, self: Tracer, low: float = 0.0, high: float = 1.0, **_: Any) -> Any:
+    """From `from` to `to`, which Python cannot name."""
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c), low=float(low),
+                   high=float(high))
+
+
+@aten("randint.default", "randint_like.default")
+def randint(c: Context, first: Any, *more: Any, **_: Any) -> Any:
+    """randint(high, size), randint_like(x, high)."""
+    high = more[0] if isinstance(first, Tracer) else first
+    return _whole(c, 0, high)
+
+
+@aten("randint.low", "randint_like.low_dtype")
+def randint_low(c: Context, first: Any, second: Any, third: Any, **_: Any) -> Any:
+    low, high = (second, third) if isinstance(first, Tracer) else (first, second)
+    return _whole(c, low, high)
+
+
+def _whole(c: Context, low: int, high: int) -> Any:
+    draw = c.drawn(o.uniform, shape=c.out.shape, dtype=dtypes.float64, low=float(low),
+                   high=float(high))
+    return c.cast(o.floor(draw), c.out.dtype)
+
+
+@aten("randperm")
+def randperm(c: Context, n: Any, **_: Any) -> Any:
+    """The order of random keys."""
+    keys = c.drawn(o.uniform, shape=c.out.shape, dtype=dtypes.float64)
+    return c.cast(o.sort(keys, axis=0)[1], c.out.dtype)
+
+
+@aten("multinomial")
+def multinomial(c: Context, self: Tracer, num_samples: int, replacement: bool = False,
+                **_: Any) -> Any:
+    """Places by weight: each by where a draw falls on the running sums; without replacement the
+    first to come of exponential waiting times."""
+    axis = self.ndim - 1
+    if not replacement:
+        draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype)
+        wait = o.neg(o.log(o.sub(1.0, draw)))
+        return o.top_k(o.div(self, wait), k=num_samples, axis=axis)[1]
+    ends = o.cumulative(self, kind="sum", axis=axis)
+    total = c.window(ends, axis, self.shape[axis] - 1, self.shape[axis])
+    draw = o.mul(c.drawn(o.uniform, shape=c.out.shape, dtype=self.dtype), total)
+    passed = o.le(c.reshape(ends, (*self.shape[:-1], 1, self.shape[axis])),
+                  c.reshape(draw, (*draw.shape, 1)))
+    return c.reshape(o.reduce_sum(c.cast(passed, dtypes.int64), axes=(axis + 1,)), c.out.shape)
+
+
+@aten("bernoulli.default")
+def bernoulli(c: Context, self: Tracer, **_: Any) -> Any:
+    return c.cast(c.drawn(o.bernoulli, self), c.out.dtype)
+
+
+@aten("bernoulli.p")
+def bernoulli_p(c: Context, self: Tracer, p: float = 0.5, **_: Any) -> Any:
+    draw = c.drawn(o.uniform, shape=self.shape, dtype=dtypes.float32)
+    return c.cast(o.lt(draw, float(p)), c.out.dtype)
+
+
+@aten("dropout")
+def dropout(c: Context, input: Tracer, p: float, train: bool) -> Any:
+    return native_dropout(c, input, p, train)[0]
+
+
+@aten("native_dropout")
+def native_dropout(c: Context, input: Tracer, p: float, train: bool | None = None) -> Any:
+    """(x / (1 − p) where kept, the mask of what is kept)"""
+    if train is False or p == 0:
+        return input, c.full(input.shape, True, dtypes.bool_) if c.used(1) else None
+    y, mask, c.state = o.dropout(input, c.random_state(), p=float(p))
+    return y, mask
+
+
+# ---- other distributions, by what makes them of a uniform or a normal draw ---------------------
+
+def _unit(c: Context) -> Any:
+    return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c))
+
+
+@aten("normal")
+def normal(c: Context, mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Any:
+    """normal.float_float and the forms whose mean or deviation is a tensor."""
+    draw = c.drawn(o.normal, shape=c.out.shape, dtype=_float(c))
+    return o.add(o.mul(draw, c.cast(std, draw.dtype)), c.cast(mean, draw.dtype))
+
+
+@aten("log_normal")
+def log_normal(c: Context, self: Tracer, mean: float = 1.0, std: float = 2.0, **_: Any) -> Any:
+    return o.exp(normal_functional(c, self, mean, std))
+
+
+@aten("exponential")
+def exponential(c: Context, self: Tracer, lambd: float = 1.0, **_: Any) -> Any:
+    return o.mul(o.log1p(o.neg(_unit(c))), -1.0 / lambd)
+
+
+@aten("cauchy")
+def cauchy(c: Context, self: Tracer, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
+    turn = o.tan(o.mul(o.sub(_unit(c), 0.5), math.pi))
+    return o.add(o.mul(turn, float(sigma)), float(median))
+
+
+@aten("geometric")
+def geometric(c: Context, self: Tracer, p: float, **_: Any) -> Any:
+    """How many trials up to the first success."""
+    tries = o.ceil(o.div(o.log1p(o.neg(_unit(c))), math.log1p(-p)))
+    return c.cast(o.max(tries, 1.0), c.out.dtype)
+
+
+@aten("rrelu_with_noise_functional", "rrelu_with_noise")
+def rrelu(c: Context, self: Tracer, noise: Tracer, lower: float = 1 / 8, upper: float = 1 / 3,
+          training: bool = False, *_: Any) -> Any:
+    """A slope of its own for each number below 0 while training, the middle one otherwise."""
+    if not training:
+        return o.leaky_relu(self, slope=(lower + upper) / 2), noise
+    draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype, low=float(lower),
+                   high=float(upper))
+    slope = o.select(o.le(self, 0.0), draw, 1.0)
+    return o.mul(self, slope), slope

@@ -1,0 +1,66 @@
+"""Interpolation: torch's upsample family, in both spellings (scale factors, or output size)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+def _scales(x: Tracer, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
+    """Given factors take the place of the ratio of sizes, one an axis."""
+    if any(s is None for s in scales) or not scales:
+        return None
+    return (1.0, 1.0, *(float(s) for s in scales))
+
+
+def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any:
+    where = {"coordinates": "half_pixel", "rounding": "round_prefer_ceil"} if exact else {
+        "coordinates": "asymmetric", "rounding": "floor"}
+    return o.resize(x, sizes=c.out.shape, mode="nearest", scales=_scales(x, scales), **where)
+
+
+def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
+            antialias: bool = False) -> Any:
+    if align_corners and antialias:
+        raise Missing("antialiased interpolation with align_corners")
+    if align_corners:
+        return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="align_corners")
+    return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="half_pixel",
+                    scales=_scales(x, scales), antialias=antialias,
+                    exclude_outside=antialias)
+
+
+def _nearest_handlers(name: str, exact: bool) -> None:
+    @aten(f"{name}.vec")
+    def by_factor(c: Context, input: Tracer, output_size: Any, scale_factors: Any) -> Any:
+        return _nearest(c, input, scale_factors or (), exact)
+
+    @aten(f"{name}.default")
+    def by_size(c: Context, self: Tracer, output_size: Any, *scales: Any, **named: Any) -> Any:
+        return _nearest(c, self, (*scales, *named.values()), exact)
+
+
+def _smooth_handlers(name: str, mode: str, antialias: bool) -> None:
+    @aten(f"{name}.vec")
+    def by_factor(c: Context, input: Tracer, output_size: Any, align_corners: bool,
+                  scale_factors: Any) -> Any:
+        return _smooth(c, input, mode, align_corners, scale_factors or (), antialias)
+
+    @aten(f"{name}.default")
+    def by_size(c: Context, self: Tracer, output_size: Any, align_corners: bool, *scales: Any,
+                **named: Any) -> Any:
+        return _smooth(c, self, mode, align_corners, (*scales, *named.values()), antialias)
+
+
+for _n in (1, 2, 3):
+    _nearest_handlers(f"upsample_nearest{_n}d", False)
+    _nearest_handlers(f"_upsample_nearest_exact{_n}d", True)
+for _name, _mode, _antialias in (
+        ("upsample_linear1d", "linear", False), ("upsample_bilinear2d", "linear", False),
+        ("upsample_trilinear3d", "linear", False), ("upsample_bicubic2d", "cubic", False),
+        ("_upsample_bilinear2d_aa", "linear", True), ("_upsample_bicubic2d_aa", "cubic", True)):
+    _smooth_handlers(_name, _mode, _antialias)

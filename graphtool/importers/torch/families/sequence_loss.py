@@ -1,0 +1,85 @@
+"""The loss of connectionist temporal classification (CTC): all alignments of a target with the
+steps of a line, summed by a scan over the steps in logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer, trace
+
+_NONE = float("-inf")
+
+
+@aten("_ctc_loss")
+def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
+             target_lengths: Any, blank: int = 0, zero_infinity: bool = False) -> Any:
+    """−log Σ over paths, for each line; the caller reduces and sets infinities to 0."""
+    if targets.ndim != 2:
+        raise Missing("targets of all lines in one; give them as a matrix, filled up")
+    if log_probs.ndim != 3 or 0 in (*log_probs.shape, *targets.shape) or not isinstance(
+            log_probs.shape[2], int):
+        raise Missing("lines without a batch axis, or without steps, classes or targets")
+    steps, n = log_probs.shape[:2]
+    lengths, ends = (_lengths(c, x, n) for x in (input_lengths, target_lengths))
+    states, jump = _states(c, targets, blank)
+    width = states.shape[1]
+    at = c.iota((1, width), 1)
+    classes = c.reshape(o.clamp(states, 0, log_probs.shape[2] - 1), (1, n, width, 1))
+    picked = o.gather(log_probs, c.broadcast(classes, (steps, n, width, 1)), axes=(2,), batch=2)
+    first = o.select(o.le(at, 1), c.reshape(c.window(picked, 0, 0, 1), (n, width)), _NONE)
+
+    def step(a: Tracer, score: Tracer, turn: Tracer, lengths: Tracer, jump: Tracer) -> Any:
+        sources = (a, _shifted(a, 1), o.select(jump, _shifted(a, 2), _NONE))
+        most = o.max(o.max(sources[0], sources[1]), sources[2])
+        base = o.select(o.eq(most, _NONE), 0.0, most)
+        total = o.exp(o.sub(sources[0], base))
+        for x in sources[1:]:
+            total = o.add(total, o.exp(o.sub(x, base)))
+        new = o.add(o.add(base, o.log(total)), score)
+        return (o.select(o.lt(turn, lengths), new, a),)
+    rest, turns = c.window(picked, 0, 1, steps), o.add(c.iota((steps - 1,), 0), 1)
+    given = (first, rest, turns, lengths, jump)
+    types = [x.type if i not in (1, 2) else TensorType(x.dtype, x.shape[1:])
+             for i, x in enumerate(given)]
+    last = o.scan(*given, body=trace(step, types), carries=1, xs=2, length=steps - 1)
+    last = last[0] if isinstance(last, tuple) else last
+    final = o.or_(o.eq(at, o.mul(ends, 2)), o.eq(at, o.sub(o.mul(ends, 2), 1)))
+    loss = o.neg(o.logsumexp(o.select(final, last, _NONE), axes=(1,)))
+    return c.reshape(loss, (n,)), None
+
+
+def _lengths(c: Context, x: Any, n: Any) -> Tracer:
+    """[n, 1]"""
+    whole = c.cast(x, dtypes.int64) if isinstance(x, Tracer) else c.constant(x, dtypes.int64)
+    return c.reshape(whole, (n, 1))
+
+
+def _states(c: Context, targets: Tracer, blank: int) -> tuple[Tracer, Tracer]:
+    """The target with blanks between and around, and where a path may jump over a blank: between
+    two classes that differ."""
+    n, size = targets.shape
+    targets = c.cast(targets, dtypes.int64)
+    blanks = c.full((n, size), blank, dtypes.int64)
+    pairs = c.reshape(o.stack(blanks, targets, axis=2), (n, size * 2))
+    states = o.concat(pairs, c.full((n, 1), blank, dtypes.int64), axis=1)
+    before = o.concat(c.full((n, 2), blank, dtypes.int64), c.window(
+        states, 1, 0, size * 2 - 1), axis=1)
+    return states, o.and_(o.ne(states, blank), o.ne(states, before))
+
+
+def _shifted(a: Tracer, by: int) -> Tracer:
+    """a[s − by], where nothing comes before the first."""
+    n, width = a.shape
+    moved: Tracer = o.slice(a, start=(0, 0), limit=(n, width - by), strides=(1, 1))
+    empty = o.broadcast(a.builder.constant(_lowest(a)), shape=(n, by))
+    return o.concat(empty, moved, axis=1)  # type: ignore[no-any-return]
+
+
+def _lowest(a: Tracer) -> Any:
+    return a.dtype.numpy.type(_NONE).reshape(1, 1)

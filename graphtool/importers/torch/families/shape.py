@@ -1,0 +1,326 @@
+"""Movement of elements: views, slices, concatenation, blocks. A view becomes what it shows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing, axes_of, axis_of
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim, floordiv, known, minimum, product
+from graphtool.symbolic import maximum as dim_max
+
+_END = (1 << 62)  # beyond: torch's way to say "to the end"
+
+# ---- the same elements under another shape: torch has worked out the shape ---------------------
+
+
+@aten("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias", "_reshape_copy", "flatten",
+      "unflatten", "squeeze", "unsqueeze", "squeeze_copy", "unsqueeze_copy", "view_as",
+      "reshape_as", "ravel", "atleast_1d", "atleast_2d", "atleast_3d")
+def reshape(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    if c.out.dtype is not self.dtype:  # view.dtype
+        return o.bitcast(self, dtype=c.out.dtype)
+    return c.reshape(self, c.out.shape)
+
+
+@aten("expand", "expand_copy", "expand_as", "broadcast_to")
+def expand(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    return c.broadcast(self, c.out.shape)
+
+
+@aten("permute", "permute_copy")
+def permute(c: Context, self: Tracer, dims: tuple[int, ...]) -> Any:
+    return c.transpose(self, dims)
+
+
+@aten("transpose", "swapaxes", "transpose_copy")
+def transpose(c: Context, self: Tracer, dim0: int, dim1: int) -> Any:
+    perm = list(range(self.ndim))
+    if perm:
+        a, b = axis_of(dim0, self.ndim), axis_of(dim1, self.ndim)
+        perm[a], perm[b] = perm[b], perm[a]
+    return c.transpose(self, perm)
+
+
+@aten("t", "mT", "t_copy")
+def t(c: Context, self: Tracer) -> Any:
+    return transpose(c, self, -1, -2) if self.ndim > 1 else self
+
+
+@aten("movedim")
+def movedim(c: Context, self: Tracer, source: Any, destination: Any) -> Any:
+    pairs = [(x,) if isinstance(x, int) else x for x in (source, destination)]
+    src, dst = ([axis_of(d, self.ndim) for d in p] for p in pairs)
+    rest = iter(i for i in range(self.ndim) if i not in src)
+    perm = [src[dst.index(i)] if i in dst else next(rest) for i in range(self.ndim)]
+    return c.transpose(self, perm)
+
+
+# ---- parts -------------------------------------------------------------------------------------
+
+def bound(x: Any, size: Dim, default: Dim) -> Dim:
+    """A slice's start or end as Python reads it: counted from the end when negative, clamped."""
+    if x is None or (isinstance(x, int) and x >= _END):
+        return default
+    if isinstance(x, int) and x < 0:
+        return dim_max(size + x, 0)
+    return minimum(x, size)
+
+
+@aten("slice", "slice_copy")
+def slice(c: Context, self: Tracer, dim: int = 0, start: Any = None, end: Any = None,
+          step: int = 1) -> Any:
+    axis = axis_of(dim, self.ndim)
+    size = self.shape[axis]
+    first = bound(start, size, 0)
+    return c.window(self, axis, first, dim_max(bound(end, size, size), first), step)
+
+
+@aten("narrow", "narrow_copy")
+def narrow(c: Context, self: Tracer, dim: int, start: Any, length: Dim) -> Any:
+    if isinstance(start, Tracer):
+        raise Missing("the start of narrow is a tensor")
+    axis = axis_of(dim, self.ndim)
+    first = start + self.shape[axis] if isinstance(start, int) and start < 0 else start
+    return c.window(self, axis, first, first + length)
+
+
+@aten("select", "select_copy")
+def select(c: Context, self: Tracer, dim: int, index: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
+    part = c.window(self, axis, at, at + 1)
+    return c.reshape(part, (*self.shape[:axis], *self.shape[axis + 1:]))
+
+
+def _pieces(c: Context, x: Tracer, dim: int, sizes: Any) -> tuple[Any, ...]:
+    axis, start, out = axis_of(dim, x.ndim), 0, []
+    for i, n in enumerate(sizes):
+        out.append(c.window(x, axis, start, start + n) if c.used(i) else None)
+        start = start + n
+    return tuple(out)
+
+
+@aten("split_with_sizes", "split_with_sizes_copy", "split.sizes")
+def split_with_sizes(c: Context, self: Tracer, split_sizes: tuple[Dim, ...],
+                     dim: int = 0) -> Any:
+    return _pieces(c, self, dim, split_sizes)
+
+
+@aten("split", "split_copy", "unsafe_split")
+def split(c: Context, self: Tracer, split_size: Any, dim: int = 0) -> Any:
+    if isinstance(split_size, tuple):
+        return _pieces(c, self, dim, split_size)
+    size = self.shape[axis_of(dim, self.ndim)]
+    count = len(c.outs)
+    return _pieces(c, self, dim, [split_size] * (count - 1)
+                   + [size - split_size * (count - 1)])
+
+
+@aten("chunk", "unsafe_chunk")
+def chunk(c: Context, self: Tracer, chunks: int, dim: int = 0) -> Any:
+    size = self.shape[axis_of(dim, self.ndim)]
+    return split(c, self, -floordiv(-size, chunks), dim)
+
+
+@aten("tensor_split")
+def tensor_split(c: Context, self: Tracer, how: Any, dim: int = 0) -> Any:
+    size = self.shape[axis_of(dim, self.ndim)]
+    if isinstance(how, int):
+        base, more = size // how, size % how
+        sizes = [base + (1 if known(i, "<", more) else 0) for i in range(how)]
+    else:
+        edges = [0, *(bound(i, size, size) for i in how), size]
+        sizes = [dim_max(b - a, 0) for a, b in pairwise(edges)]
+    return _pieces(c, self, dim, sizes)
+
+
+@aten("unbind", "unbind_copy")
+def unbind(c: Context, self: Tracer, dim: int = 0) -> Any:
+    return tuple(select(c, self, dim, i) if c.used(i) else None for i in range(len(c.outs)))
+
+
+@aten("diagonal", "diagonal_copy")
+def diagonal(c: Context, self: Tracer, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
+    rest = [i for i in range(self.ndim) if i not in (a, b)]
+    x = c.transpose(self, [a, b, *rest])
+    n = c.out.shape[-1]
+    line = c.iota((n, 1), 0)
+    rows, cols = (o.add(line, abs(offset)) if use else line
+                  for use in (offset < 0, offset > 0))
+    picked = o.gather(x, o.concat(rows, cols, axis=1), axes=(0, 1))
+    return c.transpose(picked, [*range(1, picked.ndim), 0])
+
+
+@aten("as_strided", "as_strided_copy")
+def as_strided(c: Context, self: Tracer, size: tuple[Dim, ...], stride: tuple[Dim, ...],
+               storage_offset: Any = None) -> Any:
+    """An affine gather from the flat elements; the operand counts as contiguous."""
+    count: Dim = 1
+    for d in self.shape:
+        count = count * d
+    flat = c.reshape(self, (count,))
+    at = strided(c, size, stride, storage_offset)
+    return o.gather(flat, c.reshape(at, (*size, 1)), axes=(0,))
+
+
+def strided(c: Context, size: tuple[Dim, ...], stride: tuple[Dim, ...], offset: Any) -> Tracer:
+    """The flat position of each element of a strided view."""
+    index = c.full((), offset or 0, dtypes.int64)
+    for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
+        shape: list[Dim] = [1] * len(size)
+        shape[axis] = n
+        index = o.add(index, o.mul(c.iota(shape, axis), c.number(s, dtypes.int64)))
+    return c.broadcast(index, size)
+
+
+@aten("unfold", "unfold_copy")
+def unfold(c: Context, self: Tracer, dimension: int, size: int, step: int) -> Any:
+    """Windows along one axis: gather at start + offset, the window's axis last."""
+    if not self.ndim:
+        return c.full(c.out.shape, 0, self.dtype) if 0 in c.out.shape else (
+            c.reshape(self, c.out.shape))
+    axis = axis_of(dimension, self.ndim)
+    count = c.out.shape[axis]
+    index = o.add(o.mul(c.iota((count, size), 0), step), c.iota((count, size), 1))
+    picked = o.gather(self, c.reshape(index, (count, size, 1)), axes=(axis,))
+    rest = range(2, picked.ndim)
+    perm = [*list(rest)[:axis], 0, *list(rest)[axis:], 1]
+    return c.transpose(picked, perm)
+
+
+@aten("resize")
+def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
+    """The first elements under another shape."""
+    have, wanted = product(self.shape), product(c.out.shape)
+    if known(wanted, "<=", have) is not True:
+        raise Missing("a size with elements that are not set")
+    return c.reshape(c.window(c.reshape(self, (have,)), 0, 0, wanted), c.out.shape)
+
+
+# ---- joined, repeated, turned ------------------------------------------------------------------
+
+@aten("cat", "concat", "concatenate")
+def cat(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
+    kept = [x for x in tensors if x.shape != (0,) or len(c.out.shape) == 1]
+    if not kept:
+        return tensors[0]
+    parts = [c.cast(x, c.out.dtype) for x in kept]
+    return parts[0] if len(parts) == 1 else o.concat(*parts, axis=axis_of(dim, parts[0].ndim))
+
+
+@aten("stack")
+def stack(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
+    axis = axis_of(dim, len(c.out.shape))
+    shape = (*c.out.shape[:axis], 1, *c.out.shape[axis + 1:])
+    parts = [c.reshape(c.cast(x, c.out.dtype), shape) for x in tensors]
+    return parts[0] if len(parts) == 1 else o.concat(*parts, axis=axis)
+
+
+@aten("repeat", "tile")
+def repeat(c: Context, self: Tracer, repeats: tuple[Dim, ...]) -> Any:
+    """[2, 3] three times over is a broadcast [3, 2, 1, 3] made flat again."""
+    rank = max(len(repeats), self.ndim)
+    times = (1,) * (rank - len(repeats)) + tuple(repeats)
+    dims = (1,) * (rank - self.ndim) + tuple(self.shape)
+    if all(r == 1 for r in times):
+        return c.reshape(self, dims)
+    split_shape: list[Dim] = [d for pair in zip([1] * rank, dims, strict=True) for d in pair]
+    wide = [d for pair in zip(times, dims, strict=True) for d in pair]
+    return c.reshape(c.broadcast(c.reshape(self, split_shape), wide), c.out.shape)
+
+
+@aten("repeat_interleave.self_int")
+def repeat_interleave(c: Context, self: Tracer, repeats: Dim, dim: int | None = None, *,
+                      output_size: Any = None) -> Any:
+    x, axis = (self, axis_of(dim, self.ndim)) if dim is not None else (
+        c.reshape(self, (_count(self),)), 0)
+    inner = (*x.shape[:axis + 1], 1, *x.shape[axis + 1:])
+    wide = (*x.shape[:axis + 1], repeats, *x.shape[axis + 1:])
+    return c.reshape(c.broadcast(c.reshape(x, inner), wide), c.out.shape)
+
+
+def _count(x: Tracer) -> Dim:
+    total: Dim = 1
+    for d in x.shape:
+        total = total * d
+    return total
+
+
+@aten("flip")
+def flip(c: Context, self: Tracer, dims: tuple[int, ...]) -> Any:
+    axes = axes_of(dims, self.ndim) if dims else ()
+    return o.reverse(self, axes=axes) if axes else self
+
+
+@aten("roll")
+def roll(c: Context, self: Tracer, shifts: Any, dims: Any = ()) -> Any:
+    if dims in ((), None):
+        flat = c.reshape(self, (_count(self),))
+        return c.reshape(_rolled(c, flat, _first(shifts), 0), self.shape)
+    shifts, dims = ((x,) if isinstance(x, int) else x for x in (shifts, dims))
+    x = self
+    for shift, dim in zip(shifts, dims, strict=True):
+        x = _rolled(c, x, shift, axis_of(dim, x.ndim))
+    return x
+
+
+def _first(x: Any) -> Any:
+    return x[0] if isinstance(x, tuple) else x
+
+
+def _rolled(c: Context, x: Tracer, shift: Dim, axis: int) -> Tracer:
+    size = x.shape[axis]
+    if size == 0 or shift % size == 0:
+        return x
+    cut = size - shift % size
+    out: Tracer = o.concat(c.window(x, axis, cut, size), c.window(x, axis, 0, cut), axis=axis)
+    return out
+
+
+@aten("rot90")
+def rot90(c: Context, self: Tracer, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
+    a, b = (axis_of(d, self.ndim) for d in dims)
+    match k % 4:
+        case 0:
+            return self
+        case 1:
+            return transpose(c, o.reverse(self, axes=(b,)), a, b)
+        case 2:
+            return o.reverse(self, axes=(a, b))
+        case _:
+            return o.reverse(transpose(c, self, a, b), axes=(b,))
+
+
+# ---- blocks ------------------------------------------------------------------------------------
+
+@aten("pixel_shuffle")
+def pixel_shuffle(c: Context, self: Tracer, upscale_factor: int) -> Any:
+    r = upscale_factor
+    *lead, channels, h, w = self.shape
+    n = len(lead)
+    x = c.reshape(self, (*lead, channels // (r * r), r, r, h, w))
+    x = c.transpose(x, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
+    return c.reshape(x, c.out.shape)
+
+
+@aten("pixel_unshuffle")
+def pixel_unshuffle(c: Context, self: Tracer, downscale_factor: int) -> Any:
+    r = downscale_factor
+    *lead, channels, h, w = self.shape
+    n = len(lead)
+    x = c.reshape(self, (*lead, channels, h // r, r, w // r, r))
+    x = c.transpose(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
+    return c.reshape(x, c.out.shape)
+
+
+@aten("channel_shuffle", "native_channel_shuffle")
+def channel_shuffle(c: Context, self: Tracer, groups: int) -> Any:
+    batch, channels, *space = self.shape
+    x = c.reshape(self, (batch, groups, channels // groups, *space))
+    return c.reshape(c.transpose(x, [0, 2, 1, *range(3, x.ndim)]), self.shape)

@@ -1,0 +1,107 @@
+"""Special functions: of gamma, of Bessel, and polynomials by their recurrences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+
+
+@aten("polygamma")
+def polygamma(c: Context, n: int, self: Tracer) -> Any:
+    return o.polygamma(n, c.cast(self, c.out.dtype))
+
+
+def _two(ours: str) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        return getattr(o, ours)(c.cast(self, c.out.dtype), c.cast(other, c.out.dtype))
+    return handler
+
+
+for _name, _ours in (("igamma", "igamma"), ("special_gammainc", "igamma"),
+                     ("igammac", "igammac"), ("special_gammaincc", "igammac"),
+                     ("nextafter", "next_after")):
+    aten(_name)(_two(_ours))
+
+
+# ---- Bessel ------------------------------------------------------------------------------------
+
+def _bessel(ours: str, scaled: bool) -> Any:
+    def handler(c: Context, self: Tracer) -> Any:
+        x = c.cast(self, c.out.dtype)
+        y = getattr(o, ours)(x)
+        return y if scaled else o.mul(y, o.exp(o.abs(x)))
+    return handler
+
+
+for _name, _ours, _scaled in (
+        ("i0", "i0e", False), ("special_i0", "i0e", False), ("special_i0e", "i0e", True),
+        ("special_i1", "i1e", False), ("special_i1e", "i1e", True),
+        ("special_modified_bessel_i0", "i0e", False),
+        ("special_modified_bessel_i1", "i1e", False)):
+    aten(_name)(_bessel(_ours, _scaled))
+
+
+@aten("special_spherical_bessel_j0")
+def spherical_bessel_j0(c: Context, x: Tracer) -> Any:
+    """sin x / x; near 0 by its series."""
+    v = c.cast(x, c.out.dtype)
+    near = o.lt(o.abs(v), 0.5)
+    square = o.mul(v, v)
+    series: Any = 1.0
+    for k in (10, 8, 6, 4, 2):  # 1 − x²/6·(1 − x²/20·(…))
+        series = o.sub(1.0, o.mul(square, o.mul(series, 1 / (k * (k + 1)))
+                                  if isinstance(series, Tracer) else series / (k * (k + 1))))
+    away = o.div(o.sin(v), o.select(near, 1.0, v))
+    return o.select(near, series, o.select(o.is_inf(v), 0.0, away))
+
+
+# ---- orthogonal polynomials --------------------------------------------------------------------
+
+# name → (p₁ as a·x + b, the recurrence pₖ₊₁ = (a·x + b)·pₖ + c·pₖ₋₁ as (a, b, c) of k)
+_POLYNOMIALS: dict[str, tuple[tuple[float, float], Any]] = {
+    "chebyshev_polynomial_t": ((1, 0), lambda k: (2, 0, -1)),
+    "chebyshev_polynomial_u": ((2, 0), lambda k: (2, 0, -1)),
+    "chebyshev_polynomial_v": ((2, -1), lambda k: (2, 0, -1)),
+    "chebyshev_polynomial_w": ((2, 1), lambda k: (2, 0, -1)),
+    "shifted_chebyshev_polynomial_t": ((2, -1), lambda k: (4, -2, -1)),
+    "shifted_chebyshev_polynomial_u": ((4, -2), lambda k: (4, -2, -1)),
+    "shifted_chebyshev_polynomial_v": ((4, -3), lambda k: (4, -2, -1)),
+    "shifted_chebyshev_polynomial_w": ((4, -1), lambda k: (4, -2, -1)),
+    "hermite_polynomial_h": ((2, 0), lambda k: (2, 0, -2 * k)),
+    "hermite_polynomial_he": ((1, 0), lambda k: (1, 0, -k)),
+    "laguerre_polynomial_l": ((-1, 1), lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1),
+                                                  -k / (k + 1))),
+    "legendre_polynomial_p": ((1, 0), lambda k: ((2 * k + 1) / (k + 1), 0, -k / (k + 1))),
+}
+_HIGHEST = 64
+
+
+def _polynomial(first: tuple[float, float], step: Any) -> Any:
+    def handler(c: Context, x: Any, n: Any) -> Any:
+        """For one degree that is a number."""
+        if isinstance(n, Tracer):
+            raise Missing("a polynomial whose degree is a tensor")
+        if n > _HIGHEST:
+            raise Missing(f"a polynomial of degree {n}")
+        v = c.cast(x, c.out.dtype)
+        if n < 0:
+            return c.full(v.shape, 0.0, v.dtype)
+        before, here = c.full(v.shape, 1.0, v.dtype), _line(v, *first)
+        for k in range(1, int(n)):
+            a, b, less = step(k)
+            before, here = here, o.add(o.mul(_line(v, a, b), here), o.mul(before, float(less)))
+        return here if n >= 1 else before
+    return handler
+
+
+def _line(x: Tracer, a: float, b: float) -> Any:
+    y = o.mul(x, float(a))
+    return o.add(y, float(b)) if b else y
+
+
+for _name, (_first, _step) in _POLYNOMIALS.items():
+    aten(f"special_{_name}")(_polynomial(_first, _step))

@@ -1,0 +1,105 @@
+"""Eigenvectors of symmetric matrices, singular values, least squares and pseudo-inverses.
+
+Vectors agree with LAPACK's up to their sign. General matrices have complex eigenvalues and are
+refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.trace import Tracer
+from graphtool.ops.common import broadcast_shapes
+from graphtool.ops.matrices import triangle, turned
+
+
+def _sized(x: Tracer) -> tuple[int, int]:
+    m, n = x.shape[-2:]
+    if not isinstance(m, int) or not isinstance(n, int):
+        raise Missing("of a matrix of symbolic size")
+    return m, n
+
+
+def _symmetric(x: Tracer, uplo: str = "L") -> Tracer:
+    """Both halves as the one that LAPACK would read."""
+    lower = x if uplo.upper() == "L" else turned(x)
+    made: Tracer = o.add(triangle(lower, True), turned(triangle(lower, True, -1)))
+    return made
+
+
+@aten("_linalg_eigh")
+def eigh(c: Context, A: Tracer, UPLO: str = "L", compute_v: bool = True) -> Any:
+    _sized(A)
+    w, v = o.eigh(_symmetric(A, UPLO))
+    return w, v if c.used(1) and compute_v else None
+
+
+@aten("_linalg_svd")
+def svd(c: Context, A: Tracer, full_matrices: bool = False, compute_uv: bool = True, *,
+        driver: str | None = None) -> Any:
+    _sized(A)
+    u, s, vt = o.svd(A, full=full_matrices and compute_uv)
+    return (u, s, vt) if compute_uv else (None, s, None)
+
+
+@aten("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
+def pinv(c: Context, self: Tracer, *, atol: Any = None, rtol: Any = None,
+         hermitian: bool = False) -> Any:
+    """V·diag(1/s)·Uᵀ over the singular values above the greater of atol and rtol·max(s)."""
+    _sized(self)
+    x = _symmetric(self) if hermitian else self
+    if 0 in self.shape:
+        return c.full(c.out.shape, 0.0, self.dtype)
+    u, s, vt = o.svd(x)
+    s = c.reshape(s, (*s.shape[:-1], 1, s.shape[-1]))
+    bound = o.mul(o.reduce_max(s, axes=(s.ndim - 1,)), _relative(c, self, atol, rtol))
+    if atol is not None:
+        bound = o.max(bound, _each(c, atol, self))
+    kept = o.gt(s, bound)
+    inverse = o.select(kept, o.div(1.0, o.select(kept, s, 1.0)), 0.0)
+    return o.matmul(o.mul(turned(vt), inverse), u, transpose_b=True)
+
+
+def _relative(c: Context, x: Tracer, atol: Any, rtol: Any) -> Any:
+    """rtol, which by default is the precision times the size, or 0 where there is an atol."""
+    if rtol is not None:
+        return _each(c, rtol, x)
+    default = float(ml_dtypes.finfo(x.dtype.numpy).eps) * max(_sized(x))
+    if isinstance(atol, Tracer):
+        return o.select(o.gt(_each(c, atol, x), 0.0), 0.0, default)
+    return 0.0 if atol else default
+
+
+def _each(c: Context, bound: Any, x: Tracer) -> Any:
+    """A bound for each matrix, beside its singular values."""
+    if not isinstance(bound, Tracer):
+        return float(bound)
+    bound = c.cast(bound, x.dtype)
+    return c.reshape(bound, (*bound.shape, 1, 1)) if bound.ndim else bound
+
+
+@aten("linalg_lstsq")
+def lstsq(c: Context, self: Tracer, b: Tracer, rcond: float | None = None, *,
+          driver: str | None = None) -> Any:
+    """argmin |a·x − b| by QR of a matrix of full rank: of a, or of aᵀ, where x is the least."""
+    m, n = _sized(self)
+    vector = b.ndim == self.ndim - 1
+    right = c.reshape(b, (*b.shape, 1)) if vector else b
+    lead = broadcast_shapes(self.shape[:-2], right.shape[:-2])
+    a, right = (c.broadcast(x, (*lead, *x.shape[-2:])) for x in (self, right))
+    packed, tau = o.householder(a if m >= n else turned(a))
+    axis, size = a.ndim - 2, min(m, n)
+    r = c.window(packed, axis, 0, size)
+    if m >= n:
+        along = c.window(o.reflect(packed, tau, right, transpose=True), axis, 0, size)
+        x = o.triangular_solve(r, along, lower=False)
+    else:
+        part = o.triangular_solve(turned(r), right)
+        rest = c.full((*lead, n - m, right.shape[-1]), 0.0, a.dtype)
+        x = o.reflect(packed, tau, o.concat(part, rest, axis=axis))
+    return c.reshape(x, x.shape[:-1] if vector else x.shape), None, None, None

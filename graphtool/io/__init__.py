@@ -1,0 +1,1 @@
+"""Everything that touches a disk: artifacts, directories, arrays, weights. Writes are atomic."""

@@ -1,0 +1,145 @@
+"""Module → the lines of its JSON text: fixed key order, one node a line, the same each time."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.dtypes import DType, string
+from graphtool.io import files
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
+from graphtool.ir.records import FORMAT, VERSION
+from graphtool.ir.run_sizes import defined, definitions
+from graphtool.ir.text import shown_attrs, value_names
+from graphtool.symbolic import Poly, text
+
+INLINE = 16  # elements up to which a constant stands in the JSON itself
+
+
+def inline(w: Weight) -> bool:
+    """Whether the constant stands in the JSON itself, as strings always do."""
+    return w.size <= INLINE or w.dtype is string
+
+
+def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
+    """The module as text. With `embed`, large constants stand in it as base64."""
+    writer = _Writer(embed)
+    names = value_names(module.graph)
+    params, nodes = writer.body(module.graph, names)
+    donated = {out: names[module.graph.inputs[i]] for out, i in module.donations}
+    outputs = [{"name": name, "value": names[v]} | ({"donates": donated[i]} if i in donated else {})
+               for i, (name, v) in enumerate(zip(module.output_names, module.graph.outputs,
+                                                 strict=True))]
+    head = [
+        f'"format": {files.compact(FORMAT)}', f'"version": {VERSION}',
+        f'"meta": {files.compact(dict(module.meta))}', f'"weights": {files.compact(weights_name)}',
+        '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
+                                       for s in module.symbols.values()} | _sizes(module.graph)),
+    ]
+    inputs = [_input_row(v, names) | (writer.data(module.initial[i]) if i in module.initial else {})
+              for i, v in enumerate(module.graph.inputs)]
+    tables = [("inputs", inputs), ("params", params),
+              ("nodes", nodes), ("outputs", outputs), ("regions", writer.regions),
+              ("groups", [_group_row(g, names) for g in module.graph.groups]),
+              ("locations", [{"id": k, "at": v.at} | ({"text": v.text} if v.text else {})
+                             for k, v in module.locations.items()])]
+    if module.history:
+        tables.append(("history", [{"id": k, "rules": list(v)}
+                                   for k, v in module.history.items()]))
+    head += [f'"{name}": {_table(rows)}' for name, rows in tables]
+    return "{" + ",\n".join(head) + "\n}\n"
+
+
+def _sizes(graph: Graph) -> dict[str, Any]:
+    """The symbols that nodes define."""
+    found = [s for n in definitions(graph).values() if (s := defined(n)) is not None]
+    return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in found}
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    return "[\n " + ",\n ".join(map(files.compact, rows)) + "\n]" if rows else "[]"
+
+
+def _input_row(v: Value, names: Mapping[Value, str]) -> dict[str, Any]:
+    return {"id": names[v], "type": str(v.type)}
+
+
+def _group_row(g: Group, names: Mapping[Value, str]) -> dict[str, Any]:
+    return {"id": f"fuse.{names[g.root]}", "root": names[g.root],
+            "members": [names[n.outputs[0]] for n in g.members], "kind": g.kind}
+
+
+class _Writer:
+    def __init__(self, embed: bool) -> None:
+        self.embed = embed
+        self.regions: list[dict[str, Any]] = []
+
+    def body(self, graph: Graph, names: Mapping[Value, str]) -> tuple[list[Any], list[Any]]:
+        params = [self.param(n, names) for n in graph.nodes if n.op.name == "constant"]
+        nodes = [self.node(n, names) for n in graph.nodes if n.op.name != "constant"]
+        return params, nodes
+
+    def param(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
+        w: Weight = node.attrs["data"]
+        row: dict[str, Any] = {"id": names[node.outputs[0]], "type": str(node.outputs[0].type)}
+        row |= self.data(w)
+        if node.attrs["param"]:
+            row["trainable"] = True
+        return row | ({"at": node.where} if node.where else {})
+
+    def data(self, w: Weight) -> dict[str, Any]:
+        if inline(w):
+            return {"value": [_plain(x) for x in w.source.reshape(-1)]}
+        if self.embed:
+            return {"data": "base64:" + base64.b64encode(w.stored.tobytes()).decode()}
+        return {"data": w.digest}
+
+    def node(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
+        ids = [names[v] for v in node.outputs]
+        types = [str(v.type) for v in node.outputs]
+        row: dict[str, Any] = {
+            "id": ids[0] if len(ids) == 1 else ids, "op": node.op.name,
+            "in": [names[x] if isinstance(x, Value) else _literal(x) for x in node.inputs]}
+        if attrs := {k: self.attr(v, f"{ids[0]}.{k}") for k, v in shown_attrs(node).items()}:
+            row["attrs"] = attrs
+        row["type"] = types[0] if len(types) == 1 else types
+        return row | ({"at": node.where} if node.where else {})
+
+    def attr(self, x: Any, place: str) -> Any:
+        match x:
+            case Graph():
+                names = value_names(x)
+                row: dict[str, Any] = {"id": place,
+                                       "inputs": [_input_row(v, names) for v in x.inputs]}
+                self.regions.append(row)
+                row["params"], row["nodes"] = self.body(x, names)
+                row["outputs"] = [names[v] for v in x.outputs]
+                return place
+            case DType():
+                return x.short
+            case Poly():
+                return text(x)
+            case float():
+                return files.tagged_float(x)
+            case tuple():
+                return [self.attr(i, place) for i in x]
+            case Weight():
+                return {"type": str(TensorType(x.dtype, x.shape)),
+                        "value": [_plain(i) for i in x.source.reshape(-1)]}
+            case _:
+                return x
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, str):
+        return x
+    item = x.item() if x.dtype.kind in "biuf" else float(x)
+    return files.tagged_float(item) if isinstance(item, float) else item
+
+
+def _literal(x: Operand) -> Any:
+    if isinstance(x, float) and isinstance(tagged := files.tagged_float(x), str):
+        return {"value": tagged}
+    return x

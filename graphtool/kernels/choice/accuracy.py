@@ -1,0 +1,96 @@
+"""The rounding error that a kernel brings in, measured in numpy on one tile of random numbers.
+
+Root mean square of the error over that of the result, against float64, for inputs and weights of
+a normal distribution. Direct sums and products in float32 are the yardstick: 0 for them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from graphtool.kernels.choice import Candidate, Contraction, Conv, Site, choice
+from graphtool.ops.target import G
+
+Array = np.ndarray[Any, Any]
+_OUTPUTS = 16  # channels of the result that are tried
+# Bᵀ and Aᵀ beside the G of ops/target.py; Lavin and Gray, arXiv:1509.09308
+_B = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
+      4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+          [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]]}
+_A = {2: [[1, 1, 1, 0], [0, 1, -1, -1]],
+      4: [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]}
+
+
+def added_error(record: str) -> float:
+    """The error of the kernel that a record chose, to two digits; 0 for float32 sums."""
+    if not record:
+        return 0.0
+    made = choice(record)
+    return error(made.site, made.candidate)
+
+
+def error(site: Site, c: Candidate) -> float:
+    match c.kind:
+        case "winograd" if isinstance(site, Conv) and not site.integer:
+            return _winograd(c.get("tile", 2), site.c // site.groups)
+        case "line" if isinstance(site, Conv):
+            taps = site.kw * -(-site.kh // 3) if site.upright else site.kh * -(-site.kw // 3)
+            return _line(c.get("tile", 2), site.c * taps)
+        # what is bfloat16 already loses nothing more
+        case "bf16" if isinstance(site, Contraction) and not site.half:
+            depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
+            return _bf16(min(depth, 4096))
+        case _:
+            return 0.0
+
+
+def _relative(got: Array, exact: Array) -> float:
+    rms = np.sqrt(np.mean((got - exact) ** 2) / np.mean(exact ** 2))
+    return float(f"{rms:.2g}")
+
+
+@cache
+def _winograd(m: int, c: int) -> float:
+    rng = np.random.default_rng(0)
+    n = m + 2
+    x = rng.standard_normal((8, c, n, n)).astype(np.float32)
+    w = rng.standard_normal((c, _OUTPUTS, 3, 3)).astype(np.float32)
+    wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (3, 3), (2, 3))
+    exact = np.einsum("tcijrs,cors->toij", wide, w.astype(np.float64))
+    b, a = (np.asarray(t[m], np.float32) for t in (_B, _A))
+    u = np.einsum("ir,cors,js->coij", G[m], w.astype(np.float64), G[m]).astype(np.float32)
+    v = b @ x @ b.T
+    products = np.stack([v[:, :, i, j] @ u[:, :, i, j] for i in range(n) for j in range(n)], -1)
+    y = a @ products.reshape(8, _OUTPUTS, n, n) @ a.T
+    return _relative(y.astype(np.float64), exact)
+
+
+@cache
+def _line(m: int, depth: int) -> float:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, depth, m + 2)).astype(np.float32)
+    w = rng.standard_normal((depth, _OUTPUTS, 3)).astype(np.float32)
+    wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 3, 2)
+    exact = np.einsum("tcir,cor->toi", wide, w.astype(np.float64))
+    b, a = (np.asarray(t[m], np.float32) for t in (_B, _A))
+    u, v = (G[m] @ w.astype(np.float64).swapaxes(1, 2)).astype(np.float32), x @ b.T
+    products = np.stack([v[:, :, i] @ u[:, i] for i in range(m + 2)], -1)
+    return _relative((products @ a.T).astype(np.float64), exact)
+
+
+@cache
+def _bf16(depth: int) -> float:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((16, depth), (depth, _OUTPUTS)))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    return _relative(_rounded(a) @ _rounded(b), exact)
+
+
+def _rounded(x: Array) -> Array:
+    """To bfloat16, to nearest even."""
+    bits = x.view(np.uint32).astype(np.uint64)
+    kept = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000
+    return kept.astype(np.uint32).view(np.float32).astype(np.float64)

@@ -1,0 +1,107 @@
+"""The tuning file: measured times of candidates, one site on this kind of machine a line of JSON.
+
+Lines are in canonical order, so that files merge as text does; of two lines with one key the later
+one counts. A line is used where instruction set and cache sizes are those it was measured on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from graphtool.errors import InputError
+from graphtool.io import files
+from graphtool.kernels.choice import Candidate, Site, candidate
+from graphtool.target import Target, isa
+
+DTYPE, LAYOUT = "f32", "channels last"
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line: the key, and microseconds by candidate; schemas/tuning.schema.json shows it."""
+
+    site: str
+    dtype: str
+    layout: str
+    isa: str
+    l1: int
+    l2: int
+    l3: int
+    threads: int
+    us: dict[str, float]
+
+
+Key = tuple[str, str, str, str, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was measured, by key. `repeated` lists the sites of lines that a later one replaced."""
+
+    rows: Mapping[Key, Row] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
+
+    def find(self, site: Site, target: Target) -> list[tuple[Candidate, float]]:
+        """Candidates with their times; measured with as many threads, else the nearest count."""
+        same = [r for r in (self.rows.get(key(str(site), target, n))
+                            for n in _nearest(self, target.threads)) if r is not None]
+        return [(candidate(c), us) for c, us in same[0].us.items()] if same else []
+
+
+def _nearest(tuning: Tuning, threads: int) -> list[int]:
+    counts = {k[-1] for k in tuning.rows}
+    return sorted(counts, key=lambda n: (abs(n - threads), n))
+
+
+def key(site: str, target: Target, threads: int) -> Key:
+    return site, DTYPE, LAYOUT, isa(target), target.l1, target.l2, target.l3, threads
+
+
+def row(site: Site, target: Target, us: Mapping[Candidate, float]) -> Row:
+    """A line of the file for what was measured on the target."""
+    ordered = sorted((str(c), float(f"{t:.4g}")) for c, t in us.items())
+    return Row(*key(str(site), target, target.threads), us=dict(ordered))
+
+
+def key_of(r: Row) -> Key:
+    return r.site, r.dtype, r.layout, r.isa, r.l1, r.l2, r.l3, r.threads
+
+
+def merged(*many: Iterable[Row]) -> Tuning:
+    """All rows; of two with one key the later one counts."""
+    rows: dict[Key, Row] = {}
+    repeated = []
+    for r in (r for rows_ in many for r in rows_):
+        if key_of(r) in rows and rows[key_of(r)] != r:
+            repeated.append(r.site)
+        rows[key_of(r)] = r
+    return Tuning(rows, tuple(dict.fromkeys(repeated)))
+
+
+def load(path: Path) -> Tuning:
+    """The file's rows. Raises InputError GT0632 for a line that is none."""
+    rows = []
+    for n, line in enumerate(files.read_bytes(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            r = msgspec.json.decode(line, type=Row)
+            if not r.us or not all(us > 0 for us in r.us.values()):
+                raise ValueError("no candidate has a time")
+            for c in r.us:
+                candidate(c)
+        except (msgspec.DecodeError, ValueError, InputError) as error:
+            said = error.message if isinstance(error, InputError) else str(error)
+            raise InputError("GT0632", f"line {n} is no measurement: {said}", where=str(path),
+                             hint="where lines conflict after a merge, keep either side") from error
+        rows.append(r)
+    return merged(rows)
+
+
+def save(tuning: Tuning, path: Path) -> None:
+    """Write the rows, sorted by key."""
+    lines = [files.compact(msgspec.to_builtins(tuning.rows[k])) for k in sorted(tuning.rows)]
+    files.write_bytes(path, "".join(line + "\n" for line in lines).encode())

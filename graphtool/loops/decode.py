@@ -1,0 +1,249 @@
+"""The rows of a program file → Program. Faults of a row are named; soundness is verify's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Bind,
+    Branch,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Hook,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Param,
+    Port,
+    Program,
+    Repeat,
+    Run,
+    Step,
+    Stmt,
+    Store,
+    Template,
+    Times,
+)
+from graphtool.loops.records import (
+    AccumulateRow,
+    BindRow,
+    BranchRow,
+    BufferRow,
+    DimText,
+    ForRow,
+    IfRow,
+    KernelRow,
+    LetRow,
+    MacroRow,
+    PortRow,
+    ProgramFile,
+    RepeatRow,
+    RunRow,
+    StepRow,
+    StmtRow,
+    StoreRow,
+    SymbolRow,
+    TemplateRow,
+    TimesRow,
+    VarRow,
+)
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.symbolic.parse import parse as parse_dim
+
+MODES = ("serial", "parallel", "simd", "parallel simd")
+SPACES = ("input", "output", "weight", "arena")
+
+
+def program_of(file: ProgramFile, where: str) -> Program:
+    """Raises InputError GT0363 to GT0366, naming the kernel, buffer or step at fault."""
+    reader = _Reader({}, where)
+    dims = tuple(reader.symbol(r) for r in file.dims)
+    reader.named = {s.name: s for s in dims}
+    steps = reader.steps(file.steps)
+    return Program(
+        file.name, dims, tuple(map(reader.port, file.inputs)),
+        tuple(map(reader.port, file.outputs)), tuple(map(reader.buffer, file.buffers)),
+        tuple(reader.kernel(k) for k in file.kernels),
+        steps,
+        reader.dim(file.arena), file.threads,
+        tuple((i, o.donates) for i, o in enumerate(file.outputs) if o.donates is not None),
+        tuple((b.id, b.data) for b in file.buffers if b.data), file.meta)
+
+
+class _Reader:
+    """Reads the rows of one scope: the program, or one kernel."""
+
+    def __init__(self, named: Mapping[str, Symbol], where: str) -> None:
+        self.named = dict(named)
+        self.where = where
+        self.shared: list[Expr] = []
+        self.parsed: dict[str, Dim] = {}
+
+    def fault(self, code: str, message: str) -> InputError:
+        return InputError(code, message, where=self.where)
+
+    # ---- dims and symbols ------------------------------------------------------------------
+
+    def dim(self, d: DimText) -> Dim:
+        if isinstance(d, int):
+            return d
+        if d not in self.parsed:
+            table = {n: symbol_of(s) for n, s in self.named.items()}
+            try:
+                self.parsed[d] = parse_dim(d, table)
+            except InputError as error:
+                error.where = error.where or self.where
+                raise
+        return self.parsed[d]
+
+    def symbol(self, row: SymbolRow) -> Symbol:
+        extent = None if row.extent is None else self.dim(row.extent)
+        return Symbol(row.id, row.min, row.max, extent)
+
+    def symbols(self, rows: list[SymbolRow]) -> None:
+        """Those of a kernel; an extent may name any other, so they are read as they are needed."""
+        waiting = {r.id: r for r in rows}
+        if len(waiting) < len(rows) or waiting.keys() & self.named.keys():
+            raise self.fault("GT0366", "a symbol is declared twice")
+        while waiting:
+            ready = [r for r in waiting.values() if not isinstance(r.extent, str)
+                     or not _words(r.extent) & waiting.keys()]
+            if not ready:
+                raise self.fault("GT0366", f"the extent of {next(iter(waiting))} is circular")
+            for r in ready:
+                self.named[r.id] = self.symbol(waiting.pop(r.id))
+
+    def iterator(self, name: str) -> Symbol:
+        if name not in self.named:
+            raise self.fault("GT0366", f"the symbol {name!r} is not declared")
+        return self.named[name]
+
+    # ---- rows of the program ---------------------------------------------------------------
+
+    def port(self, row: PortRow) -> Port:
+        return Port(row.name, dtype(row.type), tuple(map(self.dim, row.shape)))
+
+    def buffer(self, row: BufferRow) -> Buffer:
+        space = self.word("space", row.space, SPACES)
+        return Buffer(row.id, dtype(row.type), self.dim(row.size), space,  # type: ignore[arg-type]
+                      self.dim(row.offset), row.slot, row.label)
+
+    def steps(self, rows: list[StepRow]) -> tuple[Step, ...]:
+        return tuple(map(self.step, rows))
+
+    def step(self, row: StepRow) -> Step:
+        match row:
+            case RunRow():
+                return Run(row.kernel, tuple(row.args), row.label, row.where,
+                           self.dim(row.flops), row.barrier, row.choice)
+            case BranchRow():
+                return Branch(row.pred, self.steps(row.then), self.steps(row.orelse), row.label)
+            case RepeatRow():
+                return Repeat(row.pred, self.steps(row.cond), self.steps(row.body), row.label)
+            case BindRow():
+                if row.size.id in self.named:
+                    raise self.fault("GT0366", f"the size {row.size.id} is declared twice")
+                size = self.named[row.size.id] = self.symbol(row.size)
+                self.parsed.clear()  # texts that name it mean it from here on
+                return Bind(size, row.buffer, self.dim(row.index), self.dim(row.most), row.label)
+            case TimesRow():
+                if row.counter.id in self.named:
+                    raise self.fault("GT0366", f"the counter {row.counter.id} is declared twice")
+                counter = self.named[row.counter.id] = self.symbol(row.counter)
+                self.parsed.clear()  # texts that name it mean it from here on
+                return Times(counter, self.dim(row.extent), self.steps(row.body), row.label)
+
+    def word(self, kind: str, found: str, allowed: tuple[str, ...]) -> str:
+        if found not in allowed:
+            raise self.fault("GT0363", f"unknown {kind} {found!r}, expected one of "
+                                       f"{', '.join(allowed)}")
+        return found
+
+    def kernel(self, row: KernelRow) -> Kernel:
+        inner = _Reader(self.named, f"{self.where}\nkernel {row.id}")
+        inner.symbols(row.symbols)
+        for e in row.shared:
+            inner.shared.append(inner.expr(e))
+        params = tuple(Param(p.id, dtype(p.type), not p.writes, p.packed) for p in row.params)
+        return Kernel(row.id, params, inner.body(row.body), row.serial)
+
+    # ---- statements and expressions --------------------------------------------------------
+
+    def body(self, rows: list[StmtRow]) -> tuple[Stmt, ...]:
+        return tuple(map(self.stmt, rows))
+
+    def stmt(self, row: StmtRow) -> Stmt:
+        match row:
+            case ForRow():
+                mode = self.word("mode", row.mode, MODES)
+                return For(self.iterator(row.iter), self.dim(row.extent),
+                           mode, self.body(row.body), tuple(row.reduces))  # type: ignore[arg-type]
+            case LetRow():
+                return Let(row.name, self.expr(row.value))
+            case VarRow():
+                return Let(row.name, self.expr(row.value), True)
+            case AccumulateRow():
+                return Accumulate(row.name, row.fn, self.expr(row.value))
+            case StoreRow():
+                return Store(row.buffer, self.dim(row.index), self.expr(row.value))
+            case IfRow():
+                return If(self.expr(row.cond), self.body(row.then), self.body(row.orelse))
+            case TemplateRow():
+                return self.template(row)
+
+    def template(self, row: TemplateRow) -> Template:
+        return Template(
+            row.header, tuple((m.name, self.macro(m)) for m in row.macros),
+            tuple((p.macro, p.buffer, self.dim(p.offset)) for p in row.pointers),
+            tuple(row.reads), tuple(row.writes),
+            tuple(Hook(h.name, tuple(map(self.iterator, h.indices)), self.body(h.body),
+                       dtype(h.acc))
+                  for h in row.hooks))
+
+    def macro(self, m: MacroRow) -> str | Dim:
+        if (m.dim is None) == (m.text is None):
+            raise self.fault("GT0364", f"macro {m.name} wants either dim or text")
+        return m.text or "" if m.dim is None else self.dim(m.dim)
+
+    def expr(self, row: Any) -> Expr:
+        match row:
+            case ["ref", int(n)] if 0 <= n < len(self.shared):
+                return self.shared[n]
+            case ["const", str(t), value] if isinstance(value, (int, float, str)):
+                return Const(self.number(value), dtype(t))
+            case ["name", str(t), str(name)]:
+                return Name(name, dtype(t))
+            case ["index", str(t), int(d) | str(d)]:
+                return Index(self.dim(d), dtype(t))
+            case ["load", str(t), str(buffer), int(d) | str(d)]:
+                return Load(buffer, self.dim(d), dtype(t))
+            case [str(fn), str(t), _, *_] if fn not in _LEAVES:
+                return Apply(fn, tuple(map(self.expr, row[2:])), dtype(t))
+        raise self.fault("GT0365", f"cannot read the expression {str(row)[:80]}")
+
+    def number(self, value: Any) -> int | float | bool:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        if value not in ("nan", "inf", "-inf"):
+            raise self.fault("GT0365", f"{value!r} is not a number")
+        return float(value)
+
+
+_LEAVES = ("ref", "const", "name", "index", "load")
+
+
+def _words(source: str) -> set[str]:
+    """Everything in a dim's text that could be a symbol's name."""
+    for sign in "+-*/%(),":
+        source = source.replace(sign, " ")
+    return set(source.split())

@@ -1,0 +1,207 @@
+"""Program → the lines of its JSON text: a fixed order of keys, so that equal programs are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.io.files import compact, tagged_float
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Bind,
+    Branch,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Hook,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Port,
+    Program,
+    Repeat,
+    Run,
+    Step,
+    Stmt,
+    Store,
+    Template,
+    Times,
+    counters,
+)
+from graphtool.loops.walk import children, expressions, kernel_symbols
+from graphtool.symbolic import Dim, Symbol, text
+
+
+def lines(program: Program, weights_name: str) -> list[str]:
+    """One string per key of the file, after format and version."""
+    data = dict(program.weights)
+    donors = dict(program.donations)
+    tables: list[tuple[str, list[str]]] = [
+        ("dims", [compact(_symbol(s)) for s in program.dims]),
+        ("inputs", [compact(_port(p, None)) for p in program.inputs]),
+        ("outputs", [compact(_port(p, donors.get(i))) for i, p in enumerate(program.outputs)]),
+        ("buffers", [compact(_buffer(b, data.get(b.name, ""))) for b in program.buffers]),
+        ("kernels", [_KernelWriter(k, program).text() for k in program.kernels]),
+        ("steps", [compact(_step(s)) for s in program.steps])]
+    head = [("name", program.name), ("meta", program.meta), ("weights", weights_name),
+            ("threads", program.threads), ("arena", _dim(program.arena))]
+    return [*(f'"{k}": {compact(v)}' for k, v in head),
+            *(f'"{k}": {_table(rows, " ")}' for k, rows in tables)]
+
+
+def _table(rows: Sequence[str], indent: str) -> str:
+    return f"[\n{indent}" + f",\n{indent}".join(rows) + f"\n{indent[1:]}]" if rows else "[]"
+
+
+def _dim(d: Dim) -> int | str:
+    return d if isinstance(d, int) else text(d)
+
+
+def _symbol(s: Symbol) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": s.name, "min": s.lo, "max": s.hi}
+    return row if s.extent is None else row | {"extent": _dim(s.extent)}
+
+
+def _port(p: Port, donor: int | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": p.name, "type": p.dtype.short, "shape": [*map(_dim, p.shape)]}
+    return row if donor is None else row | {"donates": donor}
+
+
+def _buffer(b: Buffer, digest: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": b.name, "type": b.dtype.short, "size": _dim(b.size),
+                           "space": b.space}
+    if b.space in ("arena", "weight"):
+        row["offset"] = _dim(b.offset)
+    else:
+        row["slot"] = b.slot
+    more = {"label": b.label, "data": digest}
+    return row | {k: v for k, v in more.items() if v}
+
+
+def _step(s: Step) -> dict[str, Any]:
+    row: dict[str, Any]
+    more: dict[str, Any] = {"label": s.label}
+    match s:
+        case Run():
+            row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
+            more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier,
+                     "choice": s.choice}
+        case Bind():
+            row = {"do": "bind", "size": _symbol(s.size), "buffer": s.buffer,
+                   "index": _dim(s.index), "most": _dim(s.most)}
+        case Branch():
+            row = {"do": "branch", "pred": s.pred, "then": [*map(_step, s.then)],
+                   "orelse": [*map(_step, s.orelse)]}
+        case Repeat():
+            row = {"do": "repeat", "pred": s.pred, "cond": [*map(_step, s.cond)],
+                   "body": [*map(_step, s.body)]}
+        case Times():
+            row = {"do": "times", "counter": _symbol(s.counter), "extent": _dim(s.extent),
+                   "body": [*map(_step, s.body)]}
+    return row | {k: v for k, v in more.items() if v}
+
+
+class _KernelWriter:
+    """One kernel: its shared expressions first, then a line per statement."""
+
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        self.kernel = kernel
+        dims = {s.name for s in (*program.dims, *program.sizes, *counters(program.steps))}
+        self.symbols = [s for s in kernel_symbols(kernel) if s.name not in dims]
+        uses: dict[int, int] = {}
+        self.order = list(expressions(kernel.body))  # operands before what uses them
+        for e, count in self.order:
+            uses[id(e)] = count
+        self.refs: dict[int, int] = {}
+        self.shared: list[str] = []
+        for e, count in self.order:
+            if count > 1 and isinstance(e, Apply):
+                row = compact(self.expr(e))
+                self.refs[id(e)] = len(self.shared)
+                self.shared.append(row)
+
+    def text(self) -> str:
+        k = self.kernel
+        params = [{"id": p.name, "type": p.dtype.short} | ({} if p.const else {"writes": True})
+                  | ({"packed": True} if p.packed else {}) for p in k.params]
+        head = f'{{"id": {compact(k.name)}, "params": {compact(params)}'
+        if k.serial:
+            head += ', "serial": true'
+        if self.symbols:
+            rows = [compact(_symbol(s)) for s in self.symbols]
+            head += f',\n  "symbols": {_table(rows, "   ")}'
+        if self.shared:
+            head += f',\n  "shared": {_table(self.shared, "   ")}'
+        return f'{head},\n  "body": {self.body(k.body, "   ")}}}'
+
+    def body(self, body: Iterable[Stmt], indent: str) -> str:
+        return _table([self.stmt(s, indent) for s in body], indent)
+
+    def stmt(self, s: Stmt, indent: str) -> str:
+        match s:
+            case For():
+                row: dict[str, Any] = {"do": "for", "iter": s.iter.name, "extent": _dim(s.extent)}
+                row |= {"mode": s.mode} if s.mode != "serial" else {}
+                row |= {"reduces": [list(r) for r in s.reduces]} if s.reduces else {}
+                return self.nested(row, {"body": s.body}, indent)
+            case Let():
+                return compact({"do": "var" if s.mutable else "let", "name": s.name,
+                                "value": self.ref(s.value)})
+            case Accumulate():
+                return compact({"do": "accumulate", "name": s.name, "fn": s.fn,
+                                "value": self.ref(s.value)})
+            case Store():
+                return compact({"do": "store", "buffer": s.buffer, "index": _dim(s.index),
+                                "value": self.ref(s.value)})
+            case If():
+                bodies = {"then": s.then} | ({"orelse": s.orelse} if s.orelse else {})
+                return self.nested({"do": "if", "cond": self.ref(s.cond)}, bodies, indent)
+            case Template():
+                return self.template(s, indent)
+
+    def nested(self, row: dict[str, Any], bodies: dict[str, tuple[Stmt, ...]], indent: str) -> str:
+        """A row with statements inside: its own keys on the first line."""
+        inner = [f'"{k}": {self.body(b, indent + " ")}' for k, b in bodies.items()]
+        return ", ".join([compact(row)[:-1], *inner]) + "}"
+
+    def template(self, t: Template, indent: str) -> str:
+        macros = [{"name": k} | ({"text": v} if isinstance(v, str) else {"dim": _dim(v)})
+                  for k, v in t.macros]
+        pointers = [{"macro": k, "buffer": b, "offset": _dim(d)} for k, b, d in t.pointers]
+        row = compact({"do": "template", "header": t.header, "macros": macros,
+                       "pointers": pointers, "reads": list(t.reads), "writes": list(t.writes)})
+        hooks = _table([self.hook(h, indent + " ") for h in t.hooks], indent + " ")
+        return f'{row[:-1]}, "hooks": {hooks}}}' if t.hooks else row
+
+    def hook(self, h: Hook, indent: str) -> str:
+        row: dict[str, Any] = {"name": h.name, "indices": [s.name for s in h.indices]}
+        if h.dtype is not dtypes.float32:
+            row["acc"] = h.dtype.short
+        return self.nested(row, {"body": h.body}, indent)
+
+    def ref(self, e: Expr) -> list[Any]:
+        return ["ref", self.refs[id(e)]] if id(e) in self.refs else self.expr(e)
+
+    def expr(self, e: Expr) -> list[Any]:
+        match e:
+            case Const(value, dtype):
+                return ["const", dtype.short, _number(value)]
+            case Name(name, dtype):
+                return ["name", dtype.short, name]
+            case Index(value, dtype):
+                return ["index", dtype.short, _dim(value)]
+            case Load(buffer, index, dtype):
+                return ["load", dtype.short, buffer, _dim(index)]
+            case Apply(fn, _, dtype):
+                return [fn, dtype.short, *map(self.ref, children(e))]
+
+
+def _number(x: Any) -> Any:
+    item = x.item() if hasattr(x, "item") else x
+    return tagged_float(item) if isinstance(item, float) else item

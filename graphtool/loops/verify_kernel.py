@@ -1,0 +1,259 @@
+"""Checks one kernel: every name is defined before its use, and of the type it is used as.
+
+Names reach the C text, so they are held to plain identifiers here, and macros to plain words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Expr,
+    For,
+    Hook,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Param,
+    Stmt,
+    Store,
+    Template,
+)
+from graphtool.scalars.table import BY_NAME
+from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
+
+ARITY = {"select": 3, "cast": 1, "bitcast": 1} | {n: row.arity for n, row in BY_NAME.items()}
+REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_MACRO = re.compile(r"GT_[A-Z0-9_]+(?:\(([a-z]+(?:, [a-z]+)*)\))?")
+_TEXT = re.compile(r"(\{KERNEL\})?[A-Za-z0-9_ ()<>=!&|+*/,.-]*")  # no way out of the macro's line
+_RESERVED = re.compile(
+    r"d\d+|gt_.*|auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|"
+    r"goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|struct|switch|"
+    r"typedef|union|unsigned|void|volatile|while|threads|main|u?int\d+_t")
+
+
+def fault(code: str, message: str, place: str = "") -> InputError:
+    return InputError(code, message, where=place)
+
+
+def identifier(name: str, kind: str) -> None:
+    """Refuse what is no C identifier, or one that the emitted C has its own use for."""
+    if not _IDENTIFIER.fullmatch(name) or (kind != "buffer" and _RESERVED.fullmatch(name)):
+        raise fault("GT0370", f"{name[:80]!r} cannot be the name of a {kind}")
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that a kernel surely reads or writes; `exact`: the index reaches its bounds."""
+
+    buffer: str
+    index: Dim
+    exact: bool
+
+
+@dataclass
+class _Scope:
+    """What may be named at one place; `inner` is that of a block within."""
+
+    names: dict[str, DType] = field(default_factory=dict)
+    mutable: set[str] = field(default_factory=set)
+    indices: frozenset[str] = frozenset()  # besides i64 names: dims, iterators, arguments
+    loops: dict[str, Symbol] = field(default_factory=dict)
+    params: dict[str, Param] = field(default_factory=dict)
+    certain: bool = True  # whether the place is reached in every run
+
+    def inner(self) -> _Scope:
+        return replace(self, names=dict(self.names), mutable=set(self.mutable))
+
+
+def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
+    """Check a kernel; what it touches. Raises InputError GT037x."""
+    found: list[Access] = []
+    params: dict[str, Param] = {}
+    for p in kernel.params:
+        identifier(p.name, "parameter")
+        if p.name in params:
+            raise fault("GT0370", f"{p.name!r} is a parameter twice", f"kernel {kernel.name}")
+        if p.packed and (not p.const or p.dtype.bits >= 8):
+            raise fault("GT0372", f"{p.name} of type {p.dtype} cannot be packed",
+                        f"kernel {kernel.name}")
+        params[p.name] = p
+    checker = _Checker(found)
+    try:
+        checker.body(kernel.body, _Scope(indices=dims, params=params))
+    except InputError as error:
+        error.where = "\n".join(s for s in (f"kernel {kernel.name}", error.where) if s)
+        raise
+    return found
+
+
+class _Checker:
+    def __init__(self, found: list[Access]) -> None:
+        self.found = found
+        self.seen: dict[int, tuple[Expr, _Scope]] = {}  # shared expressions are checked once
+
+    def body(self, body: Iterable[Stmt], scope: _Scope) -> None:
+        for s in body:
+            self.stmt(s, scope)
+
+    def stmt(self, s: Stmt, scope: _Scope) -> None:
+        match s:
+            case For():
+                self.loop(s, scope)
+            case Let(name, value, _):
+                self.expr(value, scope)
+                self.fresh(name, scope)
+                scope.names[name] = value.dtype
+                if s.mutable:
+                    scope.mutable.add(name)
+            case Accumulate(name, fn, value):
+                self.expr(value, scope)
+                self.accumulates(name, fn, value, scope)
+            case Store(buffer, index, value):
+                self.expr(value, scope)
+                self.touch(buffer, index, value.dtype, True, scope)
+            case If(cond, then, orelse):
+                self.expr(cond, scope)
+                if cond.dtype is not dtypes.bool_:
+                    raise fault("GT0372", f"a condition is {cond.dtype}, bool expected")
+                for inner in (then, orelse):
+                    self.body(inner, replace(scope.inner(), certain=False))
+            case Template():
+                self.template(s, scope)
+
+    def loop(self, s: For, scope: _Scope) -> None:
+        self.dim(s.extent, scope)
+        low, high = bounds(s.extent)
+        i = s.iter
+        self.fresh(i.name, scope)
+        if i.lo != 0 or (i.extent is not None and i.extent != s.extent) or (
+                i.hi is not None and (high is None or i.hi < high - 1)):
+            raise fault("GT0372", f"the bounds of {i.name} are not those of its loop")
+        for name, fn in s.reduces:
+            if fn not in REDUCTIONS or name not in scope.mutable:
+                raise fault("GT0372", f"the loop over {i.name} cannot reduce {name!r} by {fn!r}")
+        self.body(s.body, replace(
+            scope.inner(), indices=scope.indices | {i.name}, loops=scope.loops | {i.name: i},
+            certain=scope.certain and low is not None and low > 0))
+
+    def fresh(self, name: str, scope: _Scope) -> None:
+        identifier(name, "scalar")
+        if name in scope.names or name in scope.indices or name in scope.params:
+            raise fault("GT0370", f"{name!r} is defined twice")
+
+    def accumulates(self, name: str, fn: str | None, value: Expr, scope: _Scope) -> None:
+        if name not in scope.mutable or scope.names.get(name) is not value.dtype:
+            raise fault("GT0371", f"{name!r} is no variable of type {value.dtype}")
+        if fn is not None and fn not in REDUCTIONS:
+            raise fault("GT0372", f"{fn!r} does not accumulate")
+
+    # ---- expressions -----------------------------------------------------------------------
+
+    def expr(self, e: Expr, scope: _Scope) -> None:
+        if id(e) in self.seen and self.seen[id(e)][1] is scope:
+            return
+        self.seen[id(e)] = (e, scope)
+        match e:
+            case Name(name, dtype):
+                if scope.names.get(name) is not dtype:
+                    raise fault("GT0371", f"no scalar {name!r} of type {dtype} is defined here")
+            case Index(value, dtype):
+                if dtype is not dtypes.int64:
+                    raise fault("GT0372", f"an index is {dtype}, i64 expected")
+                self.dim(value, scope)
+            case Load(buffer, index, dtype):
+                self.touch(buffer, index, dtype, False, scope)
+            case Apply(fn, args):
+                self.apply(e, fn, args, scope)
+
+    def apply(self, e: Apply, fn: str, args: tuple[Expr, ...], scope: _Scope) -> None:
+        if ARITY.get(fn) != len(args):
+            raise fault("GT0372", f"there is no function {fn[:40]!r} of {len(args)} operands")
+        # C evaluates one arm of a select only, so the other's index may be out of range
+        arms = replace(scope, certain=False) if fn == "select" and scope.certain else scope
+        for n, a in enumerate(args):
+            self.expr(a, arms if n else scope)
+        row = BY_NAME.get(fn)
+        mixed = row is not None and len({a.dtype for a in args}) > 1
+        wrong = row is not None and row.result == "bool" and e.dtype is not dtypes.bool_
+        same = row is not None and row.result == "same" and e.dtype is not args[0].dtype
+        if mixed or wrong or same or (fn == "select" and (
+                args[0].dtype is not dtypes.bool_ or {a.dtype for a in args[1:]} != {e.dtype})):
+            raise fault("GT0372", f"{fn} of {', '.join(a.dtype.short for a in args)} is not "
+                                  f"{e.dtype}")
+
+    def touch(self, buffer: str, index: Dim, dtype: DType, write: bool, scope: _Scope) -> None:
+        p = scope.params.get(buffer)
+        if p is None or p.dtype is not dtype or (write and p.const):
+            raise fault("GT0373", f"no buffer {buffer[:40]!r} of type {dtype} can be "
+                                  f"{'written' if write else 'read'} here")
+        self.dim(index, scope)
+        if buffer != "acc" and scope.certain:
+            self.found.append(Access(buffer, index, _affine(index, scope.loops)))
+
+    def dim(self, d: Dim, scope: _Scope) -> None:
+        for s in symbols(d):
+            if s.name not in scope.indices and scope.names.get(s.name) is not dtypes.int64:
+                raise fault("GT0371", f"no index {s.name!r} is defined here")
+
+    # ---- templates -------------------------------------------------------------------------
+
+    def template(self, t: Template, scope: _Scope) -> None:
+        if t.header not in headers():
+            raise fault("GT0378", f"there is no template {t.header[:40]!r}")
+        for key, value in t.macros:
+            if not _MACRO.fullmatch(key) or (isinstance(value, str) and not _TEXT.fullmatch(value)):
+                raise fault("GT0378", f"the macro {key[:40]!r} cannot be {str(value)[:40]!r}")
+            if isinstance(value, (int, Poly)):
+                self.dim(value, scope)
+        for key, buffer, offset in t.pointers:
+            found = _MACRO.fullmatch(key)
+            if found is None or buffer not in scope.params:
+                raise fault("GT0378", f"the pointer {key[:40]!r} into {buffer[:40]!r}")
+            own = set((found[1] or "").split(", "))
+            self.dim(offset, replace(scope, indices=scope.indices | own))
+        for buffer in (*t.reads, *t.writes):
+            p = scope.params.get(buffer)
+            if p is None or p.packed or (buffer in t.writes and p.const):
+                raise fault("GT0373", f"{t.header} cannot touch {buffer[:40]!r}")
+        for hook in t.hooks:
+            self.hook(hook, scope)
+
+    def hook(self, h: Hook, scope: _Scope) -> None:
+        identifier(h.name, "hook")
+        own = [s.name for s in h.indices]
+        for name in own:
+            self.fresh(name, scope)
+        acc = Param("acc", h.dtype, True)
+        inner = replace(scope.inner(), indices=scope.indices | {*own, "count"}, certain=False,
+                        params=scope.params | {"acc": acc})
+        self.body(h.body, inner)
+
+
+@cache
+def headers() -> frozenset[str]:
+    """The templates among the kernel headers: those that undefine what they were given."""
+    folder = resources.files("graphtool.kernels") / "c" / "compute"
+    return frozenset(f.name for f in folder.iterdir()
+                     if f.name.endswith(".h") and "#undef GT_NAME" in f.read_text())
+
+
+def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:
+    """A sum of loop iterators with integer factors: each end of its interval is reached."""
+    if isinstance(d, int):
+        return True
+    return all(len(m) <= 1 and all(isinstance(a, Symbol) and p == 1 and a.name in loops
+                                   and isinstance(a.extent, int) for a, p in m) for m, _ in d.terms)

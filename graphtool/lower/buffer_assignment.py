@@ -1,0 +1,316 @@
+"""Placement: which buffer, at which offset and strides, each value of the graph lies in.
+
+Movement ops are views. The operands of concat and pad are written straight into windows of the
+result, so neither copies. What strides cannot say becomes a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.loops.ir import packs
+from graphtool.lower.units import Unit
+from graphtool.lower.views import View, dense, reshape_view, scattered
+from graphtool.lower.windows import VIEWS, WINDOWS, suits, unview, view_of, windows_of
+from graphtool.symbolic import Dim, product
+
+
+@dataclass
+class Storage:
+    """One buffer before the arena is planned."""
+
+    name: str
+    dtype: DType
+    size: Dim
+    space: Literal["input", "output", "weight", "arena"]
+    slot: int = 0
+    weight: Weight | None = None
+    label: str = ""
+
+    @property
+    def packed(self) -> bool:
+        """Whether elements of less than a byte share bytes, so that only single loads read it."""
+        return packs(self.space, self.dtype)
+
+
+@dataclass
+class Copy:
+    """A window to fill: with a value, with what a movement op gives, or with a number."""
+
+    source: Value | Node | float
+    target: View
+    label: str
+
+
+@dataclass
+class Placement:
+    views: dict[Value, View] = field(default_factory=dict)
+    buffers: dict[str, Storage] = field(default_factory=dict)
+    copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
+
+
+@dataclass
+class Edge:
+    """Where the inputs of a region lie and its outputs are to lie, in the buffers around it."""
+
+    inputs: tuple[View, ...]
+    outputs: tuple[View | None, ...]
+    buffers: dict[str, Storage]
+
+
+class Placer:
+    """Backwards: concat, pad and the outputs ask for windows. Forwards: all values get views."""
+
+    def __init__(self, graph: Graph, units: list[Unit], donors: Mapping[int, int],
+                 in_place: Container[int], edge: Edge | None = None) -> None:
+        self.graph, self.donors, self.in_place = graph, donors, in_place
+        self.lent: dict[Value, View] = {}  # donated inputs lie in their output's buffer
+        self.late: list[tuple[Value, View]] = []
+        self.unit_of = {node: unit for unit in units for node in unit.nodes}
+        self.stored = {v for unit in units for v in unit.outputs}
+        self.wanted: dict[Value, View] = {}
+        self.reduced: set[str] = set()  # buffers that an exchange between processes overwrites
+        self.edge = edge
+        self.out = Placement() if edge is None else Placement(buffers=edge.buffers)
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in node.inputs:
+                if isinstance(x, Value):
+                    self.readers.setdefault(x, []).append(node)
+
+    def run(self) -> Placement:
+        self.outputs()
+        for node in reversed(self.graph.nodes):
+            if node in self.unit_of or not node.outputs:
+                continue
+            if node.op.name in WINDOWS:
+                self.windows(node)
+            elif node.op.name in VIEWS:
+                self.pass_on(node)
+        self.forward()
+        self.overwrite()
+        return self.out
+
+    # ---- buffers ---------------------------------------------------------------------------
+
+    def buffer(self, stem: str, dtype: DType, size: Dim, space: str, **more: object) -> str:
+        name = f"{stem}{sum(b.startswith(stem) for b in self.out.buffers)}" if space in (
+            "input", "output") else f"{stem}{len(self.out.buffers)}"
+        self.out.buffers[name] = Storage(name, dtype, size, space, **more)  # type: ignore[arg-type]
+        return name
+
+    def fresh(self, v: Value) -> View:
+        t = v.type
+        return dense(self.buffer("b", t.dtype, product(t.shape), "arena", label=v.hint),
+                     t.dtype, t.shape)
+
+    # ---- backwards -------------------------------------------------------------------------
+
+    def outputs(self) -> None:
+        for i, v in enumerate(self.graph.outputs):
+            t = v.type
+            if self.edge is not None:
+                self.deliver(v, self.edge.outputs[i])
+                continue
+            view = dense(self.buffer("out", t.dtype, product(t.shape), "output", slot=i,
+                                     label=v.hint), t.dtype, t.shape)
+            donor = self.graph.inputs[self.donors[i]] if i in self.donors else None
+            if donor is not None:
+                self.lent[donor] = view
+                if i in self.in_place:
+                    self.wanted[v] = view
+                elif v is not donor:
+                    self.late.append((v, view))
+            elif v in self.wanted or not self.made_here(v):
+                self.copy(None, v, view)
+            else:
+                self.wanted[v] = view
+
+    def deliver(self, v: Value, view: View | None) -> None:
+        """Put an output where the caller of a region wants it, if it does."""
+        if view is None:
+            return
+        if v in self.wanted or not self.made_here(v) or not self.readable(v, view):
+            self.copy(None, v, view)
+        else:
+            self.wanted[v] = view
+
+    def made_here(self, v: Value) -> bool:
+        """Whether a kernel, concat, pad or a view of such defines v, so that it can be placed."""
+        return v in self.stored or (v in self.made and self.made[v].op.name in VIEWS | WINDOWS)
+
+    @property
+    def made(self) -> dict[Value, Node]:
+        if not hasattr(self, "_made"):
+            self._made = {v: n for n in self.graph.nodes for v in n.outputs}
+        return self._made
+
+    def copy(self, before: Node | None, source: Value | float, target: View,
+             label: str = "") -> None:
+        if any(d == 0 for d in target.shape):
+            return
+        self.out.copies.setdefault(before, []).append(
+            Copy(source, target, label or (source.hint if isinstance(source, Value) else "")))
+
+    def windows(self, node: Node) -> None:
+        """Give concat's and pad's operands their place in the result."""
+        out = node.outputs[0]
+        whole = self.wanted.get(out)
+        if whole is None and node.op.name == "concat":
+            whole = self.already_side_by_side(node)
+            if whole is not None and self.readable(out, whole):
+                self.wanted[out] = whole
+                return
+            whole = None
+        if whole is None:
+            whole = self.wanted[out] = self.fresh(out)
+            if any(r.op.name == "collective_begin" for r in self.readers.get(out, ())):
+                self.reduced.add(whole.buffer)
+        for x, view in windows_of(node, whole):
+            if isinstance(x, Value):
+                self.ask(node, x, view)
+            else:
+                self.copy(node, x, view, out.hint)
+
+    def already_side_by_side(self, node: Node) -> View | None:
+        """The window that a larger concat gave the operands, if they lie there in this order."""
+        views = [self.wanted.get(x) for x in node.inputs if isinstance(x, Value)]
+        first = views[0]
+        if first is None or len(set(node.inputs)) != len(node.inputs):
+            return None
+        t = node.outputs[0].type
+        whole = View(first.buffer, t.dtype, t.shape, first.strides, first.offset)
+        parts = [view for _, view in windows_of(node, whole)]
+        return whole if all(a == b for a, b in zip(views, parts, strict=True)) else None
+
+    def ask(self, node: Node, x: Value, view: View) -> None:
+        """x is to lie in `view`, if it can; else it is copied there."""
+        if x not in self.wanted and self.made_here(x) and self.readable(x, view):
+            self.wanted[x] = view
+        else:
+            self.copy(node, x, view)
+
+    def readable(self, x: Value, view: View) -> bool:
+        """Whether all readers of x can read it there.
+
+        A reshape may need it dense; a template wants the elements of a row side by side.
+        """
+        if view.buffer in self.reduced and len(self.readers.get(x, ())) > 1:
+            return False
+        maker = self.made.get(x)
+        if maker is not None and "dense" in maker.op.traits and not view.contiguous:
+            return False
+        unit = self.unit_of.get(maker) if maker is not None else None
+        if unit is not None and unit.kind == "template" and scattered(view):
+            return False  # a pass of its own in squares costs less than a line for each number
+        for r in self.readers.get(x, ()):
+            if "dense" in r.op.traits and not view.contiguous:
+                return False
+            if r.op.name == "reshape" and r not in self.unit_of and (
+                    reshape_view(view, r.attrs["shape"]) is None):
+                return False
+            if "template" in r.op.traits and not suits(r, x, view):
+                return False
+        return True
+
+    def pass_on(self, node: Node) -> None:
+        """A window wanted for a view of x is wanted for x itself where it can be said."""
+        out, x = node.outputs[0], node.inputs[0]
+        if not isinstance(x, Value):
+            return
+        if out not in self.wanted and self.would_be_copied(node, x):
+            self.wanted[out] = self.fresh(out)
+        view = self.wanted.get(out)
+        if view is None:
+            return
+        back = unview(node, view, x)
+        if back is not None and x not in self.wanted and self.made_here(x) and (
+                self.readable(x, back)):
+            self.wanted[x] = back
+            del self.wanted[out]
+
+    def would_be_copied(self, node: Node, x: Value) -> bool:
+        """Whether a reader of the view could not read it where a kernel would put x by itself."""
+        if x not in self.stored or x in self.wanted:
+            return False
+        seen = view_of(node, dense("", x.type.dtype, x.type.shape))
+        return seen is None or not self.readable(node.outputs[0], seen)
+
+    # ---- forwards --------------------------------------------------------------------------
+
+    def forward(self) -> None:
+        views = self.out.views
+        for i, v in enumerate(self.graph.inputs):
+            t = v.type
+            if self.edge is not None:
+                views[v] = self.edge.inputs[i]
+                continue
+            if v in self.lent:
+                views[v] = self.lent[v]
+                continue
+            views[v] = dense(self.buffer("in", t.dtype, product(t.shape), "input", slot=i,
+                                         label=v.hint), t.dtype, t.shape)
+        for node in self.graph.nodes:
+            if node.op.name == "constant":
+                w = node.attrs["data"]
+                name = self.buffer("w", w.dtype, product(w.shape), "weight", weight=w,
+                                   label=node.outputs[0].hint)
+                views[node.outputs[0]] = dense(name, w.dtype, w.shape)
+            elif node in self.unit_of:
+                for v in node.outputs:
+                    if v in self.stored:
+                        views[v] = self.wanted.get(v) or self.over(node, v) or self.fresh(v)
+            elif node.op.name in WINDOWS:
+                views[node.outputs[0]] = self.wanted[node.outputs[0]]
+            elif node.op.name in VIEWS:
+                views[node.outputs[0]] = self.view(node)
+
+    def over(self, node: Node, v: Value) -> View | None:
+        """Where a reduction over processes may put its result: over its operand, if what lies
+        there has no other use; the end of one finds it where its start has put it."""
+        if node.op.name not in ("collective_begin", "collective_end") or v is not node.outputs[0]:
+            return None
+        x = node.inputs[node.op.name == "collective_end"]
+        assert isinstance(x, Value)
+        if node.op.name == "collective_end":
+            return self.out.views[x]
+        if node.attrs["kind"] not in ("sum", "max", "min"):
+            return None
+        view = self.out.views[x]
+        there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
+        used = {r for u in there for r in self.readers.get(u, ()) if not (
+            r.op.name in VIEWS | WINDOWS and r.outputs[0] in there)}
+        own = {node, *(r for r in self.readers.get(v, ()) if r.op.name == "collective_end")}
+        free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
+            self.graph.outputs)
+        return view if free and used <= own else None
+
+    def overwrite(self) -> None:
+        """Copy what could not be made in its donor's place, once nothing reads the donors."""
+        lent = {view.buffer for view in self.lent.values()}
+        late = []
+        for v, target in self.late:
+            if self.out.views[v].buffer in lent:  # it may be overwritten by then
+                saved = Value(v.type, v.hint)
+                self.out.views[saved] = self.fresh(v)
+                self.copy(None, v, self.out.views[saved])
+                v = saved
+            late.append((v, target))
+        for v, target in late:
+            self.copy(None, v, target)
+
+    def view(self, node: Node) -> View:
+        out, x = node.outputs[0], node.inputs[0]
+        assert isinstance(x, Value)
+        seen = view_of(node, self.out.views[x])
+        if out in self.wanted or seen is None or not self.readable(out, seen):
+            target = self.wanted.get(out) or self.fresh(out)
+            if all(d != 0 for d in target.shape):
+                self.out.copies.setdefault(node, []).append(Copy(node, target, out.hint))
+            return target
+        return seen

@@ -1,0 +1,174 @@
+"""Donation: which outputs may be written over the input they are donated from, and in what order.
+
+An output in place must be written behind every other reader of its donor. Where a reader needs
+the result first, or reads other elements in the same kernel, the output is copied there at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.run_sizes import needs
+from graphtool.loops.ir import For, Hook, Let, Name, Stmt, Store, Template
+from graphtool.loops.walk import map_statements
+from graphtool.lower.units import Point, Unit
+from graphtool.lower.windows import VIEWS
+
+
+@dataclass
+class Donation:
+    """`donors`: output → its input. `in_place`: the outputs that units write there themselves.
+
+    `after`: what must run before a unit that overwrites a donor.
+    """
+
+    donors: dict[int, int] = field(default_factory=dict)
+    in_place: set[int] = field(default_factory=set)
+    after: dict[Point, set[Point]] = field(default_factory=dict)
+
+
+def donation(module: Module, units: list[Unit]) -> Donation:
+    """Decides for each pair of outputs and inputs of one type; each input is given away once."""
+    graph = module.graph
+    out = Donation()
+    for o, i in module.donations:
+        if i not in out.donors.values() and graph.outputs[o].type == graph.inputs[i].type:
+            out.donors[o] = i
+    if out.donors:
+        order = _Order(graph, units)
+        for o, i in out.donors.items():
+            before = order.readers(graph.outputs[o], graph.inputs[i])
+            if before is None:
+                continue
+            unit = order.writer[graph.outputs[o]]
+            if before and order.leads_to(unit, before):
+                continue
+            out.in_place.add(o)
+            out.after.setdefault(unit, set()).update(before)
+            order.require(unit, before)
+    return out
+
+
+class _Order:
+    """What runs before what, with the edges that donations add."""
+
+    def __init__(self, graph: Graph, units: list[Unit]) -> None:
+        self.graph = graph
+        self.point: dict[Node, Point] = {n: n for n in graph.nodes}
+        self.point |= {n: u for u in units for n in u.nodes}
+        self.writer = {v: u for u in units for v in u.outputs}
+        self.read_by: dict[Value, list[Node]] = {}
+        made = {v: n for n in graph.nodes for v in n.outputs}
+        self.next: dict[Point, set[Point]] = {}
+        for n in graph.nodes:
+            for x in n.inputs:
+                if isinstance(x, Value):
+                    self.read_by.setdefault(x, []).append(n)
+                    if x in made and self.point[made[x]] is not self.point[n]:
+                        self.next.setdefault(self.point[made[x]], set()).add(self.point[n])
+        for n, makers in needs(graph).items():
+            for m in makers:
+                if self.point[m] is not self.point[n]:
+                    self.next.setdefault(self.point[m], set()).add(self.point[n])
+
+    def readers(self, v: Value, x: Value) -> set[Point] | None:
+        """What reads the donor x besides the unit that writes v; None if v cannot take its place.
+        """
+        unit, outputs = self.writer.get(v), self.graph.outputs
+        if unit is None or outputs.count(v) != 1:
+            return None
+        pending, seen, found = [x], {x}, set[Point]()
+        while pending:
+            here = pending.pop()
+            if here in outputs:
+                return None  # given out unchanged as well
+            for node in self.read_by.get(here, ()):
+                point = self.point[node]
+                if point is unit:
+                    if here is not x or not self.elementwise(node, unit, v):
+                        return None
+                    continue
+                found.add(point)
+                if point is node and node.op.name in VIEWS:
+                    fresh = [y for y in node.outputs if y not in seen]
+                    seen.update(fresh)
+                    pending += fresh
+        return found
+
+    def elementwise(self, node: Node, unit: Unit, v: Value) -> bool:
+        """Whether all that the unit makes of the node's result has v's shape, element by element.
+        """
+        inside, pending, seen = set(unit.nodes), [node], {node}
+        while pending:
+            here = pending.pop()
+            if "elementwise" not in here.op.traits or here.outputs[0].type.shape != v.type.shape:
+                return False
+            for reader in self.read_by.get(here.outputs[0], ()):
+                if reader in inside and reader not in seen:
+                    seen.add(reader)
+                    pending.append(reader)
+        return True
+
+    def leads_to(self, start: Point, goals: set[Point]) -> bool:
+        """Whether one of the goals needs what `start` makes."""
+        pending, seen = [start], {start}
+        while pending:
+            for p in self.next.get(pending.pop(), ()):
+                if p in goals:
+                    return True
+                if p not in seen:
+                    seen.add(p)
+                    pending.append(p)
+        return False
+
+    def require(self, unit: Unit, before: set[Point]) -> None:
+        for p in before:
+            self.next.setdefault(p, set()).add(unit)
+
+
+# ---- kernels that read what they overwrite -----------------------------------------------------
+
+def stores_last(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """In blocks that load from a buffer they store to, all values are computed before any store."""
+    return tuple(_last(s) for s in _block(body))
+
+
+def _last(s: Stmt) -> Stmt:
+    match s:
+        case For():
+            return replace(s, body=stores_last(s.body))
+        case Template():
+            return replace(s, hooks=tuple(_hook(h) for h in s.hooks))
+        case _:
+            return s
+
+
+def _hook(h: Hook) -> Hook:
+    return replace(h, body=stores_last(h.body))
+
+
+def _block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    stores = [s for s in body if isinstance(s, Store)]
+    if len(stores) < 2 or not _reads_own(stores, body):
+        return body
+    out: list[Stmt] = []
+    held: list[Stmt] = []
+    for s in body:
+        if isinstance(s, Store):
+            name = f"new{len(held)}"
+            out.append(Let(name, s.value))
+            held.append(replace(s, value=Name(name, s.value.dtype)))
+        else:
+            out.append(s)
+    return (*out, *held)
+
+
+def _reads_own(stores: list[Store], body: tuple[Stmt, ...]) -> bool:
+    read: set[str] = set()
+
+    def see(name: str, write: bool) -> None:
+        if not write:
+            read.add(name)
+    map_statements(body, lambda b: b, see)
+    return any(s.buffer in read for s in stores)

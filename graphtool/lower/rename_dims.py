@@ -1,0 +1,50 @@
+"""Renames the dims of a module that are called like the lowering's own iterators (`n`, `i0`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from graphtool.ir.graph import Graph, Group, Module
+from graphtool.ir.run_sizes import defined, definitions
+from graphtool.passes.specialize import bind
+from graphtool.symbolic import symbol
+
+# iterators and scalars of nests, and the indices that templates hand to their hooks
+_OWN = re.compile(r"(acc|at|c|i|j|k|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t")
+
+
+def own_names(module: Module) -> Module:
+    """The module, with `_` behind the name of each dim that a kernel would take for its own."""
+    renamed: dict[str, str] = {}
+    taken = dict(module.symbols) | {
+        n: s for n, node in definitions(module.graph).items() if (s := defined(node)) is not None}
+    for name in taken:
+        new = name
+        while _OWN.fullmatch(new) or (new != name and new in taken):
+            new += "_"
+        if new != name:
+            renamed[name] = new
+    if not renamed:
+        return module
+    symbols = {renamed.get(n, n): replace(s, name=renamed.get(n, n))
+               for n, s in module.symbols.items()}
+    old = module.graph
+    new_graph = bind(old, {n: symbol(new, taken[n].lo, taken[n].hi)
+                           for n, new in renamed.items()})
+    return replace(module, graph=_grouped(old, new_graph), symbols=symbols)
+
+
+def name_before(name: str) -> str:
+    """What a dim was called before `own_names`, for what a user reads."""
+    bare = name.rstrip("_")
+    return bare if _OWN.fullmatch(bare) else name
+
+
+def _grouped(old: Graph, new: Graph) -> Graph:
+    """The new graph with the old one's groups."""
+    node = dict(zip(old.nodes, new.nodes, strict=True))
+    value = {v: w for n, m in node.items() for v, w in zip(n.outputs, m.outputs, strict=True)}
+    groups = tuple(Group(value[g.root], tuple(node[n] for n in g.members), g.kind)
+                   for g in old.groups)
+    return replace(new, groups=groups)

@@ -1,0 +1,102 @@
+"""What a reduction over a row and the loop behind it both compute is computed once: the reduction
+leaves it in the row of the result, and the loop takes it from there. So softmax has one exponential
+an element. Only where the result is nothing's donor, and has room for what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, Stmt, Store
+from graphtool.loops.text import expr_text
+from graphtool.loops.walk import children, map_statements, statements
+from graphtool.lower.buffer_assignment import Storage
+from graphtool.lower.exprs import cost, substituted
+from graphtool.symbolic import coefficient, substitute, symbol_of
+
+LEAST = 8  # nominal flops from which reading a value back is cheaper than computing it
+
+
+def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
+    """The statements with every such pair of loops joined."""
+    return _block(body, {b: buffers[b].dtype for b in _written_once(body) if b in buffers})
+
+
+def _written_once(body: tuple[Stmt, ...]) -> set[str]:
+    """The buffers that one statement stores to, and none reads."""
+    stores = [s.buffer for s in statements(body) if isinstance(s, Store)]
+    read: set[str] = set()
+
+    def see(name: str, write: bool) -> None:
+        if not write:
+            read.add(name)
+    map_statements(body, lambda b: b, see)
+    return {b for b in stores if stores.count(b) == 1} - read
+
+
+def _block(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
+    out = [replace(s, body=_block(s.body, free)) if isinstance(s, For) else s for s in body]
+    for j, second in enumerate(out):
+        for i in reversed(range(j)):
+            pair = _joined(out[i], second, out[i + 1:j], free)
+            if pair is not None:
+                out[i], out[j] = pair
+                break
+    return tuple(out)
+
+
+def _joined(first: Stmt, second: Stmt, between: list[Stmt],
+            free: Mapping[str, DType]) -> tuple[For, For] | None:
+    """Both loops with the costliest part that they share stored by the first, if there is one."""
+    match first, second:
+        case For(it, n, _, (Accumulate() as sum_,)), For(at, m, mode, (*lets, Store() as store)):
+            pass
+        case _:
+            return None
+    if mode.startswith("parallel"):
+        return None  # each thread sums all of the row, and would overwrite what others finished
+    if n != m or coefficient(store.index, at.name) != 1 or store.buffer not in free:
+        return None
+    changing = {s.name for s in (sum_, *statements(tuple(between))) if isinstance(s, Accumulate)}
+    there = {expr_text(e): e for e in _parts(store.value)}
+    for e in sorted(_parts(sum_.value), key=cost, reverse=True):
+        if cost(e) < LEAST:
+            break
+        beside = substituted(e, {it.name: symbol_of(at)}, {})
+        same = there.get(expr_text(beside))  # type: ignore[arg-type]
+        if same is None or e.dtype is not free[store.buffer] or _names(e) & changing:
+            continue
+        keeping = Name("kept", e.dtype)
+        place = substitute(store.index, {at.name: symbol_of(it)})
+        loaded = Load(store.buffer, store.index, e.dtype)
+        return (replace(first, body=(Let(keeping.name, e), Store(store.buffer, place, keeping),
+                                     replace(sum_, value=_replaced(sum_.value, e, keeping)))),
+                replace(second, body=(*lets, replace(
+                    store, value=_replaced(store.value, same, loaded)))))
+    return None
+
+
+def _parts(e: Expr) -> list[Expr]:
+    """The expression and all inside it, each once."""
+    found: dict[int, Expr] = {}
+    pending = [e]
+    while pending:
+        here = pending.pop()
+        if id(here) not in found:
+            found[id(here)] = here
+            pending += children(here)
+    return list(found.values())
+
+
+def _names(e: Expr) -> set[str]:
+    return {x.name for x in _parts(e) if isinstance(x, Name)}
+
+
+def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
+    if e is old:
+        return new
+    if isinstance(e, Apply):
+        return replace(e, args=tuple(_replaced(a, old, new) for a in e.args))
+    return e

@@ -1,0 +1,264 @@
+"""Finding and calling the C compiler: which one, with which flags, through the object cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from graphtool.errors import CompilerError
+from graphtool.native import cache
+from graphtool.target import Target, cpu_flags
+
+TIMEOUT = 600  # seconds for one file
+BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",
+                         "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
+# gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
+APART = "-fno-thread-jumps"
+GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A command, its version line, and the flags every file is compiled with.
+
+    `machine` is what -march=native means here, so that a cache shared by machines stays right.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    openmp: bool
+    machine: str = ""
+    libraries: tuple[str, ...] = ()
+
+    def of_class(self, precision: str) -> Compiler:
+        """For `strict`, one that fuses no multiply and add: vector loops and what follows them
+        would do so in different places, and which elements are where depends on the threads."""
+        if precision != "strict":
+            return self
+        return replace(self, flags=(*self.flags, "-ffp-contract=off"))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """All that an object file depends on besides its text."""
+        return (*self.command, self.version, *self.flags, self.machine)
+
+    def run(self, *args: str, cwd: Path | None = None) -> None:
+        done = _run([*self.command, *args], cwd)
+        if done.returncode:
+            raise CompilerError("GT2121", f"{self.command[0]} failed", where=_tail(done.stderr),
+                                hint="the sources stay out of the build directory; "
+                                     "`graphtool emit` writes them for a look")
+
+    def compile(self, source: Path, headers: str) -> Path:
+        """The object of a C file, from the cache where its text and flags were seen before."""
+        target = source.with_suffix(".o")
+        h = hashlib.sha256()
+        for part in (source.name, source.read_text(), headers, *self.identity):
+            h.update(part.encode() + b"\0")
+        if not cache.get(h.hexdigest(), target):
+            self.run(*self.flags, "-c", source.name, "-o", target.name, cwd=source.parent)
+            self.check(target)
+            cache.put(h.hexdigest(), target)
+        return target
+
+    def compile_data(self, source: Path) -> Path:
+        """The object of a C file that holds data only: not optimised, and too large to keep."""
+        target = source.with_suffix(".o")
+        self.run("-std=gnu11", "-O0", "-fPIC", "-fvisibility=hidden", "-c", source.name, "-o",
+                 target.name, cwd=source.parent)
+        self.check(target)
+        return target
+
+    def link(self, objects: list[Path], target: Path) -> None:
+        """A shared library."""
+        openmp = ("-fopenmp",) if self.openmp else ()
+        self.run("-shared", *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
+                 target.name, cwd=target.parent)
+        self.check(target)
+
+    def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
+        """An executable that asks for libc alone where it can be had so; `static`: for nothing.
+
+        Raises CompilerError GT2125 where there are no static libraries.
+        """
+        openmp: tuple[str, ...] = ("-fopenmp",) if self.openmp else ()
+        if static:
+            if not supports(self.command, "-static", *openmp):
+                raise CompilerError("GT2125", f"{self.command[0]} cannot link statically here",
+                                    hint="install the static C library, or build without --static")
+            openmp = ("-static", *openmp)
+        elif openmp and supports(self.command, "-fopenmp", libraries=GOMP):
+            openmp = GOMP
+        self.run(*(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o", target.name,
+                 cwd=target.parent)
+        self.check(target)
+
+    def check(self, made: Path) -> None:
+        if not made.is_file():
+            raise CompilerError("GT2121", f"{self.command[0]} reported success but wrote no "
+                                          f"{made.name}")
+
+    def archive(self, objects: list[Path], target: Path) -> None:
+        command = archiver(self.command)
+        done = _run([*command, "rcsD", target.name, *(o.name for o in objects)], target.parent)
+        if done.returncode:
+            raise CompilerError("GT2122", f"{command[0]} failed", where=_tail(done.stderr))
+
+
+def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = False) -> Compiler:
+    """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`; with `mpi` else mpicc.
+
+    Raises CompilerError GT2120 where there is none, GT2126 where one does not know MPI.
+    """
+    for command in candidates(cc) if cc or not mpi else mpi_candidates():
+        version = version_of(command)
+        if version is None:
+            continue
+        if mpi and not supports(command, "-DGT_MPI"):
+            raise _no_mpi(f"{' '.join(command)} finds no <mpi.h>, or not its library")
+        with_openmp = openmp and supports(command, "-fopenmp")
+        extra = "-fopenmp" if with_openmp else (
+            "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
+        plain = (APART,) if supports(command, "-Werror", APART) else ()
+        flags = (*BASE, *plain, *march_flags(target, command), *((extra,) if extra else ()),
+                 *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
+                 *(("-DGT_MPI",) if mpi else ()))
+        machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""
+        return Compiler(command, version, flags, with_openmp, machine)
+    if mpi and not cc:
+        raise _no_mpi("no mpicc found")
+    wanted = cc or "cc, gcc, clang or ziglang"
+    raise CompilerError("GT2120", f"no C compiler found: {wanted}",
+                        hint="install gcc or clang, or `pip install 'graphtool[zig]'`")
+
+
+def mpi_candidates() -> Iterator[tuple[str, ...]]:
+    """mpicc of the path, and the one that a package has put beside this Python."""
+    for folder in (None, str(Path(sys.executable).parent)):
+        if found := shutil.which("mpicc", path=folder):
+            yield (found,)
+
+
+def _no_mpi(message: str) -> CompilerError:
+    return CompilerError("GT2126", message, hint="pip install 'graphtool[mpi]', or the system's "
+                                                 "openmpi or mpich, or name one: --cc mpicc")
+
+
+def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
+    """What packs the compiler's objects: zig's own, that of a cross compiler, else ar."""
+    if "cc" in command[1:]:  # `zig cc`, `python -m ziglang cc`
+        return (*command[:command.index("cc", 1)], "ar")
+    prefix, dash, tool = command[0].rpartition("-")
+    own = f"{prefix}-ar"
+    return (own,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(own) else ("ar",)
+
+
+def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What makes the compiler use the target's instructions.
+
+    Raises CompilerError GT2124 where a cross compiler knows no such machine.
+    """
+    if target.march == "generic":
+        return ("-DGT_LANES=1",)
+    wide = ("-mprefer-vector-width=512",) if target.lanes == 16 else ()
+    return (*_machine(target.march, command), f"-DGT_LANES={target.lanes}", *wide)
+
+
+def _machine(march: str, command: tuple[str, ...]) -> tuple[str, ...]:
+    """-march, in zig's spelling if it must be; nothing for what a cross compiler assumes anyway."""
+    plain = (f"-march={march}",)
+    renamed = (f"-mcpu={march.replace('-', '_')}",)
+    none: tuple[tuple[str, ...], ...] = ((),) if march in ("x86-64", "armv8-a") else ()
+    if not crosses(command) and not any("zig" in word for word in command):
+        return plain
+    for flags in (plain, renamed, *none):
+        if supports(command, *flags):
+            return flags
+    raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {march!r}",
+                        hint="name the one to compile for: --march armv8-a, x86-64-v3, generic ...")
+
+
+def crosses(command: tuple[str, ...]) -> bool:
+    """Whether the command compiles for a machine that it names."""
+    return any(word.lstrip("-").partition("=")[0] == "target" for word in command[1:])
+
+
+def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
+    if cc:
+        yield tuple(shlex.split(cc))
+        return
+    if os.environ.get("CC"):
+        yield tuple(shlex.split(os.environ["CC"]))
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            yield (name,)
+    if find_spec("ziglang"):
+        yield (sys.executable, "-m", "ziglang", "cc")
+
+
+@lru_cache(maxsize=32)
+def version_of(command: tuple[str, ...]) -> str | None:
+    """The first line of `--version`; None where the command cannot be run."""
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
+
+
+_PROBE = """
+#ifdef GT_MPI
+#include <mpi.h>
+int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+int main(void) { return omp_get_max_threads() < 0; }
+#else
+int main(void) { return 0; }
+#endif
+"""
+
+
+@lru_cache(maxsize=64)
+def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
+    """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
+
+    With `libraries` it is linked with these alone, not with what the flags would bring.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        made = f"{folder}/probe"
+        try:
+            done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
+                                   "-", "-o", made], input=_PROBE, capture_output=True, text=True,
+                                  timeout=120)
+            if libraries and done.returncode == 0:
+                done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
+                                      capture_output=True, timeout=120, text=True)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+
+def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT)
+    except OSError as error:
+        raise CompilerError("GT2120", f"cannot run {command[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompilerError("GT2123", f"{command[0]} took more than {TIMEOUT} s") from error
+
+
+def _tail(stderr: str) -> str:
+    return "\n".join(stderr.strip().splitlines()[-8:])

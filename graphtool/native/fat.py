@@ -1,0 +1,67 @@
+"""One library for every x86-64: a model compiled once for each level, chosen when it is loaded.
+
+The weights file holds what any level packs, equal arrays once; a machine maps what it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+
+from graphtool.emit.c import emit
+from graphtool.emit.headers import used_headers
+from graphtool.emit.interface import header
+from graphtool.emit.levels import dispatcher
+from graphtool.io.weights import Weight, layout
+from graphtool.loops.ir import Program
+from graphtool.native.blas import linking
+from graphtool.native.build import Job, Options, check_options, make, parts_of, weights_of
+from graphtool.native.compiler import find
+from graphtool.symbolic import maximum
+from graphtool.target import Target, named
+
+LEVELS = {4: "x86-64-v4", 3: "x86-64-v3", 2: "x86-64-v2", 1: "x86-64"}
+
+
+def targets() -> dict[int, Target]:
+    """The target of each level, best first."""
+    return {level: named(march) for level, march in LEVELS.items()}
+
+
+def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
+              store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
+              exe: bool = False, static: bool = False, openmp: bool = True,
+              weights: str = "file") -> Path:
+    """Compile the programs of one model, by level, into one build directory.
+
+    Options and errors are those of `build`; a compiler for another machine raises GT2124.
+    """
+    check_options(name, weights)
+    held = {w.digest: w for p in lowered.values() for w in weights_of(p, store)}
+    needed = [held[d] for d in sorted(held)]
+    at, _ = layout(needed)
+    levels = {level: _placed(replace(p, name=f"{name}_v{level}"), at)
+              for level, p in lowered.items()}
+    best = next(iter(levels.values()))
+    whole = replace(best, name=name, meta={**best.meta, "target": "fat"},
+                    arena=reduce(maximum, (p.arena for p in levels.values())))
+    parts = parts_of(name, needed, weights)
+    sources = {f"{name}.c": dispatcher(name, levels), f"{name}.h": header(whole, levels=True)}
+    for p in levels.values():
+        sources |= emit(p, parts)
+    sources |= used_headers(sources.values())
+    own = {p.name: linking(find(cc, named(LEVELS[level]), openmp=openmp), sources).of_class(
+        p.meta.get("precision", "default")) for level, p in levels.items()}
+    all_of_it = linking(find(cc, named("x86-64"), openmp=openmp), sources)
+    job = Job(whole, sources, needed, parts, all_of_it, Options(exe, static, weights), own)
+    return make(job, out_dir, jobs, levels=list(levels))
+
+
+def _placed(program: Program, at: Mapping[str, int]) -> Program:
+    """The program with its weights where the common file has them."""
+    digest = dict(program.weights)
+    return replace(program, buffers=tuple(
+        replace(b, offset=at[digest[b.name]]) if b.name in digest else b
+        for b in program.buffers))

@@ -1,0 +1,336 @@
+"""Loads a build directory and runs it: ctypes, the weights mapped, the arena kept between runs."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError, listed
+from graphtool.io.manifest import PortRow, read_manifest
+from graphtool.native import memory_map
+from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.symbolic.parse import parse
+from graphtool.target import cores
+
+Array = np.ndarray[Any, Any]
+Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
+ALIGN = 64
+
+
+def load(build_dir: Path | str, threads: int | None = None) -> Model:
+    """A callable model: `model(**inputs) -> {output: array}`; see Model."""
+    return Model(Path(build_dir), threads)
+
+
+class _Spec:
+    """A port with its dims as polynomials."""
+
+    def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
+        self.name, self.dtype = row.name, dtype(row.type)
+        self.shape: tuple[Dim, ...] = tuple(
+            d if isinstance(d, int) else parse(d, table) for d in row.shape)
+        self.room: Dim | None = None  # elements at most, where the run computes the shape
+        if row.room is not None:
+            self.room = row.room if isinstance(row.room, int) else parse(row.room, table)
+
+
+class Model:
+    """A compiled model. Not thread-safe: each thread loads its own (the library is shared).
+
+    An output donated from an input is updated in place where `out` names the input's own array;
+    else it is a new one, and the input is left alone.
+
+    `model(**inputs)` takes arrays by the model's own names (numpy or DLPack) and gives a dict of
+    arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays.
+    """
+
+    def __init__(self, build_dir: Path, threads: int | None) -> None:
+        self.manifest = m = read_manifest(build_dir)
+        self._threads = threads or cores()
+        self._table = {d.name: symbol(d.name, d.min, d.max) for d in m.dims}
+        self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
+        table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
+        self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
+        self.outputs = tuple(_Spec(p, table) for p in m.outputs)
+        self._open = [s for s in self.outputs if s.room is not None]
+        path = build_dir / m.library
+        if m.library.endswith(".a"):
+            raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
+                             hint="build without --static")
+        try:
+            self.library = library = open_library(path)
+            self._run = getattr(library, f"{m.name}_run")
+            self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
+        except (OSError, AttributeError) as error:
+            raise InputError("GT2203", f"cannot load the library: {error}",
+                             where=str(path)) from error
+        self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
+        self._weights, self._mapping = memory_map.mapped(
+            build_dir / m.weights, m.weights_offset,
+            m.weights_bytes if m.weights_mode == "file" else 0)
+        self._dims = (ctypes.c_int64 * max(len(m.dims) + len(m.sizes), 1))()
+        self._arena = np.empty(0, np.uint8)
+        self._arena_at = 0
+        self._held: tuple[Any, ...] = ()
+        # what the last inputs looked like, and the results they gave: the same again is quick
+        self._seen: Seen | None = None
+        self._made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
+        self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
+        self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
+
+    @property
+    def threads(self) -> int:
+        """How many threads a run may use."""
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._threads, self._seen = count, None  # the arguments of the last call are out of date
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The open dims as the last run's inputs had them, and the sizes that it computed."""
+        names = [row.name for row in self.manifest.dims] + [s.name for s in self.manifest.sizes]
+        return {name: self._dims[i] for i, name in enumerate(names)}
+
+    def __call__(self, **inputs: Any) -> dict[str, Array]:
+        return self.run(inputs)
+
+    def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[
+            str, Array]:
+        """Run once. Raises InputError GT221x for inputs that do not fit, saying what was wanted."""
+        arrays = self._quick(inputs)
+        if arrays is None:
+            arrays = self._checked(inputs)
+        if out is None:
+            results = {name: np.empty(shape, kind) for name, shape, kind in self._made}
+        else:
+            results = self._given(out)
+        if self.manifest.donations:
+            self._donate(arrays, results)
+        for i, a in enumerate(arrays):
+            self._ins[i] = address(a)
+        for i, r in enumerate(results.values()):
+            self._outs[i] = address(r)
+        self._held = (arrays, results)  # `call` uses their memory again
+        self.call()
+        return self._shaped(results) if self._open else results
+
+    def _shaped(self, results: dict[str, Array]) -> dict[str, Array]:
+        """The results with what only the run could tell: how much of its room each fills."""
+        sizes: dict[str, Dim] = dict(self.sizes)
+        for s in self._open:
+            shape = _numbers(s.shape, sizes)
+            results[s.name] = results[s.name][:math.prod(shape)].reshape(shape)
+        return results
+
+    def call(self) -> None:
+        """Run again on the arrays of the last `run`, without any checks."""
+        self._succeeded(self._run(*self._arguments))
+
+    def _succeeded(self, status: int) -> None:
+        """Raises InputError for what the model's function returns of a run that failed."""
+        match status:
+            case 0:
+                return
+            case -2:
+                rows = enumerate(self.manifest.sizes, len(self.manifest.dims))
+                raise InputError(
+                    "GT2221", "a size or number that the inputs lead to breaks its bound",
+                    hint="computed were " + ", ".join(
+                        f"{d.name} = {self._dims[i]} ({'any' if d.min is None else d.min} to "
+                        f"{d.max if d.most is None else d.most})" for i, d in rows)
+                    + "; the bounds are those of --dynamic, or what torch._check promised")
+            case _:
+                raise InputError("GT2215", "a dimension is out of its range")
+
+    def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
+               outputs: Sequence[int]) -> None:
+        """Run on memory given by its addresses, in the order of the manifest's ports.
+
+        Nothing but the range of the sizes is checked: all must be contiguous and of the shapes
+        that `sizes` gives; a donated output starts from what it holds.
+        """
+        self._seen = None
+        changed = False
+        for i, row in enumerate(self.manifest.dims):
+            changed |= self._dims[i] != sizes[row.name]
+            self._dims[i] = sizes[row.name]
+        if changed or not self._arena.size:
+            self._grow()
+        self._ins[:len(inputs)] = list(inputs)
+        self._outs[:len(outputs)] = list(outputs)
+        self._succeeded(self._run(
+            ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
+            self._ins, self._outs, ctypes.c_int(self.threads)))
+
+    def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
+        """The inputs, if they are as the last ones were; None if they want a closer look."""
+        if self._seen is None or len(inputs) != len(self._seen):
+            return None
+        return as_before(self._seen, inputs)
+
+    def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """The inputs as arrays that fit; sizes and arena are set for them."""
+        self._seen = None
+        names = [s.name for s in self.inputs]
+        if extra := [n for n in inputs if n not in names]:  # first: it may be one misspelt
+            raise InputError("GT2211", f"there is no input {listed(extra)}",
+                             hint=f"the inputs are {listed(names)}")
+        arrays = [self._input(spec, inputs) for spec in self.inputs]
+        sizes = self._bind(arrays)
+        self._made = [(s.name, _extents(s, sizes), s.dtype.numpy) for s in self.outputs]
+        self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
+                           self._dims, self._ins, self._outs, ctypes.c_int(self.threads))
+        self._seen = [(s.name, s.dtype.numpy, a.shape)
+                      for s, a in zip(self.inputs, arrays, strict=True)]
+        return arrays
+
+    def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
+        if spec.name not in inputs:
+            raise InputError("GT2210", f"missing input {spec.name}",
+                             hint=f"the inputs are {listed(s.name for s in self.inputs)}")
+        a = _array(spec.name, inputs[spec.name])
+        if a.dtype != spec.dtype.numpy:
+            raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")
+        if len(a.shape) != len(spec.shape) or any(
+                isinstance(d, int) and d != n for d, n in zip(spec.shape, a.shape, strict=True)):
+            want = ",".join(map(str, spec.shape))
+            raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, "
+                                       f"[{want}] expected")
+        return np.require(a, requirements=("C", "A"))
+
+    def _bind(self, arrays: list[Array]) -> dict[str, Dim]:
+        """The values of the symbols, from the inputs' shapes; also sizes the arena."""
+        if not self._table:
+            if not self._arena.size:
+                self._grow()
+            return {}
+        sizes: dict[str, Dim] = {}
+        for spec, a in zip(self.inputs, arrays, strict=True):
+            for d, n in zip(spec.shape, a.shape, strict=True):
+                if isinstance(d, Poly) and len(symbols(d)) == 1 and d == self._table[
+                        symbols(d)[0].name]:
+                    name = symbols(d)[0].name
+                    if sizes.setdefault(name, n) != n:
+                        raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+        for spec, a in zip(self.inputs, arrays, strict=True):
+            for d, n in zip(spec.shape, a.shape, strict=True):
+                if substitute(d, sizes) != n:
+                    raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, the "
+                                               f"dimension {d} cannot be {n}")
+        changed = False
+        for i, row in enumerate(self.manifest.dims):
+            value = sizes.get(row.name, row.min)
+            assert isinstance(value, int)
+            if value < row.min or (row.max is not None and value > row.max):
+                raise InputError("GT2215", f"{row.name} is {value}, "
+                                           f"{row.min} to {row.max or 'any'} allowed")
+            changed |= self._dims[i] != value
+            self._dims[i] = value
+        if changed or not self._arena.size:
+            self._grow()
+        return sizes
+
+    def _grow(self) -> None:
+        need = int(self._arena_bytes(self._dims)) + ALIGN
+        if need > self._arena.size:
+            self._arena = memory_map.room(need)
+            self._arena_at = -(-address(self._arena) // ALIGN) * ALIGN
+
+    def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
+        """What a donated output starts from: its input's values, or the very array in `out`."""
+        for o, i in self.manifest.donations:
+            result = results[self.outputs[o].name]
+            if not np.may_share_memory(result, arrays[i]):
+                result[...] = arrays[i]
+
+    def _given(self, out: Mapping[str, Array]) -> dict[str, Array]:
+        """The results' arrays: those of the caller, and new ones for the rest."""
+        unknown = [n for n in out if n not in {s.name for s in self.outputs}]
+        if unknown:
+            raise InputError("GT2218", f"unknown output {unknown[0]!r}", hint="the model gives "
+                             + listed(s.name for s in self.outputs))
+        results = {}
+        for name, shape, kind in self._made:
+            r = out.get(name)
+            if r is None:
+                r = np.empty(shape, kind)
+            elif type(r) is not np.ndarray or r.shape != shape or r.dtype != kind or not (
+                    r.flags.carray):
+                raise InputError("GT2216", f"out[{name!r}] must be a writable contiguous {kind} "
+                                           f"array of shape {list(shape)}")
+            results[name] = r
+        return results
+
+
+def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    """The shape of an output's array; one line of its room where only the run tells."""
+    shape = spec.shape if spec.room is None else (spec.room,)
+    return _numbers(shape, sizes)
+
+
+def _numbers(shape: tuple[Dim, ...], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
+
+
+def as_before(seen: Seen, given: Mapping[str, Any]) -> list[Array] | None:
+    """The named arrays, if types, shapes and layouts are those seen before; None if any is not."""
+    arrays = []
+    for name, kind, shape in seen:
+        x = given.get(name)
+        if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
+                x.flags.c_contiguous and x.flags.aligned):
+            return None
+        arrays.append(x)
+    return arrays
+
+
+def _address_reader() -> Callable[[Array], int]:
+    """How to get at an array's memory: `a.ctypes.data` takes 2 µs, as long as a tiny model.
+
+    In CPython the pointer is the first field of numpy's public struct; that is tried out here.
+    """
+    field, head = ctypes.c_size_t.from_address, object.__basicsize__
+
+    def quick(a: Array) -> int:
+        return field(id(a) + head).value
+
+    def slow(a: Array) -> int:
+        return int(a.ctypes.data)
+    probe = np.arange(12)
+    usable = sys.implementation.name == "cpython" and head == 2 * ctypes.sizeof(ctypes.c_void_p)
+    return quick if usable and all(quick(a) == slow(a) for a in (probe, probe[3:])) else slow
+
+
+address = _address_reader()
+
+
+def _array(name: str, x: Any) -> Array:
+    """An input as an array; its memory is used as it is where that can be."""
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError("GT2217", f"{name} cannot be read as an array: {error}",
+                         hint="give a numpy array, or a tensor on the CPU, detached") from error
+
+
+def open_library(path: Path, shared: bool = False) -> ctypes.CDLL:
+    """The library under a name of its own: the loader would take a rebuilt one for the old one.
+
+    `shared`: what it needs is seen by further libraries, as MPI's parts want it.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        link = Path(folder) / path.name
+        link.symlink_to(path.resolve())
+        return ctypes.CDLL(str(link), mode=ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)

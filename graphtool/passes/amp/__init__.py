@@ -1,0 +1,180 @@
+"""amp: automatic mixed precision, by a table of ops, on a model or on a whole training graph.
+
+What costs most computes in the low type, what would lose digits in float32, and the rest in the
+widest type of its operands. Parameters and state stay float32; a training graph in float16 gets a
+scale of the loss that adapts itself, and steps whose gradients overflow change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import UsageError
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.passes.amp.residuals import kept_low
+from graphtool.passes.amp.scaling import Scaling, scaled
+from graphtool.passes.cse import cse
+from graphtool.passes.decompose import decompose
+from graphtool.passes.distribute import gradients
+
+LOW = frozenset({"matmul", "linear", "conv", "attention"})
+# what is as good in few digits as its operands are; elementwise ops besides those of HIGH
+FOLLOW = frozenset({
+    "reshape", "transpose", "slice", "broadcast", "concat", "pad", "reverse", "gather", "stack",
+    "dynamic_slice", "dynamic_update_slice", "reduce_max", "reduce_min", "reduce_window",
+    "max_pool", "extreme_tap", "unpool", "sort", "top_k", "relu", "gelu", "silu", "mish", "elu",
+    "selu", "celu", "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "hardtanh",
+    "thresholded_relu", "dropout", "embedding", "rotary_embedding", "all_gather"})
+MOVES = frozenset({"reshape", "transpose", "broadcast"})
+HIGH = frozenset({  # elementwise ops that want float32: they lose digits, or leave float16's range
+    "exp", "expm1", "log", "log1p", "pow", "rsqrt", "lgamma", "digamma", "erf_inv", "asin", "acos",
+    "tan", "sinh", "cosh"})
+
+
+def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2.0,
+        backoff: float = 0.5, interval: int = 2000) -> Module:
+    """The module with casts to `dtype`, bfloat16 or float16. The other arguments are of the loss
+    scale in float16: its start, its factors after `interval` good steps and after an overflow.
+
+    Raises UsageError GT0629 for another type, InputError GT0628 where passes have changed the
+    gradients of a training graph.
+    """
+    if dtype not in ("bfloat16", "float16", "bf16", "f16"):
+        raise UsageError("GT0629", f"amp in {dtype!r}", hint="bfloat16 or float16")
+    low = dtypes.dtype(dtype)
+    roles = module.meta.get("training")
+    if isinstance(roles, dict) and roles.get("amp"):
+        return module
+    if isinstance(roles, dict):
+        if low is dtypes.float16:
+            module = scaled(module, Scaling(scale, growth, backoff, interval))
+        module = replace(module, meta={**module.meta, "training": {
+            **module.meta["training"], "amp": low.name}})
+    state = {module.graph.inputs[i] for _, i in module.donations}
+    casted = replace(module, graph=_casts(module.graph, low, state))
+    return casted if not isinstance(roles, dict) else _with_low_residuals(casted, low)
+
+
+def _with_low_residuals(module: Module, low: DType) -> Module:
+    """Norms and the like as the ops they consist of, so that gradients share what they compute; and
+    of that and all else the gradients read what has 16 bits."""
+    graph = module.graph
+    count, marks = len(graph.outputs), gradients(module)
+    seen = Graph(graph.inputs, graph.nodes, (*graph.outputs, *marks))
+    opened = cse(decompose(seen, keep=tuple(sorted(LOW | FOLLOW)), placed=False))
+    marks = list(opened.outputs[count:])
+    made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low, LOW)
+    names = value_names(made)
+    return replace(module, graph=made, meta={**module.meta, "training": {
+        **module.meta["training"], "gradients": [names[v] for v in marks]}})
+
+
+def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
+    """The graph with every op in the type of its row; its inputs and outputs keep theirs."""
+    fixed, parameters = _neutral(graph), _parameters(graph, state)
+    made = _Made(low)
+
+    def rewrite(node: Node, xs: tuple[Any, ...], b: Builder) -> Sequence[Any] | None:
+        floats = [x for x in xs if isinstance(x, Value) and x.type.dtype in (low, dtypes.float32)]
+        to = _type(node, xs, low, fixed | _biases(node, parameters))
+        if not floats or (all(x.type.dtype is to for x in floats) and xs == node.inputs):
+            return None
+        operands = [made.as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
+        out = node.op(*(Tracer(x, b) if isinstance(x, Value) else x for x in operands),
+                      **node.attrs)
+        return out if isinstance(out, tuple) else (out,)
+
+    cast = rebuild(graph, rewrite)
+    end = Builder()
+    for node in cast.nodes:
+        end.add(node)
+    outputs = tuple(v if v.type == old.type else made.as_type(v, old.type.dtype, end)
+                    for v, old in zip(cast.outputs, graph.outputs, strict=True))
+    return Graph(cast.inputs, tuple(end.nodes), outputs)
+
+
+class _Made:
+    """The casts made so far. Narrowed values are shared; each reader widens for itself, which costs
+    less than memory."""
+
+    def __init__(self, low: DType) -> None:
+        self.low = low
+        self.narrowed: dict[Value, Value] = {}
+        self.origin: dict[Value, Value] = {}  # what a widened value was made of
+
+    def as_type(self, x: Value, to: DType, b: Builder) -> Value:
+        if x.type.dtype not in (self.low, dtypes.float32) or x.type.dtype is to:
+            return x
+        if to is not self.low:
+            wide = self._cast(x, to, b)
+            self.origin[wide] = x
+            return wide
+        if x in self.origin:  # what was low stays exactly that
+            return self.origin[x]
+        if x not in self.narrowed:
+            self.narrowed[x] = self._narrow(x, b)
+        return self.narrowed[x]
+
+    def _narrow(self, x: Value, b: Builder) -> Value:
+        maker = b.made.get(x)
+        if maker is None or maker.op.name not in MOVES:
+            return self._cast(x, self.low, b)
+        (source,) = maker.inputs  # rounded before it is moved
+        assert isinstance(source, Value)
+        moved: Value = maker.op(
+            Tracer(self.as_type(source, self.low, b), b), **maker.attrs).value
+        return moved
+
+    def _cast(self, x: Value, to: DType, b: Builder) -> Value:
+        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+                             hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        return made
+
+
+def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType:
+    """In what type the node's floats are: those of a constant follow the others."""
+    name = node.op.name
+    if name in LOW and node.outputs[0].type.dtype is dtypes.float32:
+        return low
+    follows = name in FOLLOW or ("elementwise" in node.op.traits and name not in HIGH)
+    if not follows or any(isinstance(a, Graph) for a in node.attrs.values()):
+        return dtypes.float32
+    varying = [x for x, old in zip(xs, node.inputs, strict=True) if isinstance(x, Value)
+               and x.type.dtype in (low, dtypes.float32) and old not in fixed]
+    return low if varying and all(x.type.dtype is low for x in varying) else dtypes.float32
+
+
+def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
+    """Parameters, and what is only moved from them: a training graph has them in its state."""
+    out = {v for v in state if v.type.rank}
+    for node in graph.nodes:
+        if (node.op.name == "constant" and node.attrs["param"]) or (
+                node.op.name in MOVES and node.inputs[0] in out):
+            out |= set(node.outputs)
+    return out
+
+
+def _biases(node: Node, parameters: set[Value]) -> set[Value]:
+    """Parameters that the node spreads over a larger operand: they follow its type."""
+    shape = node.outputs[0].type.shape if node.outputs else ()
+    return {x for x in node.inputs if isinstance(x, Value) and x in parameters
+            and x.type.shape != shape}
+
+
+def _neutral(graph: Graph) -> set[Value]:
+    """Values that are made of constants alone, parameters apart: they have no type to defend."""
+    out: set[Value] = set()
+    for node in graph.nodes:
+        if node.op.name == "constant":
+            out |= set() if node.attrs["param"] else set(node.outputs)
+        elif node.outputs and all(x in out for x in node.inputs if isinstance(x, Value)) and (
+                "world" not in node.op.traits):
+            out |= set(node.outputs)
+    return out

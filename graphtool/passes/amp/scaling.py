@@ -1,0 +1,140 @@
+"""The loss scale of training in float16, as part of the graph: not a pass, a part of `amp`.
+
+The backward pass starts from the scale instead of from 1, so that small gradients stay above what
+float16 can hold; the optimizer gets them divided by it. A step in which a gradient is infinite or
+NaN leaves the state alone and makes the scale smaller; many good ones make it larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import InputError
+from graphtool.io.weights import weight
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.op import ops as o
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.passes.distribute import gradients
+
+SCALE, GOOD = "loss_scale", "loss_scale.good_steps"
+COUNTERS = ("step", "micro")  # state that tells of the optimizer's steps without their gradients
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The first scale; its factors after `interval` good steps in a row, and after a bad one."""
+
+    start: float
+    growth: float
+    backoff: float
+    interval: int
+
+
+def scaled(module: Module, how: Scaling) -> Module:
+    """The training graph with the scale and the count of good steps as further state."""
+    return _Scaler(module, how).run()
+
+
+class _Scaler:
+    def __init__(self, module: Module, how: Scaling) -> None:
+        self.module, self.how, self.graph = module, how, module.graph
+        self.builder = Builder()
+        self.scale = self.builder.input(TensorType(dtypes.float32, ()), SCALE)
+        self.good = self.builder.input(TensorType(dtypes.int64, ()), GOOD)
+        self.marks = dict.fromkeys(gradients(module))
+        names = {n: v for v, n in value_names(module.graph).items()}
+        self.seed = names.get(module.meta["training"].get("seed", ""))
+        if self.seed is None or module.meta["training"].get("distributed"):
+            raise InputError("GT0628", "the backward pass is not in the graph as `grad` made it",
+                             hint="run amp first, on what `graphtool grad` has written")
+
+    def run(self) -> Module:
+        swapped: dict[Value, Value] = {}
+        finite: Any = None
+        last = next(n for n in reversed(self.graph.nodes) if n.outputs[0] in self.marks)
+        for node in self.graph.nodes:
+            self.builder.add(_reading(node, swapped))
+            if self.seed in node.outputs:
+                swapped |= self.started()
+            if node is last:  # behind all marks: others may have to meet there first
+                divided, finite = self.divided()
+                swapped |= divided
+        return self.finished(finite)
+
+    def started(self) -> dict[Value, Value]:
+        """The scale in place of the 1 that the backward pass starts from."""
+        assert self.seed is not None
+        with self.builder.scope(SCALE):
+            start = o.reshape(o.cast(self.scale, dtype=self.seed.type.dtype),
+                              shape=self.seed.type.shape)
+        return {self.seed: start.value}
+
+    def divided(self) -> tuple[dict[Value, Value], Any]:
+        """The gradients without the scale, and whether all of them are finite.
+
+        Where they are not the optimizer gets zeros: so what it makes of them waits for that, and is
+        written over the old state instead of beside it.
+        """
+        finite: Any = None
+        for v in self.marks:
+            g = Tracer(v, self.builder)
+            with self.builder.scope(f"{v.hint}.finite"):  # as their sum is
+                total = o.reduce_sum(g, axes=tuple(range(g.ndim)))
+                whole = o.reshape(o.is_finite(total), shape=())
+                finite = whole if finite is None else o.and_(finite, whole)
+        out: dict[Value, Value] = {}
+        for v in self.marks:
+            g = Tracer(v, self.builder)
+            with self.builder.scope(f"{v.hint}.unscaled"):
+                kept = o.select(finite, g, 0.0)
+                out[v] = (kept / o.cast(self.scale, dtype=g.dtype)).value
+        return out, finite
+
+    def finished(self, finite: Any) -> Module:
+        """Old state where a gradient is not finite, and the scale's own."""
+        m, given = self.module, 1 + len(self.module.donations)
+        outputs = list(self.graph.outputs[:given])
+        touched = self.behind_gradients()
+        with self.builder.scope(SCALE):
+            for out, i in m.donations:
+                old, new = self.graph.inputs[i], outputs[out]
+                if new in touched or m.output_names[out] in COUNTERS:
+                    outputs[out] = o.select(finite, Tracer(new, self.builder),
+                                            Tracer(old, self.builder)).value
+            scale, good = self.moved(finite)
+        inputs = (*self.graph.inputs, self.scale.value, self.good.value)
+        n = len(self.graph.inputs)
+        graph = Graph(inputs, tuple(self.builder.nodes),
+                      (*outputs, scale, good, *self.graph.outputs[given:]))
+        return replace(
+            m, graph=graph, donations=(*m.donations, (given, n), (given + 1, n + 1)),
+            output_names=(*m.output_names[:given], SCALE, GOOD, *m.output_names[given:]),
+            initial={**m.initial, n: weight(np.full((), self.how.start, np.float32))})
+
+    def moved(self, finite: Any) -> tuple[Value, Value]:
+        """The scale and the count of good steps after this one."""
+        full = o.eq(self.good + 1, self.how.interval)
+        up = o.select(full, self.scale * self.how.growth, self.scale)
+        scale = o.select(finite, up, self.scale * self.how.backoff)
+        good = o.select(o.and_(finite, o.not_(full)), self.good + 1, 0)
+        return scale.value, good.value
+
+    def behind_gradients(self) -> set[Value]:
+        """All that is computed from the gradients the optimizer reads."""
+        out: set[Value] = set(self.marks)
+        for node in self.graph.nodes:
+            if any(x in out for x in node.inputs if isinstance(x, Value)):
+                out.update(node.outputs)
+        return out
+
+
+def _reading(node: Node, swapped: dict[Value, Value]) -> Node:
+    """The node with what its operands were swapped for."""
+    inputs = tuple(swapped.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
+    return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.outputs,
+                                                   node.where)

@@ -1,0 +1,193 @@
+"""chunk: a large batch goes through the front of a network a few examples at a time.
+
+The first layers of a network have the largest activations and the smallest weights. A whole batch
+of such activations is in no cache when the next layer reads it; those of a few examples are.
+The loop is a scan. Where it ends, and how many examples a turn takes, a cost decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from graphtool.analysis.costs import flops, nbytes
+from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.prune import prune
+from graphtool.ir.trace import Builder, Tracer, replay, trace
+from graphtool.kernels.choice.cost import layer
+from graphtool.passes.chunk.examples import apart, for_fewer
+from graphtool.target import Target, named
+
+WORTH = 0.95  # of the time as it is: what a loop must come below
+_MOVES = frozenset({"reshape", "transpose", "broadcast", "slice", "pad", "concat", "reverse"})
+
+
+@dataclass(frozen=True)
+class Front:
+    """The nodes up to `end`, which map the examples one by one, in turns of `size`."""
+
+    end: int
+    size: int
+
+
+def chunk(graph: Graph, *, target: Target | None = None, size: int = 0) -> Graph:
+    """The graph with a loop over its batch where that is expected to be quicker on the target.
+
+    `size` fixes the number of examples a turn; a batch that it does not divide stays whole.
+    """
+    batch = _batch(graph)
+    if batch is None:
+        return graph
+    target = target or named("native")
+    nodes, batched = _one_by_one(graph, batch)
+    front = _best(graph, nodes, batched, batch, target, size)
+    cut = _read_behind(graph, front.end, batched) if front else []
+    return prune(_looped(graph, front, cut, batched, batch)) if front and cut else graph
+
+
+def _batch(graph: Graph) -> int | None:
+    """The size of axis 0 of all inputs, if there is one such number above 1."""
+    first = {v.type.shape[0] if v.type.rank else 1 for v in graph.inputs}
+    batch = first.pop() if len(first) == 1 else None
+    return batch if isinstance(batch, int) and batch > 1 else None
+
+
+def _one_by_one(graph: Graph, batch: int) -> tuple[int, set[Value]]:
+    """How many nodes from the start keep examples apart, and the values that hold examples."""
+    batched = set(graph.inputs)
+    for i, node in enumerate(graph.nodes):
+        of = [isinstance(x, Value) and x in batched for x in node.inputs]
+        if not any(of):
+            continue
+        count = node.outputs[0].type.shape[:1]
+        whole = bool(count) and isinstance(count[0], int) and count[0] % batch == 0
+        if len(node.outputs) != 1 or not whole or not apart(node, of):
+            return i, batched
+        batched.add(node.outputs[0])
+    return len(graph.nodes), batched
+
+
+# ---- the choice --------------------------------------------------------------------------------
+
+def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Target,
+          fixed: int) -> Front | None:
+    """The end of the loop and its size of the least cost; None where no loop is worth it."""
+    whole = _sums(_costs(graph, most, batched, 1, target))
+    leaving = _leaving(graph, most, batched, target)
+    best, least = None, WORTH * whole[-1]
+    for size in [fixed] if fixed else range(1, batch):
+        if batch % size or size >= batch:
+            continue
+        now = _sums(_costs(graph, most, batched, batch // size, target))
+        for end, crossing in leaving.items():
+            cost = now[end] + crossing + whole[-1] - whole[end]
+            if cost < least or (fixed and end == most):
+                best, least = Front(end, size), cost
+    return best
+
+
+def _sums(costs: list[float]) -> list[float]:
+    """Of the first none, one, two … of them."""
+    return list(accumulate(costs, initial=0.0))
+
+
+def _costs(graph: Graph, most: int, batched: set[Value], turns: int, target: Target) -> list[float]:
+    """Microseconds of each of the nodes for the whole batch, taken in so many turns."""
+    costs = []
+    for node in graph.nodes[:most]:
+        if not _anchor(node, batched):
+            costs.append(0.0)
+            continue
+        reads = [x for x in node.inputs if isinstance(x, Value)]
+        moved = sum(_bytes(v) for v in (*(x for x in reads if x in batched), *node.outputs))
+        weights = sum(_bytes(v) for v in reads if v not in batched)
+        costs.append(layer(target, _count(flops(node)), moved, weights, turns))
+    return costs
+
+
+def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> dict[int, float]:
+    """Where the loop may end: before a kernel, as what follows one is part of it; and the
+    microseconds for putting down, in the layout of the graph, what is read behind, and reading it.
+    """
+    last = {x: i for i, node in enumerate(graph.nodes) for x in node.inputs}
+    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
+    live = 0
+    dying: dict[int, int] = {}
+    found: dict[int, float] = {}
+    for i, node in enumerate(graph.nodes[:most]):
+        if i and _anchor(node, batched):
+            found[i] = layer(target, 0, 2 * live, 0, 1)
+        for v in node.outputs:
+            if v in batched:
+                live += _bytes(v)
+                dying[last.get(v, i)] = dying.get(last.get(v, i), 0) + _bytes(v)
+        live -= dying.get(i, 0)
+    at_end = most == len(graph.nodes)
+    return {**found, most: 0.0 if at_end else layer(target, 0, 2 * live, 0, 1)}
+
+
+def _anchor(node: Node, batched: set[Value]) -> bool:
+    """Whether the node is a kernel of its own; others are part of the one before, or views."""
+    return node.outputs[0] in batched and not (
+        "elementwise" in node.op.traits or node.op.name in _MOVES)
+
+
+def _bytes(v: Value) -> int:
+    return _count(nbytes(v.type))
+
+
+def _count(n: Any) -> int:
+    return n if isinstance(n, int) else 0
+
+
+# ---- the loop ----------------------------------------------------------------------------------
+
+def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
+            batch: int) -> Graph:
+    """The front as a scan over chunks that gives `cut`, the rest behind it on the whole batch."""
+    head, tail = graph.nodes[:front.end], graph.nodes[front.end:]
+    body = trace(lambda *xs: _run(graph.inputs, head, xs, cut, batched, front.size, batch),
+                 [_fewer(v, front.size, batch) for v in graph.inputs],
+                 [v.hint for v in graph.inputs])
+    builder = Builder()
+    turns = batch // front.size
+    xs = [Tracer(v, builder) for v in graph.inputs]
+    rows = [OPS["reshape"](x, shape=(turns, *_fewer(x.value, front.size, batch).shape)) for x in xs]
+    with builder.scope(cut[0].hint):
+        stacked = OPS["scan"](*rows, body=body, carries=0, xs=len(rows), length=turns)
+    made = [OPS["reshape"](y, shape=v.type.shape) for y, v in zip(
+        stacked if isinstance(stacked, tuple) else (stacked,), cut, strict=True)]
+    shared = [n for n in head if not any(v in batched for v in n.outputs)]
+    outputs = _run((*graph.inputs, *cut), (*shared, *tail), [*xs, *made], graph.outputs, batched,
+                   batch, batch)
+    return Graph(graph.inputs, tuple(builder.nodes), tuple(y.value for y in outputs))
+
+
+def _read_behind(graph: Graph, end: int, batched: set[Value]) -> list[Value]:
+    """The values of the front that hold examples and are read behind it."""
+    wanted = {*graph.outputs, *(x for n in graph.nodes[end:] for x in n.inputs)}
+    return [v for n in graph.nodes[:end] for v in n.outputs if v in batched and v in wanted]
+
+
+def _fewer(v: Value, size: int, batch: int) -> TensorType:
+    return TensorType(v.type.dtype, (v.type.shape[0] // batch * size, *v.type.shape[1:]))
+
+
+def _run(inputs: Sequence[Value], nodes: Sequence[Node], xs: Sequence[Tracer],
+         results: Sequence[Value], batched: set[Value], size: int, batch: int) -> list[Any]:
+    """The nodes on `size` examples."""
+    builder = xs[0].builder
+
+    def apply(node: Node, *operands: Any) -> Sequence[Any]:
+        name = node.outputs[0].hint
+        if node.op.name == "constant":
+            return (builder.constant(node.attrs["data"], name, node.attrs["param"]),)
+        of = any(v in batched for v in node.outputs)
+        attrs = for_fewer(node, size, batch) if of else node.attrs
+        with builder.scope("", node.where):
+            made = builder.emit(node.op, operands, dict(attrs), name)
+        return made if isinstance(made, tuple) else (made,)
+    return replay(Graph(tuple(inputs), tuple(nodes), tuple(results)), xs, apply)

@@ -1,0 +1,155 @@
+"""Finds composites that an exporter took apart, by their own decompositions where it can.
+
+It wants to see simplified graphs. Sums may round in another order (class reassociated); attention
+is approximate where a mask hides whole rows, as its own definition of them is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.ir.graph import Graph
+from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
+from graphtool.ops.common import broadcast_shapes
+from graphtool.passes.recognise.attention import attention, attention_groups, attention_mask
+from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, numerics_class, rule
+
+
+def recognise(graph: Graph, *, numerics: str = "approximate",
+              journal: Journal | None = None) -> Graph:
+    """The graph with every composite whole that its parts amount to, within a numerics class."""
+    return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal)
+
+
+def _whole(name: str, *operands: Any, **attrs: Any) -> Any:
+    """The decomposition of an op, as a pattern."""
+    return OPS[name].decompose(*operands, **attrs)  # type: ignore[misc]
+
+
+# ---- activations -------------------------------------------------------------------------------
+
+@rule(lambda x: _whole("silu", x))
+def silu(x: Any) -> Any:  # x · σ(x)
+    return o.silu(x)
+
+
+@rule(lambda x: _whole("relu", x))
+def relu(x: Any) -> Any:  # x ≤ 0 ? 0 : x
+    return o.relu(x)
+
+
+_ROOT_2, _ROOT_HALF, _ROOT_2_PI = 2**0.5, 0.5**0.5, 0.7978845608028654
+_HALVES = (  # ½·x·u, as people and exporters write it
+    lambda x, u: (x * 0.5) * u,
+    lambda x, u: x * (u * 0.5),
+    lambda x, u: (x * u) * 0.5,
+)
+_CDFS = (lambda x: o.erf(x / _ROOT_2) + 1, lambda x: o.erf(x * _ROOT_HALF) + 1)
+_CUBES = (lambda x: o.pow(x, 3), lambda x: x * x * x, lambda x: x * (x * x))
+_INNERS = (
+    *(lambda x, f=f: (x + f(x) * 0.044715) * _ROOT_2_PI for f in _CUBES),
+    lambda x: x * _ROOT_2_PI * (x * x * 0.044715 + 1),
+    lambda x: x * (x * x * (0.044715 * _ROOT_2_PI) + _ROOT_2_PI),
+)
+
+
+def gelu_erf(x: Any) -> Any:
+    """½·x·(1 + erf(x/√2))"""
+    return o.gelu(x)
+
+
+def gelu_tanh(x: Any) -> Any:
+    """½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))"""
+    return o.gelu(x, approximate="tanh")
+
+
+def _gelus() -> list[Rule]:
+    """The rules of all spellings. A lambda's own parameters are the variables of its pattern."""
+    def spelled(half: Any, inner: Any, fn: Any) -> Rule:
+        return rule(lambda x: half(x, inner(x)), numerics="reassociated")(fn)
+    return [spelled(h, c, gelu_erf) for h in _HALVES for c in _CDFS] + [
+        spelled(h, lambda x, i=i: o.tanh(i(x)) + 1, gelu_tanh) for h in _HALVES for i in _INNERS]
+
+
+# ---- softmax and norms -------------------------------------------------------------------------
+
+@rule(lambda x, a: _whole("softmax", x, axis=a))
+def softmax(x: Any, a: Any) -> Any:
+    return o.softmax(x, axis=a)
+
+
+@rule(lambda x, a: _whole("log_softmax", x, axis=a))
+def log_softmax(x: Any, a: Any) -> Any:
+    return o.log_softmax(x, axis=a)
+
+
+def _deviation(x: Any, a: Any, e: Any) -> tuple[Any, Any]:
+    centred = x - o.reduce_mean(x, axes=a)
+    return centred, o.reduce_mean(centred * centred, axes=a) + e
+
+
+@rule(lambda x, a, e: _whole("layer_norm", x, axes=a, epsilon=e))
+def layer_norm(x: Any, a: Any, e: Any) -> Any:
+    return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+
+
+@rule(lambda x, a, e: (lambda c, v: c / o.sqrt(v))(*_deviation(x, a, e)), numerics="reassociated")
+def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
+    return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+
+
+@rule(lambda x, a, e: _whole("rms_norm", x, axes=a, epsilon=e))
+def rms_norm(x: Any, a: Any, e: Any) -> Any:
+    return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+
+
+@rule(lambda x, a, e: x / o.sqrt(o.reduce_mean(x * x, axes=a) + e), numerics="reassociated")
+def rms_norm_by_root(x: Any, a: Any, e: Any) -> Any:
+    return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+
+
+@rule(lambda x, s, a, e: o.layer_norm(x, axes=a, epsilon=e) * s, once=True)
+def layer_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
+    return o.layer_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
+
+
+@rule(lambda x, s, b, a, e: o.layer_norm(x, s, None, axes=a, epsilon=e) + b, once=True)
+def layer_norm_bias(x: Any, s: Any, b: Any, a: Any, e: Any) -> Any:
+    return o.layer_norm(x, s, b, axes=a, epsilon=e) if _is_affine(b, x) else None
+
+
+@rule(lambda x, s, a, e: o.rms_norm(x, axes=a, epsilon=e) * s, once=True)
+def rms_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
+    return o.rms_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
+
+
+@rule(lambda x, s, b, e, i, a: o.reshape(o.instance_norm(
+    o.reshape(x, shape=i), s, b, epsilon=e), shape=a), once=True)
+def group_norm(x: Any, s: Any, b: Any, e: Any, i: Any, a: Any) -> Any:
+    """Groups of channels normalised as the channels of a reshaped image, and put back."""
+    n, groups, *_ = i
+    if tuple(a) != x.shape or x.ndim < 3 or n != x.shape[0] or not isinstance(groups, int) or (
+            not isinstance(x.shape[1], int) or groups < 1 or x.shape[1] % groups):
+        return None
+    vectors = [_of_groups(v, x.shape[1] // groups) for v in (s, b)]
+    return o.group_norm(x, *vectors, groups=groups, epsilon=e)
+
+
+def _of_groups(v: Any, channels: int) -> Any:
+    """A vector of the groups as one of all channels."""
+    each = o.broadcast(o.reshape(v, shape=(*v.shape, 1)), shape=(*v.shape, channels))
+    return o.reshape(each, shape=(v.shape[0] * channels,))
+
+
+def _is_affine(v: Any, x: Any) -> bool:
+    """Whether v is a constant, trainable or not, that does not widen x."""
+    return array_of(v, params=True) is not None and v.dtype is x.dtype and (
+        broadcast_shapes(v.shape, x.shape) == x.shape)
+
+
+RULES: tuple[Rule, ...] = (
+    silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
+    rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
+    attention, attention_groups, attention_mask,
+)

@@ -1,0 +1,277 @@
+"""Recompute forward values in the backward pass instead of keeping them, within a budget of bytes.
+
+What to keep is a least cut: keeping a value costs its bytes, computing a node again its work times
+a price. A low price recomputes much; of the prices tried, the cheapest plan within the budget is
+taken, and what fits beside it is kept after all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphtool import ops as o
+from graphtool.analysis import costs, peak_memory
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value, producers
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.passes.arguments import UNITS
+from graphtool.passes.remat.min_cut import Network
+
+PLANS = 32  # at most, found between the prices at which nothing and everything is worth its bytes
+TRIES = 48  # nodes that may be kept after all
+MEASURED = 8  # plans whose arena is looked at: each takes as long as a build without a compiler
+Arena = Callable[[Module], int]  # the bytes of a module's arena, once it is compiled
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Nodes to compute again, the peak of the graph that does so, and its work in FLOPs."""
+
+    again: frozenset[Node]
+    peak: int
+    flops: int
+
+
+def remat(module: Module, *, budget: str, arena: Arena | None = None) -> Module:
+    """The module with nodes computed again so that its peak is at most `budget`: bytes (96MiB), or
+    a fraction of the way from the least peak (0) to that of keeping everything (1).
+
+    The peak is the compiled step's arena where the driver can tell it, else an estimate. Only a
+    graph of gradients has something to gain: its first output is the loss. Open dims count with
+    their least sizes. Raises InputError GT0620 where the budget cannot be met.
+    """
+    plans = curve(module, arena)
+    limit = _limit(budget, plans)
+    fitting = [p for p in plans if p.peak <= limit]
+    if not fitting:
+        raise InputError("GT0620", f"the peak cannot be {limit:,} bytes: at least "
+                                   f"{min(p.peak for p in plans):,} are needed",
+                         hint="`graphtool opt --stats` lists what there is")
+    best = min(fitting, key=lambda p: (p.flops, p.peak))
+    if arena is None:
+        best = _fewer(module.graph, best, limit)
+    return replace(module, graph=recomputed(module.graph, best.again)) if best.again else module
+
+
+_BUDGET = re.compile(r"(\d+)\s*([a-z]*)|(0?\.\d+|[01]\.0*)", re.IGNORECASE)
+
+
+def _limit(budget: str, plans: Sequence[Plan]) -> int:
+    found = _BUDGET.fullmatch(budget.strip())
+    if found and found[1] and found[2].lower() in UNITS and (found[2] or int(found[1]) > 1):
+        return int(found[1]) * UNITS[found[2].lower()]
+    if not found or found[2]:
+        raise UsageError("GT0603", f"remat: budget cannot be {budget!r}",
+                         hint="bytes as in 96MiB, or a fraction from 0 to 1")
+    least, most = min(p.peak for p in plans), plans[0].peak
+    return least + int((most - least) * float(budget))
+
+
+# ---- plans -------------------------------------------------------------------------------------
+
+def curve(module: Module, arena: Arena | None = None) -> list[Plan]:
+    """Plans from keeping everything to recomputing the most, each with a lower peak."""
+    return _thinned(_estimated(module.graph)) if arena is None else _measured(module, arena)
+
+
+def _estimated(graph: Graph) -> list[Plan]:
+    return [_judged(graph, again) for again in _Work(graph).choices()]
+
+
+def _thinned(plans: Sequence[Plan]) -> list[Plan]:
+    """Those that no other plan beats in memory and work."""
+    best: list[Plan] = []
+    for plan in sorted(plans, key=lambda p: (p.flops, p.peak)):
+        if not best or plan.peak < best[-1].peak:
+            best.append(plan)
+    return best
+
+
+def _measured(module: Module, arena: Arena) -> list[Plan]:
+    """The estimated plans with what they come to in the arena. Kernels' scratch, packed operands
+    and gaps between buffers are in it, so that the order may be another."""
+    graph = module.graph
+    plans = _thinned(_estimated(graph))
+    step = max(1, -(-len(plans) // MEASURED))
+    chosen = [*plans[:-1:step], plans[-1]]  # the first and the last among them
+    tried = {p.again: p for plan in chosen for p in (plan, _fewer(graph, plan, plan.peak))}
+    return _thinned([replace(p, peak=arena(replace(module, graph=recomputed(graph, p.again))))
+                     for p in tried.values()])
+
+
+def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
+    new = recomputed(graph, again)
+    peak = peak_memory.peak(new, peak_memory.placeless(new))
+    return Plan(again, peak_memory.at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
+
+
+def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
+    """Keep what costs the most work for its bytes, as long as the peak allows it."""
+    def gain(node: Node) -> tuple[float, int]:
+        size = sum(peak_memory.at_least_sizes(costs.nbytes(v.type)) for v in node.outputs)
+        return -_flops(node) / max(size, 1), order[node]
+    order = {n: i for i, n in enumerate(graph.nodes)}
+    for node in sorted((n for n in plan.again if _flops(n)), key=gain)[:TRIES]:
+        less = _judged(graph, plan.again - {node})
+        if less.peak <= limit:
+            plan = less
+    return plan
+
+
+def _flops(node: Node) -> int:
+    return peak_memory.at_least_sizes(costs.flops(node))
+
+
+def _moved(node: Node) -> int:
+    return peak_memory.at_least_sizes(costs.bytes_moved(node))
+
+
+class _Work:
+    """The network of a graph: which forward values the rest reads, what they weigh, what they
+    cost to compute again."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made = producers(graph)
+        forward = ancestors(graph, graph.outputs[:1])
+        self.nodes = [n for n in graph.nodes if n in forward and n.op.name != "constant"]
+        self.values = [v for n in self.nodes for v in n.outputs]
+        free = set(graph.outputs)
+        self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(costs.nbytes(v.type))
+                      for v in self.values}
+        # a byte moved is about as dear as an operation, and nothing is quite free
+        self.work = {n: _flops(n) + _moved(n) + 1 for n in self.nodes}
+        self.wanted = {x for n in graph.nodes if n not in forward for x in n.inputs
+                       if isinstance(x, Value) and x in self.bytes}
+
+    def choices(self) -> list[frozenset[Node]]:
+        """The choices from nothing to the most; prices between two that differ are tried too."""
+        ratios = [r for n, w in self.work.items()
+                  if (r := sum(self.bytes[v] for v in n.outputs) / w)]
+        found: list[frozenset[Node]] = [frozenset()]
+        if not ratios or not self.wanted:
+            return found
+        low, high = min(ratios) / 2**12, max(ratios) * 2**12
+        pending = deque([(high, frozenset[Node](), low, self.chosen(low))])
+        while pending and len(found) < PLANS:
+            dear, less, cheap, more = pending.popleft()
+            found += [more] if more not in found else []
+            if less != more and dear > cheap * 1.05:
+                middle = math.sqrt(dear * cheap)
+                again = self.chosen(middle)
+                pending += [(dear, less, middle, again), (middle, again, cheap, more)]
+        return found
+
+    def chosen(self, price: float) -> frozenset[Node]:
+        """What to compute again where an operation costs so many bytes."""
+        unit = 1 << 20  # prices are fractions, capacities whole
+        at = {n: i for i, n in enumerate(self.nodes)}
+        out = {v: len(at) + i for i, v in enumerate(self.values)}
+        source, sink = len(at) + len(out), len(at) + len(out) + 1
+        endless = unit * (sum(self.bytes.values()) + 1)
+        network = Network(sink + 1)
+        for n in self.nodes:
+            network.edge(source, at[n], min(int(unit * price * self.work[n]), endless))
+            for v in n.outputs:
+                network.edge(at[n], out[v], unit * self.bytes[v])
+                if v in self.wanted:
+                    network.edge(out[v], sink, endless)
+            for x in n.inputs:
+                if isinstance(x, Value) and x in out:
+                    network.edge(out[x], at[n], endless)
+        near = network.cut(source, sink)
+        return self.needed(frozenset(n for n in self.nodes if at[n] not in near))
+
+    def needed(self, again: Collection[Node]) -> frozenset[Node]:
+        """Of these, what leads to a value that the rest reads."""
+        pending, seen = [v for v in self.wanted if self.made[v] in again], set[Node]()
+        while pending:
+            node = self.made[pending.pop()]
+            if node not in seen:
+                seen.add(node)
+                pending += [x for x in node.inputs if isinstance(x, Value)
+                            and self.made.get(x) in again]
+        return frozenset(seen)
+
+
+# ---- the graph ---------------------------------------------------------------------------------
+
+def ancestors(graph: Graph, values: Iterable[Value]) -> set[Node]:
+    """The nodes that these values are computed from."""
+    needed = set(values)
+    out = set()
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            out.add(node)
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+    return out
+
+
+def needed(graph: Graph, again: Collection[Node]) -> frozenset[Node]:
+    """Of these forward nodes, what leads to a value that the backward pass reads."""
+    return _Work(graph).needed(again)
+
+
+def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
+    """The graph in which all but the forward pass reads what these nodes give from copies of them,
+    each made where it is first read. A barrier before them keeps them from being merged."""
+    if not again:
+        return graph
+    forward = ancestors(graph, graph.outputs[:1])
+    builder = Builder()
+    copies = _Copies(builder, producers(graph), again)
+    for node in graph.nodes:
+        if node in forward or node.op.name == "constant":
+            builder.add(node)
+            continue
+        inputs = tuple(copies.of(x) for x in node.inputs)
+        changed = any(a is not b for a, b in zip(inputs, node.inputs, strict=True))
+        builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where)
+                    if changed else node)
+    return Graph(graph.inputs, tuple(builder.nodes), graph.outputs)
+
+
+class _Copies:
+    """Copies of forward nodes, and the barriers in front of them."""
+
+    def __init__(self, builder: Builder, made: Mapping[Value, Node],
+                 again: Collection[Node]) -> None:
+        self.builder, self.made, self.again = builder, made, again
+        self.copies: dict[Value, Value] = {}
+        self.held: dict[Value, Value] = {}  # behind a barrier
+
+    def of(self, v: Operand) -> Operand:
+        """What stands for the operand, once all that leads to it is copied."""
+        pending = [self.made[v]] if isinstance(v, Value) and v in self.made else []
+        while pending:
+            node = pending[-1]
+            before = [self.made[x] for x in node.inputs if isinstance(x, Value) and x in self.made
+                      and self.made[x] in self.again and x not in self.copies]
+            if node not in self.again or node.outputs[0] in self.copies:
+                pending.pop()
+            elif before:
+                pending += before
+            else:
+                self._copy(pending.pop())
+        return self.copies.get(v, v) if isinstance(v, Value) else v
+
+    def _copy(self, node: Node) -> None:
+        operands = tuple(self.copies[x] if isinstance(x, Value) and x in self.copies
+                         else self._barrier(x) for x in node.inputs)
+        fresh = tuple(Value(v.type, f"{v.hint}.again") for v in node.outputs)
+        self.builder.add(Node(node.op, operands, node.attrs, fresh, node.where))
+        self.copies.update(zip(node.outputs, fresh, strict=True))
+
+    def _barrier(self, x: Operand) -> Operand:
+        if not isinstance(x, Value) or (
+                x in self.made and self.made[x].op.name == "constant"):
+            return x
+        if x not in self.held:
+            with self.builder.scope(f"{x.hint}.again"):
+                self.held[x] = o.barrier(Tracer(x, self.builder)).value
+        return self.held[x]
+
+

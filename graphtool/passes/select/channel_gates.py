@@ -1,0 +1,76 @@
+"""Gates of channels on the weights: (x ⊙ g)·w = x·(g ⊙ w) where one gate serves all rows.
+
+Squeeze-and-excite multiplies an image by a number a channel before a product reads it. Where the
+image is larger than the weights, these are scaled instead: they are packed, and stay so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.kernels.choice.cost import gate
+from graphtool.passes.select.product import Goal, cost_size, is_constant
+from graphtool.symbolic import product
+
+
+@dataclass(frozen=True)
+class Gated:
+    """An image, and the number for each of its channels."""
+
+    image: Value
+    gate: Value
+
+
+def gates(goal: Goal, graph: Graph) -> Graph:
+    """The graph in which gates scale weights where that moves fewer bytes."""
+    read = Counter(x for n in graph.nodes for x in n.inputs)
+    read.update(graph.outputs)
+
+    def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if node.op.name != "matmul_packed" or read[node.inputs[0]] != 1:
+            return None
+        found, packed = _gated(inputs[0], b), inputs[1]
+        assert isinstance(packed, Value)
+        # an image that nobody else reads need not be stored before it is multiplied
+        if found is None or read[found.image] < 2 or not _constant(packed, b):
+            return None
+        sizes = [4 * cost_size(product(v.type.shape)) for v in (found.image, packed)]
+        alone, scaled = gate(goal.target, *sizes)
+        if scaled >= alone:
+            return None
+        goal.note(Tracer(found.image, b), f"its weights are scaled by {found.gate.hint}, "
+                  f"{scaled:.3g} µs: {alone:.3g} for the image, by the cost model")
+        column = OPS["reshape"](Tracer(found.gate, b), shape=(1, found.gate.type.shape[-1], 1))
+        return (OPS["matmul_packed"](Tracer(found.image, b), Tracer(packed, b) * column,
+                                     **node.attrs),)
+    return rebuild(graph, rewrite)
+
+
+def _gated(x: Operand, b: Builder) -> Gated | None:
+    """What x is the product of, if it is one of an image and a computed gate."""
+    node = b.made.get(x) if isinstance(x, Value) else None
+    if node is None or node.op.name != "mul":
+        return None
+    for image, own in (node.inputs, node.inputs[::-1]):
+        if isinstance(image, Value) and isinstance(own, Value) and own.type.rank and (
+                image.type == node.outputs[0].type and _one_row(own)
+                and own.type.shape[-1] == image.type.shape[-1]
+                and not is_constant(Tracer(own, b))):
+            return Gated(image, own)
+    return None
+
+
+def _one_row(v: Value) -> bool:
+    return all(d == 1 for d in v.type.shape[:-1])
+
+
+def _constant(packed: Value, b: Builder) -> bool:
+    node = b.made.get(packed)
+    return node is not None and node.op.name == "pack" and isinstance(
+        node.inputs[0], Value) and is_constant(Tracer(node.inputs[0], b))

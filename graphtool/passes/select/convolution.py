@@ -1,0 +1,227 @@
+"""select's convolutions: products where they are such, else the kernel that is best for the site.
+
+1-d convolutions are images one pixel high, 3-d ones sums of 2-d ones, transposed ones phases.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.graph import Node
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.kernels.choice import Choice, Conv, Product
+from graphtool.kernels.choice.candidates import choose
+from graphtool.kernels.choice.cost import panel
+from graphtool.ops.bfloat16_pairs import whole_rows
+from graphtool.passes.select.polyphase import polyphase, unfit
+from graphtool.passes.select.product import (
+    Goal,
+    best_product,
+    cost_size,
+    half,
+    is_constant,
+    narrowed,
+)
+from graphtool.passes.select.visible_taps import trimmed
+from graphtool.passes.select.volumes import volume
+from graphtool.passes.select.weight_gradient import weight_gradient
+from graphtool.passes.select.wide_pixels import (
+    diagonal,
+    filters,
+    neighbours,
+    pixels,
+    repeated,
+    together,
+)
+from graphtool.passes.select.winograd_weights import transformed
+from graphtool.symbolic import Dim, product
+
+
+def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
+    """The convolution as target ops; None where no kernel suits it."""
+    a = node.attrs
+    rank = x.ndim
+    if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
+        return None
+    out = node.outputs[0].type.shape
+    fixed = all(isinstance(d, int) for d in w.shape)
+    if rank == 5:
+        if not fixed:
+            return None
+        if x.dtype in dtypes.HALVES:  # what is added up stays float32
+            x, w = (OPS["cast"](v, dtype=dtypes.float32) for v in (x, w))
+        return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
+            goal, plain, part, taps, shape))
+    if rank == 3:  # a row is an image one pixel high
+        x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
+        w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
+        a = _one_row(a)
+    shape = out if rank == 4 else (out[0], 1, *out[1:])
+    y = weight_gradient(goal.target, a, x, w, shape)
+    if y is None:
+        if not fixed:
+            return None  # in a gradient by the weights the batch stands in for channels
+        y = _spread(goal, a, x, w, shape)
+    return OPS["reshape"](y, shape=out) if rank == 3 else y
+
+
+def _one_row(a: Any) -> Any:
+    """The attributes of a 1-d convolution as those of a 2-d one."""
+    return {**a, "strides": (1, *(a["strides"] or (1,))),
+            "padding": ((0, 0), *(a["padding"] or ((0, 0),))),
+            "lhs_dilation": (1, *(a["lhs_dilation"] or (1,))),
+            "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
+
+
+def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> Any:
+    """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
+    if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
+        return _conv2d(goal, a, x, w)
+    why = unfit(x, w, a, out)
+    if not why:
+        high, wide = a["lhs_dilation"]
+        goal.note(x, f"transposed, by {high}×{wide} phases: no zeros between the elements")
+        return polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
+                         goal.target.lanes)
+    goal.note(x, f"transposed, with zeros between the elements: {why}, which phases do not take")
+    gaps = tuple(d - 1 for d in a["lhs_dilation"])
+    spread = OPS["pad"](x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
+    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
+
+
+def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
+    strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
+    x, w, padding = trimmed(x, w, a["padding"] or ((0, 0), (0, 0)), strides, dilation)
+    o, c, kh, kw = w.shape
+    groups: int = a["groups"]
+    if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
+            p != 0 for pair in padding for p in pair):
+        rows = product(x.shape[:-1])
+        site = Product(1, cost_size(rows), cost_size(o), cost_size(c), is_constant(w),
+                       fixed=isinstance(rows, int), half=half(x.dtype))
+        return best_product(goal, site, x, OPS["reshape"](w, shape=(o, c)), True)
+    if _of_one_pixel(x, w, {**a, "padding": padding}):
+        return _one_pixel(goal, x, w, padding)
+    x = _padded(x, padding)
+    if x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
+        return _whole_image(goal, x, w)
+    if not groups == o == x.shape[3] and is_constant(w):  # depthwise has a kernel
+        joined = together(groups, w.shape[0], goal.target.lanes)
+        w, groups = diagonal(w, groups, joined), groups // joined
+    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
+        count = pixels((x.shape[2] - kw) // strides[1] + 1, o, kw, strides[1], goal.target.lanes)
+        if count > 1:  # neighbours as the channels of one pixel
+            y = _direct(goal, x, filters(w, count, strides[1]),
+                        (strides[0], strides[1] * count), dilation, 1)
+            return OPS["reshape"](y, shape=(*y.shape[:2], y.shape[2] * count, o))
+    return _direct(goal, x, w, strides, dilation, groups)
+
+
+def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution of a padded image, by the kernel that is best for the site."""
+    o, _, kh, kw = w.shape
+    n, height, width, channels = x.shape
+    h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
+        (height, width), (kh, kw), strides, dilation, strict=True))
+    found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(o), kh, kw,
+                 strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
+                 half(x.dtype))
+    y = _chosen(goal, choose(found, goal.target, goal.rules), x, w, strides, dilation, groups)
+    return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
+
+
+def _chosen(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any,
+            groups: int) -> Any:
+    """The convolution by the kernel that was chosen, its weights laid out for it."""
+    o, _, kh, kw = w.shape
+    candidate = choice.candidate
+    if candidate.kind == "depthwise":
+        return _depthwise(goal, choice, x, w, strides, dilation)
+    if candidate.kind == "winograd":
+        tile = candidate.get("tile", 2)
+        nr = goal.target.lanes * panel(o // groups, groups, goal.target)
+        w = OPS["cast"](w, dtype=dtypes.float32) if w.dtype in dtypes.HALVES else w
+        packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
+                  else transformed(w, tile, nr))
+        return OPS["winograd"](x, packed, channels=o, tile=tile, choice=str(choice),
+                               groups=groups)
+    if candidate.kind == "line":
+        return _by_lines(goal, choice, x, w, dilation)
+    nr = goal.target.lanes * candidate.get("nv", goal.target.nv)
+    call = {"channels": o, "window": (kh, kw), "strides": strides, "dilation": dilation,
+            "choice": str(choice)}
+    if candidate.kind == "bf16":
+        pairs = OPS["pack_conv_pairs"](narrowed(w), nr=nr, groups=groups,
+                                       whole=whole_rows(groups, dilation))
+        flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
+        return OPS["conv_bf16"](narrowed(x), flat, **call)
+    return OPS["conv_packed"](x, OPS["pack_conv"](w, nr=nr, groups=groups), **call)
+
+
+def _by_lines(goal: Goal, choice: Choice, x: Any, w: Any, dilation: Any) -> Any:
+    """The convolution by Winograd's sums along one axis."""
+    assert isinstance(choice.site, Conv)
+    o, _, kh, kw = w.shape
+    tile, upright = choice.candidate.get("tile", 2), choice.site.upright
+    nr = goal.target.lanes * choice.candidate.get("nv", goal.target.nv)
+    packed = OPS["pack_winograd_line"](w, tile=tile, nr=nr, upright=upright)
+    return OPS["winograd_line"](x, packed, channels=o, tile=tile, window=(kh, kw),
+                                dilation=dilation, upright=upright, choice=str(choice))
+
+
+def _depthwise(goal: Goal, choice: Choice, x: Any, w: Any, strides: Any, dilation: Any) -> Any:
+    """One filter a channel; where channels are few, neighbours are one pixel."""
+    o, _, kh, kw = w.shape
+    flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
+    width = x.shape[2] - (kw - 1) * dilation[1]
+    count = neighbours(width, o, goal.target.lanes) if (
+        strides[1] == 1 and isinstance(width, int) and is_constant(w)) else 1
+    y = OPS["depthwise"](x, flat if count == 1 else repeated(flat, count), strides=strides,
+                         dilation=dilation, choice=str(choice))
+    return y if count == 1 else OPS["reshape"](
+        y, shape=(*y.shape[:2], y.shape[2] * count, o))
+
+
+def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
+    """A window as large as the image: one product for each image."""
+    n, o, depth = x.shape[0], w.shape[0], product(w.shape[1:])
+    rows = OPS["reshape"](OPS["transpose"](w, perm=(2, 3, 1, 0)), shape=(depth, o))
+    site = Product(1, cost_size(n), cost_size(o), cost_size(depth), is_constant(w),
+                   fixed=isinstance(n, int), half=half(x.dtype))
+    y = best_product(goal, site, OPS["reshape"](x, shape=(n, depth)), rows, False)
+    return OPS["reshape"](y, shape=(n, 1, 1, o))
+
+
+def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
+    """Whether an image of one pixel meets one tap at each output: most of its padding is zeros."""
+    padding = a["padding"] or ((0, 0), (0, 0))
+    return (x.shape[1:3] == (1, 1) and a["groups"] == 1 and w.shape[2:] != (1, 1)
+            and all(d == 1 for d in (*(a["strides"] or ()), *(a["rhs_dilation"] or ())))
+            and all(0 <= p < k for k, pair in zip(w.shape[2:], padding, strict=True)
+                    for p in pair))
+
+
+def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
+    """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
+    o, c, *window = w.shape
+    out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
+    first = [lo - n + 1 for n, (lo, _) in zip(out, padding, strict=True)]
+    taps = OPS["slice"](w, start=(0, 0, *first), strides=(1,) * 4,
+                        limit=(o, c, *(f + n for f, n in zip(first, out, strict=True))))
+    flat = OPS["transpose"](OPS["reverse"](taps, axes=(2, 3)), perm=(1, 2, 3, 0))
+    columns = out[0] * out[1] * o
+    site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
+                   fixed=isinstance(x.shape[0], int), half=half(x.dtype))
+    y = best_product(goal, site, OPS["reshape"](x, shape=(x.shape[0], c)),
+                 OPS["reshape"](flat, shape=(c, columns)), False)
+    return OPS["reshape"](y, shape=(x.shape[0], *out, o))
+
+
+def _padded(x: Tracer, padding: Any) -> Any:
+    if not any(p != 0 for pair in padding for p in pair):
+        return x
+    lo = (0, *(p[0] for p in padding), 0)
+    return OPS["pad"](x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
+

@@ -1,0 +1,58 @@
+"""select's pools: a kernel in which neighbouring windows share columns, where they overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.graph import Node
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.kernels.choice import Pool
+from graphtool.kernels.choice.candidates import choose
+from graphtool.ops.reduce import identity
+from graphtool.passes.select.product import Goal, cost_size
+
+
+def window(goal: Goal, node: Node, x: Tracer) -> Sequence[Any] | None:
+    """The windows without padding of their own, by the kernel that is best for them; None where
+    that changes nothing.
+    """
+    wide = _padded(node, x)
+    y = _pooled(goal, node, wide or x) if node.op.name == "reduce_window" else None
+    if y is None and wide is not None:
+        y = node.op(wide, **{**node.attrs, "padding": None})
+    return None if y is None else (y,)
+
+
+def _padded(node: Node, x: Tracer) -> Tracer | None:
+    """The padding as a pad of its own: it is then written beside the producer's rows."""
+    padding = node.attrs["padding"]
+    if not padding or not any(p != 0 for pair in padding for p in pair) or _spread(node):
+        return None
+    wide: Tracer = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+                              value=float(identity(node.attrs["kind"], x.dtype)))
+    return wide
+
+
+def _spread(node: Node) -> bool:
+    """Whether there are gaps between the elements."""
+    return any(d != 1 for d in node.attrs.get("base_dilation") or ())
+
+
+def _pooled(goal: Goal, node: Node, x: Tracer) -> Any:
+    a, out = node.attrs, node.outputs[0].type.shape
+    size, strides, dilation = (a[k] or (1,) * x.ndim for k in ("window", "strides",
+                                                               "window_dilation"))
+    if x.ndim != 4 or x.dtype is not dtypes.float32 or a["kind"] == "prod" or _spread(node) or any(
+            each[0] != 1 or each[3] != 1 for each in (size, strides)) or not isinstance(
+            out[3], int) or any(d == 0 for d in out):
+        return None
+    (_, kh, kw, _), (_, sh, sw, _), (_, dh, dw, _) = size, strides, dilation
+    n, h, w, c = map(cost_size, out)
+    found = choose(Pool(n, h, w, c, kh, kw, sh, sw, dh, dw), goal.target, goal.rules)
+    if found.candidate.kind != "columns":
+        return None
+    return OPS["pooled"](x, kind=a["kind"], window=(kh, kw), strides=(sh, sw), dilation=(dh, dw),
+                         choice=str(found))

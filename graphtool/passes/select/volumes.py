@@ -1,0 +1,85 @@
+"""Convolution over volumes by the kernels of images: the taps in depth stand beside each other.
+
+y[d] = Σₖ x[d·s + k·e] ∗ w[k], with ∗ over height and width. Without groups the slices that a depth
+reads become its channels, k after k, and the sum is one convolution; with groups it stays a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.passes.select.visible_taps import met
+from graphtool.symbolic import Dim
+
+Convolve = Callable[[Any, Tracer, Tracer, tuple[Dim, ...]], Any]
+
+
+def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolve) -> Any:
+    """The convolution of x [N,D,H,W,C] with w [O,C/groups,KD,KH,KW], whose result has shape `out`.
+
+    `convolve(attrs, x, w, shape)` makes one over images [N·D,H,W,C].
+    """
+    n, depth = out[:2]
+    plain = {**a, **{k: a[k][1:] for k in ("strides", "padding", "lhs_dilation", "rhs_dilation")
+                     if a[k]}}
+    stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
+    first, count = _met(a, x.shape[1], depth, w.shape[2], stride, dilation)
+    if count < w.shape[2]:
+        w = OPS["slice"](w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
+                         limit=(*w.shape[:2], first + count, *w.shape[3:]))
+    taps = _taps(_deep(x, a), range(first * dilation, (first + count) * dilation, dilation),
+                 depth, stride)
+    shape = (n * depth, *out[2:])
+
+    def images(part: Tracer) -> Any:
+        return OPS["reshape"](part, shape=(n * depth, *part.shape[2:]))
+    if a["groups"] == 1:
+        flat = OPS["reshape"](OPS["transpose"](w, perm=(0, 2, 1, 3, 4)),
+                              shape=(w.shape[0], w.shape[1] * w.shape[2], *w.shape[3:]))
+        y = convolve(plain, images(taps[0] if len(taps) == 1 else OPS["concat"](*taps, axis=4)),
+                     flat, shape)
+    else:
+        y = reduce(OPS["add"], (convolve(plain, images(t), _tap(w, k), shape)
+                                for k, t in enumerate(taps)))
+    return OPS["reshape"](y, shape=out)
+
+
+def _met(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
+         dilation: int) -> tuple[int, int]:
+    """The taps in depth that meet more than padding; all where zeros stand between the slices."""
+    if (a["lhs_dilation"] or (1,))[0] != 1:
+        return 0, taps
+    return met(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
+
+
+def _deep(x: Tracer, a: Any) -> Tracer:
+    """x with the padding in depth, and the zeros between its slices."""
+    lo, hi = (a["padding"] or ((0, 0),))[0]
+    gap = (a["lhs_dilation"] or (1,))[0] - 1
+    if not lo and not hi and not gap:
+        return x
+    rest = (0,) * 3
+    padded: Tracer = OPS["pad"](x, lo=(0, lo, *rest), hi=(0, hi, *rest), interior=(0, gap, *rest))
+    return padded
+
+
+def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:
+    """For each tap, from where it starts, what all depths of the result read of x."""
+    parts = []
+    for first in starts:
+        limit = first + (depth - 1) * stride + 1
+        whole = first == 0 and stride == 1 and limit == x.shape[1]
+        parts.append(x if whole else OPS["slice"](
+            x, start=(0, first, 0, 0, 0), limit=(x.shape[0], limit, *x.shape[2:]),
+            strides=(1, stride, 1, 1, 1)))
+    return parts
+
+
+def _tap(w: Tracer, k: int) -> Any:
+    o, c, _, *window = w.shape
+    return OPS["reshape"](OPS["slice"](w, start=(0, 0, k, 0, 0), limit=(o, c, k + 1, *window),
+                                       strides=(1,) * 5), shape=(o, c, *window))

@@ -1,0 +1,112 @@
+"""The gradient of a convolution by its weights, a product for each tap of the window.
+
+It arrives as a convolution whose channels are the batch and whose window is the image. Read the
+other way, each tap is xᵀ·g over all pixels: with channels last both lie as the products want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.passes.select.product import multiply, packed
+from graphtool.target import Target
+
+RESIDENT = 4096  # pixels whose panel of g stays in the second-level cache
+LEAST = 8  # channels of x from which a register tile has rows enough
+
+
+def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
+                    out: tuple[Any, ...]) -> Any:
+    """The convolution of x [C, H, W, N] by w [O, N, P, Q] with channels last, as products; None
+    where it is not of that kind, or its kernel does as well. N, the batch, may be open.
+    """
+    padding = a["padding"] or ((0, 0),) * 2
+    sizes = (*x.shape[:3], w.shape[0], *w.shape[2:], *out, *(p for pair in padding for p in pair))
+    if not all(isinstance(d, int) for d in sizes) or a["groups"] != 1 or a["batch_groups"] != 1:
+        return None
+    c, o, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
+    kh, kw = out[1:3]
+    lhs = a["lhs_dilation"] or (1, 1)
+    narrow = c < LEAST or o < goal.lanes // 2 or rows * columns <= kh * kw
+    # an open batch leaves nothing but loops: the kernel's weights have a fixed number of channels
+    if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
+            tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
+        return None
+    image = OPS["transpose"](x, perm=(3, 1, 2, 0))
+    padding = [(p, max(q, 0)) for p, q in padding]  # what is cropped behind is not read
+    if any(p for pair in padding for p in pair):
+        image = OPS["pad"](image, lo=(0, *(p[0] for p in padding), 0),
+                           hi=(0, *(p[1] for p in padding), 0))
+    taps = _Taps(goal, image, OPS["transpose"](w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
+                 tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
+    # taps side by side for each c: with those of all c they turn into weights as one matrix
+    parts = [OPS["reshape"](y, shape=(c, 1, o)) for y in taps.products()]
+    stacked = OPS["concat"](*parts, axis=1) if len(parts) > 1 else parts[0]
+    return OPS["reshape"](stacked, shape=(c, kh, kw, o))
+
+
+class _Taps:
+    """`image` [N, H, W, C] padded, `g` [N, P, Q, O]; the pixels of a tap are `step` apart, the taps
+    `apart` from one another."""
+
+    def __init__(self, goal: Target, image: Any, g: Any, apart: tuple[int, int],
+                 step: tuple[int, int], window: tuple[int, int]) -> None:
+        self.goal, self.image, self.g = goal, image, g
+        self.apart, self.step, self.window = apart, step, window
+        self.n, self.rows, self.columns, self.o = g.shape
+        self.pairs = g.dtype is dtypes.bfloat16 and goal.bf16
+        self.nr = goal.lanes if self.o <= goal.lanes else goal.nr
+
+    def products(self) -> list[Any]:
+        """One [1, C, O] a tap."""
+        at = [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
+              for j in range(self.window[1])]
+        together = isinstance(self.n, int) and self.n * self.rows * self.columns <= RESIDENT
+        if self.step == (1, 1) and not together:
+            return self.shifted(at)
+        return self.copied(at, together)
+
+    def shifted(self, at: list[tuple[int, int]]) -> list[Any]:
+        """Rows of g as far apart as those of the image: a tap is the image from an offset on."""
+        wide, c = self.image.shape[2], self.image.shape[3]
+        gap = wide - self.columns
+        pixels = self.rows * wide - gap
+        g = OPS["pad"](self.g, lo=(0,) * 4, hi=(0, 0, gap, 0)) if gap else self.g
+        g = OPS["reshape"](g, shape=(self.n, self.rows * wide, self.o))
+        right = self.pack(_from(g, 0, pixels))
+        flat = OPS["reshape"](self.image, shape=(self.n, self.image.shape[1] * wide, c))
+        return [self.product(_from(flat, i * wide + j, pixels), right) for i, j in at]
+
+    def copied(self, at: list[tuple[int, int]], together: bool) -> list[Any]:
+        """The pixels of each tap side by side."""
+        c, pixels = self.image.shape[3], self.rows * self.columns
+        shape = (1, self.n * pixels) if together else (self.n, pixels)
+        right = self.pack(OPS["reshape"](self.g, shape=(*shape, self.o)))
+        out = []
+        for i, j in at:
+            part = OPS["slice"](
+                self.image, start=(0, i, j, 0),
+                limit=(self.n, i + (self.rows - 1) * self.step[0] + 1,
+                       j + (self.columns - 1) * self.step[1] + 1, c),
+                strides=(1, *self.step, 1))
+            out.append(self.product(OPS["reshape"](part, shape=(*shape, c)), right))
+        return out
+
+    def pack(self, g: Any) -> Any:
+        return packed(g, self.nr, self.pairs)
+
+    def product(self, x: Any, right: Any) -> Any:
+        across = OPS["transpose"](x, perm=(0, 2, 1))
+        y = multiply(across, right, self.o, self.pairs)
+        return y if y.shape[0] == 1 else OPS["reduce_sum"](y, axes=(0,))
+
+
+def _from(x: Any, start: int, size: int) -> Any:
+    if size == x.shape[1]:
+        return x
+    return OPS["slice"](x, start=(0, start, 0), limit=(x.shape[0], start + size, x.shape[2]),
+                        strides=(1, 1, 1))

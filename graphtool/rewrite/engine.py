@@ -1,0 +1,276 @@
+"""Rewrite rules as equations, and the engine that applies them; the rules stand elsewhere.
+
+    @rule(lambda x, p, q: transpose(transpose(x, perm=p), perm=q))
+    def merge_transposes(x, p, q):                      # (xᵖ)ᑫ = x^(p∘q)
+        return transpose(x, perm=tuple(p[i] for i in q))
+
+The left side is written in the op language: its parameters match any operand or attribute, equal
+twice; a literal matches an equal literal; an attribute that is not mentioned has its default;
+commutative ops match both ways. The right side declines with None.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+import graphtool.ops  # noqa: F401  (fills the registry, which the left sides need)
+from graphtool.errors import InputError, InternalError, UsageError
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, use_counts
+from graphtool.ir.op import OPS, Op, complete_attrs
+from graphtool.ir.prune import prune
+from graphtool.ir.trace import Builder, Tracer, infer, rebuild
+from graphtool.rewrite.patterns import MATCHED, Applied, Env, Var, match_node
+
+Array = np.ndarray[Any, Any]
+Numerics = Literal["exact", "reassociated", "approximate"]
+NUMERICS: tuple[Numerics, ...] = ("exact", "reassociated", "approximate")
+_DEPTH = 32  # rules that fire within what a rule produced
+_ROUNDS = 16
+
+
+# ---- rules -------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One equation, or one function over a family of ops (`pattern` is None then)."""
+
+    name: str
+    roots: tuple[str, ...]
+    fn: Callable[..., Any]
+    pattern: Applied | None
+    numerics: Numerics
+    once: bool
+    doc: str
+
+
+def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
+         once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
+    """Declare `equation = fn`. With `once`, nothing else may read what lies inside the match."""
+    names = list(inspect.signature(equation).parameters)
+    pattern = equation(*map(Var, names))
+    if not isinstance(pattern, Applied):
+        raise InternalError("GT7602", "the left side of a rule must be an op")
+
+    def declare(fn: Callable[..., Any]) -> Rule:
+        name = getattr(fn, "__name__", "rule")
+        if list(inspect.signature(fn).parameters) != names:
+            raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
+        return Rule(name, (pattern.op.name,), fn, pattern, numerics, once, inspect.getdoc(fn) or "")
+    return declare
+
+
+def family_rule(*roots: str, numerics: Numerics = "exact") -> Callable[[Callable[..., Any]], Rule]:
+    """Declare a rule over several ops: `fn(op, xs, attrs, type)`, xs being tracers and literals."""
+    def declare(fn: Callable[..., Any]) -> Rule:
+        return Rule(getattr(fn, "__name__", "rule"), roots, fn, None, numerics, False,
+                    inspect.getdoc(fn) or "")
+    return declare
+
+
+def with_trait(trait: str) -> tuple[str, ...]:
+    """The names of the ops that have a trait, for `family_rule`."""
+    return tuple(name for name, op in OPS.items() if trait in op.traits)
+
+
+@dataclass(frozen=True)
+class Fired:
+    """One rule that fired: the values it matched and the value it made, by their hints."""
+
+    rule: str
+    numerics: Numerics
+    matched: tuple[str, ...]
+    produced: str
+
+
+class Journal(list[Fired]):
+    """The rules that fired, in order. With a `limit`, rules decline once so many have fired."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__()
+        self.limit = limit
+
+
+# ---- what a right side may ask about its operands ----------------------------------------------
+
+def producer(x: Any) -> Node | None:
+    """The node that made a tracer's value; None for inputs of the graph, and for literals."""
+    return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+
+
+def array_of(x: Any, params: bool = False) -> Array | None:
+    """The contents of a constant; trainable parameters count only if `params` says so."""
+    node = producer(x)
+    if node is None or node.op.name != "constant" or (node.attrs["param"] and not params):
+        return None
+    data: Weight = node.attrs["data"]
+    return data.source
+
+
+def number_of(x: Any) -> float | None:
+    """The number that a literal, or a constant of one element, is."""
+    array = array_of(x)
+    if array is not None and array.size == 1 and array.dtype.kind != "b":
+        return float(array.reshape(-1)[0])
+    return float(x) if is_number(x) else None
+
+
+def readers(x: Any) -> int | None:
+    """How often a tracer's value is read; None for a value made in this round."""
+    if not isinstance(x, Tracer) or not isinstance(x.builder, Emitter):
+        return None
+    return x.builder.uses.get(x.value)
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+
+# ---- the engine --------------------------------------------------------------------------------
+
+Attempt = Callable[[Op, tuple[Operand, ...], Mapping[str, Any], TensorType, "Emitter"], Any]
+
+
+@dataclass(eq=False)
+class Emitter:
+    """Stands in for the builder while a rule runs, so that what it emits is rewritten in turn."""
+
+    builder: Builder
+    attempt: Attempt
+    uses: Mapping[Value, int] = field(default_factory=dict)
+    depth: int = 0
+
+    @property
+    def made(self) -> dict[Value, Node]:
+        return self.builder.made
+
+    def operand(self, x: Any) -> Operand:
+        return self.builder.operand(x)
+
+    def wrap(self, x: Any) -> Any:
+        return Tracer(x, self) if isinstance(x, Value) else x  # type: ignore[arg-type]
+
+    def constant(self, array: Array | Weight, hint: str = "", param: bool = False) -> Any:
+        return self.wrap(self.builder.constant(array, hint, param).value)
+
+    def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        inputs = tuple(self.operand(x) for x in operands)
+        attrs = complete_attrs(op, attrs)
+        if self.depth < _DEPTH:
+            types = infer(op, inputs, attrs, self.builder.where)
+            self.depth += 1
+            result = None if isinstance(types, tuple) else self.attempt(
+                op, inputs, attrs, types, self)
+            self.depth -= 1
+            if result is not None:
+                return result
+        out = self.builder.emit(op, inputs, attrs, hint)
+        return tuple(self.wrap(t.value) for t in out) if isinstance(out, tuple) else (
+            self.wrap(out.value))
+
+
+@dataclass(eq=False)
+class _Engine:
+    index: Mapping[str, Sequence[Rule]]
+    uses: Mapping[Value, int]
+    journal: Journal
+    fired: list[Fired] = field(default_factory=list)
+
+    @property
+    def spent(self) -> bool:
+        limit = self.journal.limit
+        return limit is not None and len(self.journal) + len(self.fired) >= limit
+
+    def visit(self, node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
+        if node.op.name not in self.index or len(node.outputs) != 1:
+            return None
+        result = self.attempt(node.op, inputs, node.attrs, node.outputs[0].type,
+                              Emitter(builder, self.attempt, self.uses))
+        return None if result is None else (result.value,)
+
+    def attempt(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
+                type: TensorType, emitter: Emitter) -> Any:
+        for r in self.index.get(op.name, ()):
+            if self.spent:
+                return None
+            for env in self.candidates(r, op, inputs, attrs, emitter):
+                try:
+                    result = self.right_side(r, op, inputs, attrs, type, env, emitter)
+                except InputError:  # sizes that are not known well enough, mostly
+                    result = None
+                if result is not None:
+                    return self.accept(r, env, result, type, emitter)
+        return None
+
+    def candidates(self, r: Rule, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
+                   emitter: Emitter) -> Iterator[Env]:
+        if r.pattern is None:
+            yield {}
+            return
+        for env in match_node(r.pattern, op, inputs, attrs, {}, emitter.made.get):
+            # a value made in this round has no count yet: the next round knows it
+            if not r.once or all(self.uses.get(v) == 1 for v in env.get(MATCHED, ())):
+                yield env
+
+    @staticmethod
+    def right_side(r: Rule, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
+                   type: TensorType, env: Env, emitter: Emitter) -> Any:
+        if r.pattern is None:
+            return r.fn(op, tuple(map(emitter.wrap, inputs)), attrs, type)
+        return r.fn(**{k: emitter.wrap(v) for k, v in env.items() if k != MATCHED})
+
+    def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
+        """The result with the type that the rule replaces: a smaller shape is broadcast to it."""
+        if isinstance(result, (bool, int, float)):  # 1 · x with a literal for x
+            result = emitter.constant(np.full((1,) * type.rank, result, type.dtype.numpy))
+        made = result.type
+        try:
+            if made.dtype is type.dtype and made.shape != type.shape:
+                result = OPS["broadcast"](result, shape=type.shape)
+        except InputError:
+            pass
+        if result.type != type:
+            raise InternalError("GT7604", f"rule {r.name} turned {type} into {made}")
+        name = emitter.builder.prefix
+        self.fired.append(Fired(r.name, r.numerics, (
+            name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint))
+        return result
+
+
+def numerics_class(text: str, where: str) -> Numerics:
+    """The class of that name. Raises UsageError GT0605 for any other."""
+    for known in NUMERICS:
+        if known == text:
+            return known
+    raise UsageError("GT0605", f"{where}: unknown numerics class {text!r}",
+                     hint=f"one of {', '.join(NUMERICS)}")
+
+
+def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact") -> dict[str, list[Rule]]:
+    """The rules of at most the given numerics class, by the op at their root."""
+    allowed = NUMERICS[:NUMERICS.index(numerics) + 1]
+    index: dict[str, list[Rule]] = {}
+    for r in rules:
+        for root in r.roots if r.numerics in allowed else ():
+            index.setdefault(root, []).append(r)
+    return index
+
+
+def apply_rules(graph: Graph, rules: Sequence[Rule], numerics: Numerics = "exact",
+                journal: Journal | None = None) -> Graph:
+    """Rewrite until no rule fires; a graph on which none does comes back as the same object."""
+    index = index_rules(rules, numerics)
+    journal = Journal() if journal is None else journal
+    for _ in range(_ROUNDS):
+        engine = _Engine(index, use_counts(graph), journal)
+        new = rebuild(graph, engine.visit)
+        if not engine.fired:
+            break
+        graph = prune(new)
+        journal += engine.fired
+    return graph

@@ -1,0 +1,132 @@
+"""Patterns: the left sides of rules, written in the op language, and how they match a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InternalError
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.op import Op
+from graphtool.ir.operators import Operators
+
+MATCHED = ""  # the key under which a match keeps the values between its leaves
+
+class Pattern(Operators):
+    """Stands for a tensor on the left side of a rule; an op called on it becomes an `Applied`."""
+
+    __slots__ = ()
+
+    def match_pattern(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Applied:
+        for name, a in op.schema.items():
+            if a.required and name not in attrs:
+                raise InternalError("GT7601", f"a pattern of {op.name} leaves out {name!r}")
+        return Applied(op, operands, attrs)
+
+
+@dataclass(frozen=True, eq=False)
+class Var(Pattern):
+    """A parameter of the left side: any operand, or any attribute."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Applied(Pattern):
+    """An op on patterns."""
+
+    op: Op
+    operands: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+
+
+Env = dict[str, Any]
+Look = Callable[[Value], Node | None]
+
+
+def matches(p: Any, x: Any, env: Env, look: Look) -> Iterator[Env]:
+    """Every way in which the operand x has the form p, each as the bindings it needs."""
+    match p:
+        case Var():
+            if x is not None:
+                yield from _bind(p.name, x, env)
+        case Applied():
+            node = look(x) if isinstance(x, Value) else None
+            if node is not None and node.op is p.op and len(node.outputs) == 1:
+                inner = env | {MATCHED: (*env.get(MATCHED, ()), x)}
+                yield from match_node(p, node.op, node.inputs, node.attrs, inner, look)
+        case None:
+            if x is None:
+                yield env
+        case _:
+            if _same_literal(p, x, look):
+                yield env
+
+
+def match_node(p: Applied, op: Op, inputs: Sequence[Operand], attrs: Mapping[str, Any], env: Env,
+               look: Look) -> Iterator[Env]:
+    """Every way in which one application of an op has the form p."""
+    for name, a in op.schema.items():
+        bound = _match_attr(p.attrs.get(name, a.default), attrs[name], env)
+        if bound is None:
+            return
+        env = bound
+    orders = [tuple(inputs)]
+    if "commutative" in op.traits and len(inputs) == 2:
+        orders.append((inputs[1], inputs[0]))
+    variadic = any(q.kind is q.VAR_POSITIONAL for q in op.operands)
+    for order in orders:
+        if len(order) == len(p.operands) or not variadic:
+            yield from _match_all(tuple(zip_longest(p.operands, order)), op, env, look)
+
+
+def _match_all(pairs: tuple[tuple[Any, Any], ...], op: Op, env: Env, look: Look) -> Iterator[Env]:
+    if not pairs:
+        yield env
+        return
+    (p, x), rest = pairs[0], pairs[1:]
+    optional = isinstance(p, Var) and x is None
+    for bound in _bind(p.name, None, env) if optional else matches(p, x, env, look):
+        yield from _match_all(rest, op, bound, look)
+
+
+def _bind(name: str, x: Any, env: Env) -> Iterator[Env]:
+    if name not in env:
+        yield env | {name: x}
+    elif env[name] is x or (not isinstance(x, Value) and type(env[name]) is type(x)
+                            and env[name] == x):
+        yield env
+
+
+def _match_attr(p: Any, x: Any, env: Env) -> Env | None:
+    match p:
+        case Var():
+            return next(_bind(p.name, x, env), None)
+        case tuple() | list() if isinstance(x, tuple) and len(x) == len(p):
+            for q, y in zip(p, x, strict=True):
+                bound = _match_attr(q, y, env)
+                if bound is None:
+                    return None
+                env = bound
+            return env
+        case _:
+            return env if type(p) is type(x) and p == x else None
+
+
+def _same_literal(p: Any, x: Any, look: Look) -> bool:
+    """Equal as numbers of the operand's type; a constant of one element counts as a literal."""
+    if isinstance(x, Value):
+        node = look(x)
+        if node is None or node.op.name != "constant" or node.attrs["param"]:
+            return False
+        data: Weight = node.attrs["data"]
+        return data.size == 1 and data.dtype.kind != "bool" and bool(
+            data.source.reshape(-1)[0] == np.asarray(p).astype(data.dtype.numpy))
+    if x is None or isinstance(p, bool) is not isinstance(x, bool):
+        return False
+    return bool(p == x) or (isinstance(p, float) and bool(np.float32(p) == x))

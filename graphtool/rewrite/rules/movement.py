@@ -1,0 +1,271 @@
+"""Rules of movement: reshape, transpose, broadcast, slice, pad, concat, reverse, and reductions.
+
+All of them are exact: they move elements or leave work out, and never change a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.ir.op import ops as o
+from graphtool.ops.common import broadcast_shapes
+from graphtool.rewrite.engine import (
+    Rule,
+    array_of,
+    family_rule,
+    is_number,
+    producer,
+    rule,
+    with_trait,
+)
+from graphtool.symbolic import known, product
+
+# ---- reshape and transpose ---------------------------------------------------------------------
+
+
+@family_rule("reshape", "broadcast", "transpose", "slice", "pad", "reverse", "concat")
+def move_nothing(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """A movement that leaves every element in its place is its operand."""
+    x = xs[0]
+    if x.type != type:
+        return None
+    match op.name:
+        case "reshape" | "broadcast":
+            same = True
+        case "slice":
+            same = all(s == 1 for s in attrs["strides"]) and not any(
+                known(a, "==", 0) is not True for a in attrs["start"])
+        case "transpose":
+            same = _order(attrs["perm"], x.shape) == sorted(_order(attrs["perm"], x.shape))
+        case "pad":
+            same = all(known(a, "==", 0) is True for a in (*attrs["lo"], *attrs["hi"])) and not any(
+                attrs["interior"] or ())
+        case "reverse":
+            same = all(x.shape[a] == 1 for a in attrs["axes"])
+        case _:
+            same = len(xs) == 1
+    return x if same else None
+
+
+def _order(perm: Any, shape: Any) -> list[int]:
+    """The axes in their new order, without those of size 1: they may stand anywhere."""
+    return [p for p in perm if shape[p] != 1]
+
+
+@rule(lambda x, s, t: o.reshape(o.reshape(x, shape=s), shape=t))
+def reshape_reshape(x: Any, s: Any, t: Any) -> Any:  # the inner shape is forgotten
+    return o.reshape(x, shape=t)
+
+
+@rule(lambda x, p, q: o.transpose(o.transpose(x, perm=p), perm=q))
+def merge_transposes(x: Any, p: Any, q: Any) -> Any:  # (xᵖ)ᑫ = x^(p∘q)
+    return o.transpose(x, perm=tuple(p[i] for i in q))
+
+
+@rule(lambda x, p: o.transpose(x, perm=p))
+def transpose_of_ones(x: Any, p: Any) -> Any:  # only axes of size 1 move: row-major order stays
+    if _order(p, x.shape) != sorted(_order(p, x.shape)) or list(p) == sorted(p):
+        return None
+    return o.reshape(x, shape=tuple(x.shape[i] for i in p))
+
+
+@rule(lambda x, p, t: o.reshape(o.transpose(x, perm=p), shape=t))
+def split_before_transpose(x: Any, p: Any, t: Any) -> Any:
+    """[B·H, T, D] → [B·H, D, T] → [B, H, D, T]: the batch axis can be split first."""
+    node, more = producer(x), len(t) - len(p)
+    moved = tuple(x.shape[i] for i in p[1:])
+    if node is None or node.op.name != "reshape" or more < 1 or p[0] != 0 or moved != t[more + 1:]:
+        return None
+    split = o.reshape(x, shape=(*t[:more + 1], *x.shape[1:]))
+    return o.transpose(split, perm=(*range(more + 1), *(i + more for i in p[1:])))
+
+
+@rule(lambda a, b, c, p, s, t, d: o.matmul(a, o.transpose(b, perm=p) * c, transpose_a=s,
+                                           transpose_b=t, dtype=d))
+def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
+    """a·(bᵀ·c) = a·(b·c)ᵀ for a number c"""
+    if not is_number(c) or not _swaps(p):
+        return None
+    return o.matmul(a, b * c, transpose_a=s, transpose_b=not t, dtype=d)
+
+
+@rule(lambda a, b, p, s, t, d: o.matmul(o.transpose(a, perm=p), b, transpose_a=s, transpose_b=t,
+                                        dtype=d))
+def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:  # (aᵀ)·b
+    return o.matmul(a, b, transpose_a=not s, transpose_b=t, dtype=d) if _swaps(p) else None
+
+
+@rule(lambda a, b, p, s, t, d: o.matmul(a, o.transpose(b, perm=p), transpose_a=s, transpose_b=t,
+                                        dtype=d))
+def matmul_by_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:  # a·(bᵀ)
+    return o.matmul(a, b, transpose_a=s, transpose_b=not t, dtype=d) if _swaps(p) else None
+
+
+def _swaps(perm: tuple[int, ...]) -> bool:
+    n = len(perm)
+    return perm == (*range(n - 2), n - 1, n - 2)
+
+
+# ---- broadcast ---------------------------------------------------------------------------------
+
+@rule(lambda x, s, t: o.broadcast(o.broadcast(x, shape=s), shape=t))
+def broadcast_broadcast(x: Any, s: Any, t: Any) -> Any:  # the wider one is enough
+    return o.broadcast(x, shape=t)
+
+
+@family_rule(*with_trait("elementwise"))
+def broadcast_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """Elementwise ops broadcast by themselves: f(broadcast x, y) = f(x, y) where shapes allow."""
+    for i, x in enumerate(xs):
+        node = producer(x)
+        if node is None or node.op.name != "broadcast":
+            continue
+        small = x.builder.wrap(node.inputs[0])
+        shapes = [t.shape for t in (*xs[:i], small, *xs[i + 1:]) if hasattr(t, "shape")]
+        if broadcast_shapes(*shapes) == type.shape:
+            return op(*xs[:i], small, *xs[i + 1:], **attrs)
+    return None
+
+
+# ---- slice, pad, concat, reverse ---------------------------------------------------------------
+
+@rule(lambda x, a, b, s, c, d, t: o.slice(o.slice(x, start=a, limit=b, strides=s),
+                                          start=c, limit=d, strides=t))
+def slice_slice(x: Any, a: Any, b: Any, s: Any, c: Any, d: Any, t: Any) -> Any:
+    """x[a:b:s][c:d:t] = x[a+c·s : a+(d−1)·s+1 : s·t]"""
+    if any(known(hi, "<=", lo) is not False for lo, hi in zip(c, d, strict=True)):
+        return None  # empty
+    return o.slice(x, start=tuple(i + j * k for i, j, k in zip(a, c, s, strict=True)),
+                   limit=tuple(i + (j - 1) * k + 1 for i, j, k in zip(a, d, s, strict=True)),
+                   strides=tuple(i * j for i, j in zip(s, t, strict=True)))
+
+
+@rule(lambda x, a, b, c, d, v: o.pad(o.pad(x, lo=a, hi=b, interior=None, value=v),
+                                     lo=c, hi=d, interior=None, value=v))
+def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
+    """Two frames of one value are one frame."""
+    if not all(known(0, "<=", n) is True for n in (*a, *b, *c, *d)):
+        return None
+    return o.pad(x, lo=tuple(i + j for i, j in zip(a, c, strict=True)),
+                 hi=tuple(i + j for i, j in zip(b, d, strict=True)), value=v)
+
+
+@rule(lambda x, i, a: o.gather(x, i, axes=a, batch=0))
+def gather_of_run(x: Any, i: Any, a: Any) -> Any:
+    """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …]: indices that are known and equally spaced"""
+    made = producer(i)
+    array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op.name == "reshape" else i)
+    if array is None or array.size == 0 or len(a) != 1 or i.ndim > 2:
+        return None
+    line = [int(n) for n in array.reshape(-1)]
+    step = line[1] - line[0] if len(line) > 1 else 1
+    extent, (axis,) = x.shape[a[0]], a
+    if step < 1 or line[0] < 0 or line != list(range(line[0], line[-1] + 1, step)) or (
+            known(line[-1], "<", extent) is not True):
+        return None
+    cut = o.slice(x, start=tuple(line[0] if k == axis else 0 for k in range(x.ndim)),
+                  limit=tuple(line[-1] + 1 if k == axis else d for k, d in enumerate(x.shape)),
+                  strides=tuple(step if k == axis else 1 for k in range(x.ndim)))
+    rest = [k for k in range(x.ndim) if k != axis]
+    if i.ndim == 2:
+        return o.transpose(cut, perm=(axis, *rest))
+    return o.reshape(cut, shape=tuple(x.shape[k] for k in rest))
+
+
+@family_rule("concat")
+def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """concat(concat(a, b), c) = concat(a, b, c), and empty parts go."""
+    parts: list[Any] = []
+    axis = attrs["axis"] % len(type.shape)
+    for x in xs:
+        node = producer(x)
+        inner = node is not None and node.op.name == "concat" and (
+            node.attrs["axis"] % len(type.shape) == axis)
+        parts += [x.builder.wrap(v) for v in node.inputs] if node and inner else [x]
+    parts = [x for x in parts if x.shape[axis] != 0] or parts[:1]
+    return None if len(parts) == len(xs) else op(*parts, axis=axis)
+
+
+@rule(lambda x, a, b: o.reverse(o.reverse(x, axes=a), axes=b))
+def reverse_reverse(x: Any, a: Any, b: Any) -> Any:  # an axis that is flipped twice is not
+    n = len(x.shape)
+    once = {i % n for i in a} ^ {i % n for i in b}
+    return o.reverse(x, axes=tuple(sorted(once))) if once else x
+
+
+@rule(lambda x, i, s: o.gather(o.reshape(x, shape=s), i, axes=(0,), batch=0))
+def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
+    """Rows of a reshape that keeps rows are rows, reshaped: what makes x can be read through."""
+    if not x.shape or x.shape[0] != s[0]:
+        return None
+    return o.reshape(o.gather(x, i, axes=(0,)), shape=(*i.shape[:-1], *s[1:]))
+
+
+@family_rule("gather")
+def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """f(x)[i] = f(x[i]) where fewer elements are gathered than x has: rows of a quantised table."""
+    node = producer(xs[0])
+    if node is None or "elementwise" not in node.op.traits or known(
+            product(type.shape), "<", product(xs[0].shape)) is not True:
+        return None
+    parts = [xs[0].builder.wrap(v) for v in node.inputs]
+    whole = [p for p in parts if not is_number(p) and p.shape == xs[0].shape]
+    if len(whole) != 1 or not all(is_number(p) or p is whole[0] or product(p.shape) == 1
+                                  for p in parts):
+        return None
+    rank = len(type.shape)
+    return node.op(*(op(p, xs[1], **attrs) if p is whole[0] else
+                     p if is_number(p) else o.reshape(p, shape=(1,) * rank) for p in parts),
+                   **node.attrs)
+
+
+# ---- reductions --------------------------------------------------------------------------------
+
+@family_rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
+             "reduce_mean")
+def reduce_ones(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """An axis of size 1 has nothing to reduce."""
+    shape = xs[0].shape
+    axes = tuple(a for a in attrs["axes"] if shape[a] != 1)
+    if len(axes) == len(attrs["axes"]):
+        return xs[0] if not axes else None
+    return op(xs[0], axes=axes) if axes else xs[0]
+
+
+@family_rule("reduce_max", "reduce_min", "reduce_and", "reduce_or")
+def reduce_reduce(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """max over a, then over b, is max over both."""
+    node = producer(xs[0])
+    if node is None or node.op is not op:
+        return None
+    rank = len(type.shape)
+    axes = {a % rank for a in (*node.attrs["axes"], *attrs["axes"])}
+    return op(xs[0].builder.wrap(node.inputs[0]), axes=tuple(sorted(axes)))
+
+
+# ---- padding that a convolution can do itself --------------------------------------------------
+
+@rule(lambda x, w, a, b, s, p, i, j, g, c, d: o.conv(
+    o.pad(x, lo=a, hi=b, interior=None, value=0.0), w, strides=s, padding=p, lhs_dilation=i,
+    rhs_dilation=j, groups=g, batch_groups=1, channels_last=c, dtype=d))
+def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, g: Any, c: Any,
+                d: Any) -> Any:
+    """Zeros around the spatial axes are padding of the convolution."""
+    space = slice(1, -1) if c else slice(2, None)
+    edges = (a[0], b[0], a[-1], b[-1]) if c else (*a[:2], *b[:2])
+    if any(e != 0 for e in edges) or any(n != 1 for n in i or ()) or not all(
+            known(0, "<=", n) is True for n in (*a, *b)):
+        return None
+    own = p or ((0, 0),) * len(a[space])
+    padding = tuple((lo + m, hi + n) for (lo, hi), m, n in zip(own, a[space], b[space],
+                                                               strict=True))
+    return o.conv(x, w, strides=s, padding=padding, lhs_dilation=i, rhs_dilation=j, groups=g,
+                  channels_last=c, dtype=d)
+
+
+SHAPE: tuple[Rule, ...] = (
+    move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
+    matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
+    broadcast_operand, gather_of_run, slice_slice, pad_pad, concat_parts, reverse_reverse,
+    gather_of_reshape, gather_operand, reduce_ones, reduce_reduce, conv_of_pad,
+)

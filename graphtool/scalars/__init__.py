@@ -1,0 +1,1 @@
+"""The scalar functions that both IRs share, and the special functions among them."""

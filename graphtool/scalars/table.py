@@ -1,0 +1,239 @@
+"""The table of scalar functions that both IRs share: graph elementwise ops and loop expressions.
+
+A row gives the name, numpy's function, C's text, the result type, the operand kinds, and the
+derivative. In C text `{0}` is the first operand and `{t}` the suffix of its type (`f32`); a row
+with a precedence is an operator, printed with as few parentheses as C allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from graphtool.scalars.special import (
+    digamma,
+    elementwise,
+    erf_inv,
+    i0e,
+    i1e,
+    igamma,
+    igammac,
+    lgamma,
+    polygamma,
+)
+
+Array = np.ndarray[Any, Any]
+# derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
+Derivative = Callable[..., tuple[Any, ...]]
+
+FLOAT, INT, BOOL, STRING = "float", "int", "bool", "string"
+NUMERIC = (FLOAT, INT)
+ANY = (FLOAT, INT, BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One scalar function. `result` "same" is the operands' type; `flops` is a nominal cost."""
+
+    name: str
+    numpy: Callable[..., Array]
+    c: str
+    arity: int = 1
+    result: Literal["same", "bool"] = "same"
+    kinds: tuple[str, ...] = (FLOAT,)
+    prec: int = 0
+    commutative: bool = False
+    flops: int = 1
+    derivative: Derivative | None = None
+
+
+def _truncating_div(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        quotient = np.floor_divide(a, safe)
+        quotient = quotient + ((quotient < 0) & (quotient * safe != a)).astype(quotient.dtype)
+        return np.asarray(np.where(b == 0, np.zeros_like(quotient), quotient))
+    return np.divide(a, b)
+
+
+def _rem(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        return np.where(b == 0, np.zeros_like(a), np.fmod(a, safe))
+    return np.fmod(a, b)
+
+
+def _mod(a: Array, b: Array) -> Array:
+    if np.issubdtype(np.result_type(a), np.integer):
+        safe = np.where(b == 0, np.ones_like(b), b)
+        return np.where(b == 0, np.zeros_like(a), np.mod(a, safe))
+    return np.mod(a, b)
+
+
+def _pow(a: Array, b: Array) -> Array:
+    if not np.issubdtype(np.result_type(a), np.integer):
+        return np.power(a, b)
+    negative = b < 0
+    power = np.power(a, np.where(negative, np.zeros_like(b), b))
+    inverse = np.where(a == 1, a, np.where(a == -1, np.where(b % 2 == 0, -a, a), np.zeros_like(a)))
+    return np.where(negative, inverse, power).astype(np.result_type(a))
+
+
+def _shift(a: Array, b: Array, left: bool) -> Array:
+    bits = a.dtype.itemsize * 8
+    count = np.clip(b, 0, bits - 1).astype(a.dtype)
+    moved = np.left_shift(a, count) if left else np.right_shift(a, count)
+    beyond = np.zeros_like(a) if left or a.dtype.kind == "u" else np.where(a < 0, -1, 0)
+    return np.where((b >= bits) | (b < 0), beyond, moved).astype(a.dtype)
+
+
+def _sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        e = np.exp(-np.abs(x))
+        return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(np.result_type(x))
+
+
+def _fn(name: str, f: Callable[..., Array], d: Derivative | None, *, flops: int = 10,
+        arity: int = 1, kinds: tuple[str, ...] = (FLOAT,), commutative: bool = False,
+        **more: Any) -> Scalar:
+    """A row whose C text is a call of `gt_NAME_TYPE`."""
+    operands = ", ".join(f"{{{i}}}" for i in range(arity))
+    return Scalar(name, f, f"gt_{name}_{{t}}({operands})", arity, kinds=kinds, flops=flops,
+                  commutative=commutative, derivative=d, **more)
+
+
+def _masked(o: Any, mask: Any, x: Any, otherwise: Any) -> Any:
+    """x where mask, else the other: masks *before* an op, so that NaN cannot leak back."""
+    return o.select(mask, x, otherwise)
+
+
+def _pow_derivative(o: Any, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    # d(aᵇ)/da = b·aᵇ⁻¹, 0 at b = 0;  d(aᵇ)/db = aᵇ·log a, 0 where a <= 0
+    if isinstance(b, (int, float)):
+        return g * (o.pow(a, b - 1) * b) if b else g * 0.0, None
+    if isinstance(a, (int, float)):
+        return None, g * y * (math.log(a) if a > 0 else 0.0)
+    zero, positive = o.eq(b, 0), o.gt(a, 0)
+    da = o.select(zero, 0.0, o.pow(a, o.sub(_masked(o, zero, 1.0, b), 1)) * b)
+    return g * da, g * y * o.select(positive, o.log(_masked(o, positive, a, 1.0)), 0.0)
+
+
+def _share_tie(o: Any, g: Any, y: Any, a: Any, b: Any, wins: Any) -> tuple[Any, Any]:
+    # a tie splits evenly, as torch does; NaN goes to the operand it came from
+    half = o.select(o.eq(a, b), o.mul(g, 0.5), 0.0)
+
+    def share(mine: Any, other: Any) -> Any:
+        if isinstance(mine, (int, float)):
+            return None
+        return o.select(o.or_(wins(mine, other), o.is_nan(mine)), g, half)
+    return share(a, b), share(b, a)
+
+
+def _atan2_derivative(o: Any, g: Any, _y: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    square = a * a + b * b
+    safe = o.select(o.eq(square, 0), 1.0, square)
+    return g * b / safe, o.neg(g * a / safe)
+
+
+def _gamma_density(o: Any, a: Any, x: Any) -> Any:
+    # xᵃ⁻¹·e⁻ˣ / Γ(a); torch has no gradient by a either
+    log = lgamma(a) if isinstance(a, (int, float)) else o.lgamma(a)
+    return o.exp((a - 1.0) * o.log(x) - x - log)
+
+
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+TABLE: tuple[Scalar, ...] = (
+    # ---- arithmetic -------------------------------------------------------------------------
+    Scalar("add", np.add, "{0} + {1}", 2, kinds=NUMERIC, prec=12, commutative=True,
+           derivative=lambda o, g, y, a, b: (g, g)),
+    Scalar("sub", np.subtract, "{0} - {1}", 2, kinds=NUMERIC, prec=12,
+           derivative=lambda o, g, y, a, b: (g, o.neg(g))),
+    Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
+           derivative=lambda o, g, y, a, b: (g * b, g * a)),
+    Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
+           derivative=lambda o, g, y, a, b: (g / b, o.neg(g * y / b))),
+    _fn("rem", _rem, lambda o, g, y, a, b: (g, o.neg(g * o.trunc(a / b))), arity=2, kinds=NUMERIC),
+    _fn("mod", _mod, lambda o, g, y, a, b: (g, o.neg(g * o.floor(a / b))), arity=2, kinds=NUMERIC),
+    _fn("pow", _pow, _pow_derivative, arity=2, kinds=NUMERIC, flops=20),
+    _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
+        kinds=ANY, commutative=True, flops=1),
+    _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
+        kinds=ANY, commutative=True, flops=1),
+    _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20),
+    Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14,
+           derivative=lambda o, g, y, x: (o.neg(g),)),
+    _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1),
+    _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1),
+    # ---- rounding ---------------------------------------------------------------------------
+    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1),
+    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1),
+    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1),
+    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1),
+    # ---- exponentials and powers ------------------------------------------------------------
+    _fn("exp", np.exp, lambda o, g, y, x: (g * y,)),
+    _fn("expm1", np.expm1, lambda o, g, y, x: (g * (y + 1.0),)),
+    _fn("log", np.log, lambda o, g, y, x: (g / x,)),
+    _fn("log1p", np.log1p, lambda o, g, y, x: (g / (x + 1.0),)),
+    _fn("sqrt", np.sqrt, lambda o, g, y, x: (
+        o.select(o.eq(y, 0), 0.0, g * 0.5 / o.select(o.eq(y, 0), 1.0, y)),), flops=4),
+    _fn("rsqrt", lambda x: 1 / np.sqrt(x), lambda o, g, y, x: (g * -0.5 * y * y * y,), flops=5),
+    _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),)),
+    # ---- trigonometry -----------------------------------------------------------------------
+    _fn("sin", np.sin, lambda o, g, y, x: (g * o.cos(x),)),
+    _fn("cos", np.cos, lambda o, g, y, x: (o.neg(g * o.sin(x)),)),
+    _fn("tan", np.tan, lambda o, g, y, x: (g * (y * y + 1.0),), flops=15),
+    _fn("asin", np.arcsin, lambda o, g, y, x: (g * o.rsqrt(1.0 - x * x),), flops=15),
+    _fn("acos", np.arccos, lambda o, g, y, x: (o.neg(g * o.rsqrt(1.0 - x * x)),), flops=15),
+    _fn("atan", np.arctan, lambda o, g, y, x: (g / (x * x + 1.0),), flops=15),
+    _fn("sinh", np.sinh, lambda o, g, y, x: (g * o.cosh(x),), flops=15),
+    _fn("cosh", np.cosh, lambda o, g, y, x: (g * o.sinh(x),), flops=15),
+    _fn("tanh", np.tanh, lambda o, g, y, x: (g * (1.0 - y * y),)),
+    _fn("asinh", np.arcsinh, lambda o, g, y, x: (g * o.rsqrt(x * x + 1.0),), flops=15),
+    _fn("acosh", np.arccosh, lambda o, g, y, x: (g * o.rsqrt(x * x - 1.0),), flops=15),
+    _fn("atanh", np.arctanh, lambda o, g, y, x: (g / (1.0 - x * x),), flops=15),
+    # ---- special functions ------------------------------------------------------------------
+    _fn("erf", elementwise(math.erf),
+        lambda o, g, y, x: (g * _TWO_OVER_ROOT_PI * o.exp(o.neg(x * x)),), flops=15),
+    _fn("erf_inv", elementwise(erf_inv),
+        lambda o, g, y, x: (g * (1 / _TWO_OVER_ROOT_PI) * o.exp(y * y),), flops=40),
+    _fn("lgamma", elementwise(lgamma), lambda o, g, y, x: (g * o.digamma(x),), flops=40),
+    _fn("digamma", elementwise(digamma), lambda o, g, y, x: (g * o.polygamma(1, x),), flops=60),
+    _fn("polygamma", elementwise(polygamma), lambda o, g, y, n, x: (
+        None, g * o.polygamma(n + 1, x)), arity=2, flops=200),
+    _fn("igamma", elementwise(igamma), lambda o, g, y, a, x: (
+        None, g * _gamma_density(o, a, x)), arity=2, flops=200),
+    _fn("igammac", elementwise(igammac), lambda o, g, y, a, x: (
+        None, o.neg(g * _gamma_density(o, a, x))), arity=2, flops=200),
+    _fn("i0e", elementwise(i0e), lambda o, g, y, x: (g * (o.i1e(x) - o.sign(x) * y),), flops=80),
+    _fn("i1e", elementwise(i1e), lambda o, g, y, x: (g * o.select(
+        o.eq(x, 0), 0.5, o.i0e(x) - y * (o.sign(x) + 1.0 / o.select(o.eq(x, 0), 1.0, x))),),
+        flops=80),
+    _fn("next_after", np.nextafter, lambda o, g, y, a, b: (o.select(o.eq(a, b), 0.0, g), None),
+        arity=2, flops=4),
+    # ---- comparison -------------------------------------------------------------------------
+    *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
+             commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None))
+      for name, f, sign, prec in (
+          ("eq", np.equal, "==", 9), ("ne", np.not_equal, "!=", 9), ("lt", np.less, "<", 10),
+          ("le", np.less_equal, "<=", 10), ("gt", np.greater, ">", 10),
+          ("ge", np.greater_equal, ">=", 10))),
+    Scalar("is_nan", np.isnan, "gt_is_nan_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    Scalar("is_inf", np.isinf, "gt_is_inf_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    Scalar("is_finite", np.isfinite, "gt_is_finite_{t}({0})", result="bool",
+           derivative=lambda o, g, y, x: (None,)),
+    # ---- bits and logic (on bool: logical) --------------------------------------------------
+    Scalar("and", np.bitwise_and, "{0} & {1}", 2, kinds=(INT, BOOL), prec=8, commutative=True),
+    Scalar("or", np.bitwise_or, "{0} | {1}", 2, kinds=(INT, BOOL), prec=6, commutative=True),
+    Scalar("xor", np.bitwise_xor, "{0} ^ {1}", 2, kinds=(INT, BOOL), prec=7, commutative=True),
+    Scalar("not", np.invert, "~{0}", kinds=(INT, BOOL), prec=14),
+    _fn("shift_left", lambda a, b: _shift(a, b, True), None, arity=2, kinds=(INT,), flops=1),
+    _fn("shift_right", lambda a, b: _shift(a, b, False), None, arity=2, kinds=(INT,), flops=1),
+)
+BY_NAME = {row.name: row for row in TABLE}

@@ -1,0 +1,9 @@
+"""Derivatives, graph → graph: `reverse` is the chain rule, `forward` turns it round,
+`regions` knows branches and loops."""
+
+from graphtool.transforms.forward import jvp
+from graphtool.transforms.regions import bounded, lifted
+from graphtool.transforms.reverse import SEED, backward, expand, grad, no_rule, unbroadcast, vjp
+
+__all__ = ["SEED", "backward", "bounded", "expand", "grad", "jvp", "lifted", "no_rule",
+           "unbroadcast", "vjp"]

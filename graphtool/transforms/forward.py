@@ -1,0 +1,57 @@
+"""Forward mode: the vjp of the vjp. A gradient is linear in its cotangents, so its own vjp by them
+is the directional derivative; what only the first backward pass needed is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.trace import Builder, rebuild
+from graphtool.transforms.regions import pruned
+from graphtool.transforms.reverse import vjp
+
+
+def jvp(graph: Graph, wrt: Sequence[Value]) -> Graph:
+    """The graph with a further input per value of `wrt`, its tangent, and behind its own outputs
+    the tangents of the float ones. Raises as `vjp` does."""
+    floats = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
+    first = vjp(graph, wrt, floats)
+    own, cotangents = len(graph.outputs), first.inputs[len(graph.inputs):]
+    linear = Graph(first.inputs, first.nodes, (*first.outputs[own:], *first.outputs[:own]))
+    second = vjp(linear, cotangents, range(len(wrt)))
+    outputs = second.outputs[len(wrt):]
+    tangents = second.inputs[len(linear.inputs):]
+    whole = _without(Graph(second.inputs, pruned(second, outputs).nodes, outputs), cotangents)
+    renamed = {old: Value(old.type, f"{v.hint.removeprefix('@')}.tangent")
+               for old, v in zip(tangents, wrt, strict=True)}
+    return _with_inputs(whole, (*graph.inputs, *tangents), renamed)
+
+
+def _without(graph: Graph, zeros: Sequence[Value]) -> Graph:
+    """The graph where these inputs are 0; nothing may depend on what they are."""
+    used = {x for n in graph.nodes for x in n.inputs if isinstance(x, Value)} | {*graph.outputs}
+    if used.isdisjoint(zeros):
+        return graph
+    builder = Builder()
+    made = {v: o.broadcast(builder.constant(np.zeros((1,) * v.type.rank, v.type.dtype.numpy)),
+                           shape=v.type.shape).value for v in zeros if v in used}
+    inner = _with_inputs(graph, graph.inputs, made)
+    return Graph(inner.inputs, (*builder.nodes, *inner.nodes), inner.outputs)
+
+
+def _with_inputs(graph: Graph, inputs: Sequence[Value], other: dict[Value, Value]) -> Graph:
+    """The graph over these inputs, with other values in the place of some."""
+    def swap(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
+        xs = tuple(other.get(x, x) if isinstance(x, Value) else x for x in operands)
+        if all(a is b for a, b in zip(xs, operands, strict=True)):
+            return None
+        builder.add(Node(node.op, xs, node.attrs, node.outputs, node.where))
+        return node.outputs
+    found = rebuild(graph, swap)
+    return Graph(tuple(other.get(v, v) for v in inputs), found.nodes,
+                 tuple(other.get(v, v) for v in found.outputs))

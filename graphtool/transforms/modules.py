@@ -1,0 +1,59 @@
+"""Modules from modules: directional derivatives (`jvp`) and many examples at once (`vmap`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from graphtool import transforms
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import Module
+from graphtool.ir.text import value_names
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.transforms import vmap as examples
+from graphtool.transforms.training.wrt import selected
+
+
+def jvp(module: Module, wrt: Sequence[str] = ("inputs",), bound: int | None = None) -> Module:
+    """The module with an input `NAME.tangent` per value of `wrt`, and `tangent.OUTPUT` behind the
+    outputs: the derivative along the tangents. `bound` is for loops that state none."""
+    graph = transforms.lifted(module.graph)
+    if bound is not None:
+        graph = transforms.bounded(graph, bound)
+    values = selected(graph, value_names(graph), wrt)
+    floats = [n for n, v in zip(module.output_names, graph.outputs, strict=True)
+              if v.type.dtype.is_float]
+    return replace(module, graph=transforms.jvp(graph, values), donations=(),
+                   output_names=(*module.output_names, *(f"tangent.{n}" for n in floats)))
+
+
+def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
+         size: int | str = "examples") -> Module:
+    """The module over `size` examples, a number or the name of a dim: each input has an axis more,
+    at 0 unless `in_axes` says otherwise (None: the same for all); outputs have it first.
+
+    Raises InputError GT0622 for an axis that an input cannot have, UsageError GT3037 for names.
+    """
+    names = value_names(module.graph)
+    wanted = dict(in_axes or {})
+    axes = []
+    for v in module.graph.inputs:
+        axis = wanted.pop(names[v], 0)
+        if axis is not None and not -v.type.rank - 1 <= axis <= v.type.rank:
+            raise InputError("GT0622", f"{names[v]} is {v.type}, its new axis cannot be {axis}")
+        axes.append(None if axis is None else axis % (v.type.rank + 1))
+    if wanted:
+        raise UsageError("GT3037", f"there is no input {', '.join(wanted)}",
+                         hint=f"the inputs are {', '.join(names[v] for v in module.graph.inputs)}")
+    if all(a is None for a in axes):
+        raise InputError("GT0622", "no input has an axis of examples")
+    symbols = dict(module.symbols)
+    count: Dim = size if isinstance(size, int) else 0
+    if isinstance(size, str):
+        if size in symbols:
+            raise UsageError("GT3037", f"the graph has a dim {size!r} already",
+                             hint="another name, or a number: --size 8")
+        symbols[size] = Symbol(size, 1, None)
+        count = symbol_of(symbols[size])
+    return replace(module, graph=examples.vmap(module.graph, axes, count), symbols=symbols,
+                   donations=(), initial={})

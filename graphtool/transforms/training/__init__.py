@@ -1,0 +1,8 @@
+"""Training graphs: `training` makes the joint graph, `programs` takes it apart for compilation."""
+
+from graphtool.transforms.training.joint import training
+from graphtool.transforms.training.programs import programs
+from graphtool.transforms.training.recipe import LOSSES, Recipe
+from graphtool.transforms.training.weights import with_weights
+
+__all__ = ["LOSSES", "Recipe", "programs", "training", "with_weights"]

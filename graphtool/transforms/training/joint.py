@@ -1,0 +1,281 @@
+"""Model → training graph: forward, backward and optimizer as one joint graph, its state donated.
+
+Inputs: the model's, the target, the learning rate, then the state. Outputs: the loss, the new
+state, then what the model gives in inference (`predict`) with its loss. No loop, no data here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from graphtool import dtypes, transforms
+from graphtool import ops as o
+from graphtool.errors import InputError, UsageError
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
+from graphtool.ir.op import OPS
+from graphtool.ir.text import value_names
+from graphtool.ir.trace import Builder, Tracer, inline, rebuild
+from graphtool.ops.common import count
+from graphtool.passes.arguments import PassCall
+from graphtool.passes.remat import recomputed
+from graphtool.transforms.training.inference import inference
+from graphtool.transforms.training.marks import marked, segments, unmarked
+from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped
+from graphtool.transforms.training.recipe import (
+    LOSSES,
+    Recipe,
+    check,
+    group_call,
+    loss_call,
+    optimizer_call,
+    target_type,
+)
+from graphtool.transforms.training.state import State, holding, opened, renamed
+from graphtool.transforms.training.wrt import selected
+
+
+def training(module: Module, recipe: Recipe) -> Module:
+    """The joint graph: loss and gradients, or with an optimizer loss and the new state.
+
+    Raises InputError GT061x for a loss, name or model that does not fit, UsageError GT0624 for what
+    only an optimizer reads where there is none, UnsupportedError GT0612 for ops without a gradient.
+    """
+    check(recipe)
+    graph = transforms.lifted(module.graph)
+    if recipe.bound is not None:
+        graph = transforms.bounded(graph, recipe.bound)
+    return _Joint(replace(module, graph=graph), recipe).run()
+
+
+class _Joint:
+    def __init__(self, module: Module, recipe: Recipe) -> None:
+        self.module, self.recipe, self.graph = module, recipe, module.graph
+        self.names = value_names(module.graph)
+        self.constants = {n.outputs[0]: n.attrs["data"] for n in module.graph.nodes
+                          if n.op.name == "constant"}
+        self.initial: dict[Value, Weight] = {}
+        self.statistics: list[tuple[Value, Value]] = []  # (running, moved)
+        self.own_state = dict(module.donations)  # of a model captured in training mode
+        self.results = [i for i in range(len(module.output_names)) if i not in self.own_state]
+
+    def run(self) -> Module:
+        r = self.recipe
+        wrt = self.chosen()
+        if r.optimizer is not None:
+            foreign = [self.names[v] for v in wrt if v not in self.constants]
+            if foreign:
+                raise InputError("GT0614", f"{foreign[0]} is an input, an optimizer moves "
+                                           "parameters", hint="--wrt params or names of them")
+            running = self.running() if r.batch_norm else []
+            self.initial = {v: self.constants[v] for v in (*wrt, *running)}
+            self.graph = opened(self.graph, tuple(self.initial))
+        calm = inference(self.graph, self.module.donations)
+        calm = calm if calm is self.graph else unmarked(calm)
+        if r.batch_norm:
+            self.graph = self.batch_norms()
+        graph, target = self.with_loss()
+        joint = transforms.grad(graph, 0, wrt)
+        again = segments(joint, r.checkpoint) | marked(joint)
+        joint = unmarked(recomputed(joint, again))
+        if again:
+            meta = {**self.module.meta, "recomputed": len(again)}
+            self.module = replace(self.module, meta=meta)
+        return self.gradients(joint, wrt) if r.optimizer is None else self.step(
+            joint, wrt, calm, target)
+
+    def chosen(self) -> list[Value]:
+        """The values that --wrt means."""
+        return selected(self.graph, self.names, self.recipe.wrt)
+
+    # ---- training mode ---------------------------------------------------------------------
+
+    def running(self) -> list[Value]:
+        """The statistics of the batch norms, where they are constants."""
+        return list(dict.fromkeys(
+            v for n in self.graph.nodes if n.op.name == "batch_norm" for v in n.inputs[3:5]
+            if isinstance(v, Value) and v in self.constants))
+
+    def batch_norms(self) -> Graph:
+        """Batch norms with statistics of the batch; the running ones move towards them."""
+        rate = self.recipe.batch_norm_momentum
+        if not any(map(_learns, self.graph.nodes)):
+            return self.graph
+
+        def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+            if not _learns(node):
+                return None
+            operands: list[Any] = [Tracer(v, b) if isinstance(v, Value) else v for v in xs]
+            x, scale, bias, mean, var = operands
+            axis = node.attrs["axis"] % x.ndim
+            y, now_mean, now_var = o.batch_norm_training(
+                x, scale, bias, epsilon=node.attrs["epsilon"], axis=axis)
+            n = count(x, tuple(a for a in range(x.ndim) if a != axis))
+            if mean.value in self.initial:
+                for old, now in ((mean, now_mean), (var, now_var * (n / (n - 1.0)))):
+                    self.statistics.append((old.value, (old * (1 - rate) + now * rate).value))
+            return (y,)
+        return rebuild(self.graph, rewrite)
+
+    # ---- the loss --------------------------------------------------------------------------
+
+    def with_loss(self) -> tuple[Graph, Value | None]:
+        """The graph with the loss before its own outputs; the target is a further input."""
+        own = {n: i for i, n in enumerate(self.module.output_names)}
+        moved = tuple(v for _, v in self.statistics)
+        if self.recipe.loss in own and self.recipe.loss not in LOSSES:
+            loss = self.graph.outputs[own[self.recipe.loss]]
+            return replace(self.graph, outputs=(loss, *moved, *self.graph.outputs)), None
+        call = loss_call(self.recipe.loss, own)
+        builder = holding(self.graph)
+        x = Tracer(self.graph.outputs[self.results[0]], builder)
+        if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
+            raise InputError("GT0615", f"the model has an input {self.recipe.target!r} already",
+                             hint="name the target otherwise: --target")
+        y = builder.input(target_type(call, x.type), self.recipe.target)
+        with builder.scope("loss"):
+            loss = LOSSES[call.name](x, y, **call.arguments).value
+        return Graph((*self.graph.inputs, y.value), tuple(builder.nodes),
+                     (loss, *moved, *self.graph.outputs)), y.value
+
+    def gradients(self, joint: Graph, wrt: list[Value]) -> Module:
+        outputs = (joint.outputs[0], *joint.outputs[-len(wrt):])
+        names = ("loss", *(f"grad.{self.names[v].lstrip('@')}" for v in wrt))
+        meta = {**self.module.meta, "loss": self.recipe.loss}
+        return replace(self.module, graph=Graph(joint.inputs, joint.nodes, outputs),
+                       output_names=names, donations=(), meta=meta)
+
+    # ---- the optimizer ---------------------------------------------------------------------
+
+    def step(self, joint: Graph, wrt: list[Value], calm: Graph, target: Value | None) -> Module:
+        loss, rest = joint.outputs[0], joint.outputs[1:]
+        grads = rest[len(rest) - len(wrt):]
+        moved = rest[:len(self.statistics)]
+        builder = holding(joint)
+        lr = builder.input(TensorType(wrt[0].type.dtype, ()), "lr")
+        kept = {i: self.module.graph.inputs[i] for i in self.own_state.values()}
+        state = State(builder, {self.names[v].lstrip("@"): v
+                                 for v in (*self.initial, *kept.values())})
+        self.initial |= {v: self.module.initial[i] for i, v in kept.items()
+                         if i in self.module.initial}
+        state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
+        state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
+        names = {v: n for n, v in state.named.items()}
+        marked = [builder.emit(OPS["detach"], (Tracer(g, builder),), {}, f"grad.{names[v]}")
+                  for v, g in zip(wrt, grads, strict=True)]  # for passes that work on gradients
+        with builder.scope("optimizer"):
+            self.update(builder, state, lr, wrt, marked)
+        predicted, eval_loss = self.predictions(builder, calm, joint, loss, target)
+        donors = [v for v in state.inputs if v in state.new]
+        held = set(state.inputs)
+        inputs = (*(v for v in joint.inputs if v not in held), lr.value, *state.inputs)
+        outputs = (loss, *(state.new[v] for v in donors), *predicted, eval_loss)
+        state_names = {v: n for n, v in state.named.items()}
+        meta = {**self.module.meta, "training": self.roles(state_names, donors, wrt, target)}
+        initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
+        graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
+        final = value_names(graph)
+        meta["training"]["gradients"] = [final[g.value] for g in marked]
+        meta["training"]["seed"] = next((final[v] for v in final if v.hint.startswith(
+            f"{transforms.SEED}.broadcast")), "")
+        return replace(
+            self.module, graph=graph, meta=meta, initial=initial,
+            output_names=("loss", *(state_names[v] for v in donors),
+                          *(f"predict.{self.module.output_names[i]}" for i in self.results),
+                          "eval_loss"),
+            donations=tuple((1 + i, inputs.index(v)) for i, v in enumerate(donors)))
+
+    def update(self, builder: Builder, state: State, lr: Tracer, wrt: list[Value],
+               grads: list[Tracer]) -> None:
+        r = self.recipe
+        call = optimizer_call(r.optimizer or "")
+        row = OPTIMIZERS[call.name]
+        counter = state.add("step", TensorType(dtypes.int64, ()), 0.0)
+        apply, grads = self.accumulated(state, wrt, grads)
+        t = o.cast(counter + 1, dtype=dtypes.float64)
+        state.new[counter.value] = (
+            counter + (1 if apply is None else o.cast(apply, dtype=dtypes.int64))).value
+        names = {v: n for n, v in state.named.items()}
+        own = self.own_arguments(call, {v: names[v] for v in wrt})
+        for v, g in zip(wrt, clipped(grads, r.clip_value, r.clip_norm), strict=True):
+            arguments = own[v]
+            slots = {s: state.add(f"{names[v]}.{s}", v.type, start)
+                     for s, start in row.slots(**arguments).items()}
+            with builder.scope(f"{names[v]}.{call.name}"):
+                p = Tracer(v, builder)
+                rate = lr if lr.dtype is p.dtype else o.cast(lr, dtype=p.dtype)
+                new, after = row.update(p, g, slots, t, rate, **arguments)
+                for old, now in ((p, new), *((slots[s], x) for s, x in after.items())):
+                    kept = now if apply is None else o.select(apply, now, old)
+                    state.new[old.value] = kept.value
+
+    def own_arguments(self, call: PassCall, names: Mapping[Value, str]) -> dict[
+            Value, dict[str, Any]]:
+        """The optimizer's arguments for each parameter; of the groups the last that names it."""
+        own = {v: dict(call.arguments) for v in names}
+        for v in names:
+            if not self.recipe.decay_vectors and v.type.rank < 2:
+                own[v]["weight_decay"] = 0.0
+        for pattern, arguments in (group_call(g, call.name) for g in self.recipe.groups):
+            members = [v for v, name in names.items() if fnmatchcase(name, pattern)]
+            if not members:
+                raise UsageError("GT0623", f"no parameter is called {pattern!r}",
+                                 hint=f"they are {', '.join(sorted(names.values()))}")
+            for v in members:
+                own[v].update(arguments)
+        return own
+
+    def accumulated(self, state: State, wrt: list[Value],
+                    grads: list[Tracer]) -> tuple[Any, list[Any]]:
+        """With accumulation: whether this call moves the parameters, and the mean gradients."""
+        n = self.recipe.accumulate
+        if n == 1:
+            return None, list(grads)
+        names = {v: k for k, v in state.named.items()}
+        seen = state.add("micro", TensorType(dtypes.int64, ()), 0.0)
+        apply = o.eq(seen, n - 1)
+        state.new[seen.value] = o.select(apply, 0, seen + 1).value
+        out = []
+        for v, g in zip(wrt, grads, strict=True):
+            held = state.add(f"{names[v]}.accumulated", v.type, 0.0)
+            total = held + g
+            state.new[held.value] = o.select(apply, 0.0, total).value
+            out.append(total * (1.0 / n))
+        return apply, out
+
+    def predictions(self, builder: Builder, calm: Graph, joint: Graph, loss: Value,
+                    target: Value | None) -> tuple[list[Value], Value]:
+        """What the model gives in inference, and its loss: of the step's own forward if equal."""
+        if calm is self.graph:
+            own = joint.outputs[1 + len(self.statistics):]
+            return [own[i] for i in self.results], loss
+        with builder.scope("predict"):
+            outs = inline(builder, calm, [Tracer(v, builder) for v in calm.inputs])
+            results = [outs[i].value for i in self.results]
+            if target is None:
+                return results, outs[self.module.output_names.index(self.recipe.loss)].value
+            call = loss_call(self.recipe.loss, {})
+            again = LOSSES[call.name](outs[self.results[0]], Tracer(target, builder),
+                                      **call.arguments)
+        return results, again.value
+
+    def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
+              target: Value | None) -> dict[str, Any]:
+        """What a trainer needs to know of the graph, as JSON."""
+        r = self.recipe
+        call = optimizer_call(r.optimizer or "")
+        return {"loss": r.loss, "optimizer": str(call), "target": r.target if target else "",
+                "lr": r.lr if r.lr is not None else OPTIMIZERS[call.name].lr,
+                "accumulate": r.accumulate,
+                "model": [n for v, n in state.items() if v in self.initial
+                          and v.type.dtype is not dtypes.uint64],  # not the random state
+                "predict": [self.module.output_names[i] for i in self.results]}
+
+
+def _learns(node: Node) -> bool:
+    """A batch norm that has running statistics."""
+    return node.op.name == "batch_norm" and all(isinstance(v, Value) for v in node.inputs[3:5])
+

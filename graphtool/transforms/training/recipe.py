@@ -1,0 +1,102 @@
+"""What a training graph is to be: loss, optimizer and their arguments, written like passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.errors import InputError, UsageError
+from graphtool.ir.graph import TensorType
+from graphtool.passes.arguments import PassCall, one
+from graphtool.transforms.training.optimizers import OPTIMIZERS
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. `loss` and `optimizer` are written like passes: adam{weight_decay=0.01}."""
+
+    loss: str
+    wrt: Sequence[str] = ("params",)
+    optimizer: str | None = None
+    target: str = "y"
+    lr: float | None = None
+    clip_value: float | None = None
+    clip_norm: float | None = None
+    accumulate: int = 1
+    decay_vectors: bool = True  # whether weight decay also applies to biases and norms
+    batch_norm: bool = True  # statistics of the batch; else those the model came with
+    batch_norm_momentum: float = 0.1
+    checkpoint: Sequence[str] = ()  # modules whose inside is computed again in the backward pass
+    bound: int | None = None  # the most turns of loops that state none
+    groups: Sequence[str] = ()  # the optimizer's arguments for some parameters: head.*{momentum=0}
+
+
+# ---- losses ------------------------------------------------------------------------------------
+
+def mse(x: Any, y: Any) -> Any:
+    """Mean of (x − y)²."""
+    return o.mse_loss(x, y)
+
+
+def huber(x: Any, y: Any, *, delta: float = 1.0) -> Any:
+    """Quadratic up to delta, linear beyond."""
+    return o.huber_loss(x, y, delta=delta)
+
+
+def bce(x: Any, y: Any, *, from_logits: bool = False) -> Any:
+    """Binary cross entropy of probabilities, or of logits."""
+    return o.bce_loss(x, y, from_logits=from_logits)
+
+
+def cross_entropy(x: Any, y: Any, *, axis: int = 1, label_smoothing: float = 0.0,
+                  ignore_index: int = -100) -> Any:
+    """Log-softmax over the class axis, then the mean negative log-likelihood of int64 labels."""
+    return o.cross_entropy(x, y, axis=axis, label_smoothing=label_smoothing,
+                           ignore_index=ignore_index)
+
+
+LOSSES: dict[str, Callable[..., Any]] = {
+    "mse": mse, "cross_entropy": cross_entropy, "bce": bce, "huber": huber}
+
+
+def target_type(call: PassCall, x: TensorType) -> TensorType:
+    if call.name != "cross_entropy":
+        return x
+    axis = int(call.arguments.get("axis", 1))
+    if not -x.rank <= axis < x.rank:
+        raise InputError("GT0613", f"cross_entropy over axis {axis} of {x}",
+                         hint="name the axis of the classes: cross_entropy{axis=-1}")
+    axis %= x.rank
+    return TensorType(dtypes.int64, (*x.shape[:axis], *x.shape[axis + 1:]))
+
+
+# ---- reading them ------------------------------------------------------------------------------
+
+def check(recipe: Recipe) -> None:
+    """Raises UsageError GT0624 where a step is described that no optimizer takes."""
+    of_a_step = ("lr", "clip_value", "clip_norm", "accumulate", "decay_vectors", "groups")
+    usual = {f.name: f.default for f in fields(Recipe)}
+    idle = [n for n in of_a_step if getattr(recipe, n) not in (usual[n], [])]
+    if recipe.optimizer is None and idle:
+        raise UsageError("GT0624", f"there is no optimizer to take {', '.join(idle)}",
+                         hint="name one, as in --optimizer adamw")
+
+
+def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
+    """The loss with its arguments. Raises UsageError GT0616 where there is no such loss."""
+    also = f", or an output: {', '.join(outputs)}" if outputs else ""
+    return one("loss", "GT0616", text, LOSSES, also)
+
+
+def optimizer_call(text: str) -> PassCall:
+    """The optimizer with its arguments. Raises UsageError GT0616 where there is none such."""
+    return one("optimizer", "GT0616", text, {n: row.update for n, row in OPTIMIZERS.items()})
+
+
+def group_call(text: str, optimizer: str) -> tuple[str, Mapping[str, Any]]:
+    """A pattern of parameters' names, and what the optimizer takes for them instead."""
+    pattern, brace, rest = text.partition("{")
+    return pattern.strip(), optimizer_call(optimizer + brace + rest).arguments

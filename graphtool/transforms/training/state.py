@@ -1,0 +1,66 @@
+"""The state of a training graph: its donated inputs; and the small changes to graphs around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.trace import Builder, Tracer
+
+
+class State:
+    """The donated inputs in order, by name, and what becomes of each."""
+
+    def __init__(self, builder: Builder, named: Mapping[str, Value]) -> None:
+        self.builder = builder
+        self.named = dict(named)
+        self.new: dict[Value, Value] = {}
+        self.initial: dict[Value, Weight] = {}
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(self.named.values())
+
+    def add(self, name: str, type: TensorType, start: float) -> Tracer:
+        """A further state; what does not start at 0 gets its values."""
+        t = self.builder.input(type, name)
+        self.named[name] = t.value
+        if start:
+            shape = tuple(d for d in type.shape if isinstance(d, int))
+            self.initial[t.value] = weight(np.full(shape, start, type.dtype.numpy))
+        return t
+
+
+def opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
+    """The graph with some of its constants as further inputs."""
+    chosen = set(values)
+    nodes = tuple(n for n in graph.nodes if not (n.op.name == "constant"
+                                                 and n.outputs[0] in chosen))
+    return Graph((*graph.inputs, *values), nodes, graph.outputs)
+
+
+def renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
+    """Inputs under the names given (constants are marked with an @ that inputs do not have)."""
+    fresh = {v: Value(v.type, names[v]) for v in graph.inputs if v in names and v.hint != names[v]}
+    if not fresh:
+        return graph
+
+    def swapped(x: Any) -> Any:
+        return fresh.get(x, x) if isinstance(x, Value) else x
+    nodes = tuple(n if not any(x in fresh for x in n.inputs if isinstance(x, Value)) else
+                  Node(n.op, tuple(map(swapped, n.inputs)), n.attrs, n.outputs, n.where)
+                  for n in graph.nodes)
+    return Graph(tuple(map(swapped, graph.inputs)), nodes,
+                 tuple(map(swapped, graph.outputs)))
+
+
+def holding(graph: Graph) -> Builder:
+    """A builder that has the graph's nodes already."""
+    builder = Builder()
+    for node in graph.nodes:
+        builder.add(node)
+    return builder

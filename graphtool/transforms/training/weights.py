@@ -1,0 +1,45 @@
+"""Trained weights back into a graph: its parameters by name, with new values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+from graphtool.io.weights import weight
+from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.text import value_names
+
+Array = np.ndarray[Any, Any]
+
+
+def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -> tuple[
+        Module, int]:
+    """The module with each constant that an array is named after; and how many these are.
+
+    Names that the graph does not have are left. Raises InputError GT0618 where none fits, or one
+    has another shape.
+    """
+    names = value_names(module.graph)
+    nodes: list[Node] = []
+    count = 0
+    for node in module.graph.nodes:
+        name = names[node.outputs[0]].removeprefix("@") if node.op.name == "constant" else ""
+        if name not in arrays:
+            nodes.append(node)
+            continue
+        old, new = node.attrs["data"], arrays[name]
+        if old.shape != new.shape:
+            raise InputError("GT0618", f"{name} has the shape {list(new.shape)}, "
+                                       f"{list(old.shape)} expected", where=where)
+        data = weight(new.astype(old.dtype.numpy))
+        nodes.append(Node(node.op, (), {**node.attrs, "data": data}, node.outputs, node.where))
+        count += 1
+    if not count:
+        raise InputError("GT0618", "no array has the name of a parameter", where=where,
+                         hint="use the model before optimisation, which keeps its parameters")
+    g = module.graph
+    return replace(module, graph=Graph(g.inputs, tuple(nodes), g.outputs, g.groups)), count

@@ -1,0 +1,153 @@
+"""Records of choices read as they were written; costs rank as was measured; tuning overrides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphtool.errors import InputError
+from graphtool.kernels.choice import (
+    Attention,
+    Candidate,
+    Choice,
+    Conv,
+    Pool,
+    Product,
+    Recurrence,
+    Site,
+    candidate,
+    choice,
+    site,
+)
+from graphtool.kernels.choice.accuracy import added_error
+from graphtool.kernels.choice.candidates import Rules, candidates, choose, rules_of
+from graphtool.kernels.choice.cost import cost
+from graphtool.kernels.choice.tuning import load, merged, row, save
+from graphtool.target import TABLE, Target
+
+V4 = replace(TABLE["x86-64-v4"], threads=1)
+WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
+SITES = [WIDE, Conv(2, 7, 7, 96, 96, 5, 5, 2, 2, groups=96), Conv(1, 8, 8, 4, 4, 1, 1,
+         constant=False), Product(1, 8, 64, 32), Product(4, 8, 64, 32, False, True, False),
+         Attention(8, 64, 100, 64, 64, 4, True), Attention(2, 1, 40, 16, 24, masked=True,
+         fixed=False), Recurrence(20, 2, 512, 128, 2),
+         Recurrence(9, 64, 48, 48, parts=3, fixed=False),
+         Pool(1, 28, 28, 192, 3, 3)]
+# site, threads, how the chosen kernel begins: as measured with AVX-512
+EXPECTED = [
+    (WIDE, 1, "winograd{tile=4"),
+    (Conv(1, 7, 7, 512, 512, 3, 3), 1, "winograd{tile=2"),
+    (Conv(1, 14, 14, 256, 256, 3, 3), 1, "winograd{tile=4"),
+    (Conv(1, 14, 14, 256, 256, 3, 3), 2, "winograd{tile=4,group=16,shared=1"),
+    (Conv(1, 28, 28, 128, 128, 3, 3), 2, "winograd{tile=4,group=16}"),
+    (Conv(8, 4, 4, 512, 512, 3, 3), 2, "winograd{tile=2"),  # a third of the weights
+    (Conv(1, 4, 4, 512, 512, 3, 3), 1, "direct"),
+    (Conv(1, 56, 56, 64, 64, 3, 3, groups=4), 1, "winograd{tile=4"),
+    (Conv(1, 28, 28, 96, 96, 3, 3, groups=4), 1, "direct"),  # of no whole panels
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "direct"),
+    (Conv(1, 56, 56, 8, 8, 3, 3), 1, "direct"),
+    (replace(WIDE, constant=False), 1, "winograd{tile=2"),
+    (Conv(1, 14, 14, 384, 384, 3, 3, groups=384), 1, "depthwise{block=4,high=2"),
+    (Conv(1, 56, 56, 96, 96, 3, 3, 2, 2, groups=96), 1, "depthwise{block=6,high=1"),
+    (Conv(1, 14, 14, 384, 384, 7, 7, groups=384), 1, "depthwise{block=4,high=2"),
+    (Conv(1, 28, 28, 144, 144, 5, 5, 2, 2, groups=144), 1, "depthwise{block=1,high=1"),
+    (Product(1, 128, 768, 768), 1, "gemm{nv=2"),
+    (Product(1, 1, 4096, 4096), 1, "gemm{nv=8"),
+    (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
+    (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
+    (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
+    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "line{tile=4,nv=3"),
+    (Conv(1, 14, 14, 64, 48, 5, 5, 2, 2), 1, "direct{nv=3"),
+    (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "line{tile=4"),
+    (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "line{tile=2"),  # a tile of 4 would pass the edge
+    (Conv(1, 28, 28, 32, 96, 3, 3, dh=2, dw=2), 1, "line{tile=4"),
+    (Attention(12, 197, 197, 64, 64), 1, "attention{keys=0,nv=2,rows=14}"),
+    (Attention(6, 1500, 1500, 64, 64), 2, "attention{keys=0,nv=2,rows=14}"),
+    (Attention(1, 64, 60000, 64, 64), 1, "attention{keys=0"),  # scores stream as fast as sums
+    (Attention(6, 197, 197, 48, 48), 1, "attention{keys=0,nv=1"),  # where two vectors leave one
+    (Attention(3, 14, 300, 64, 64), 2, "attention{keys=0,nv=2,rows=7}"),  # else one has 2 of 3
+    (Attention(8, 1, 300, 64, 64), 1, "attention{keys=0,nv=2,rows=1}"),
+    (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "columns"),
+    (Pool(1, 20, 20, 128, 5, 5), 1, "columns"),
+    (Pool(1, 112, 112, 64, 2, 2, 2, 2), 1, "windows"),  # they share nothing
+    (Pool(1, 28, 28, 6, 3, 3), 1, "windows"),  # of no whole vector
+]
+
+
+@pytest.mark.parametrize("s", SITES, ids=str)
+def test_sites_read_as_written(s: Site) -> None:
+    assert site(str(s)) == s
+
+
+def test_choices_read_as_written() -> None:
+    made = choose(WIDE, V4, Rules())
+    again = choice(str(made))
+    assert (again.site, again.candidate, str(again)) == (WIDE, made.candidate, str(made))
+
+
+@pytest.mark.parametrize("text", ["", "conv", "conv{n=1} cost:", "conv{n=1} cost: direct",
+                                  "lstm{n=1} cost: direct 1", "conv{m=1} cost: direct 1"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="GT0631"):
+        choice(text)
+
+
+@pytest.mark.parametrize(("s", "threads", "kernel"), EXPECTED, ids=str)
+def test_costs_rank_as_measured(s: Site, threads: int, kernel: str) -> None:
+    assert str(choose(s, replace(V4, threads=threads), Rules()).candidate).startswith(kernel)
+
+
+@pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
+@pytest.mark.parametrize("s", SITES, ids=str)
+def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:
+    found = candidates(s, target, Rules(kernels="auto"))
+    assert found and all(0 < cost(s, c, target) < 1e6 for c in found)
+
+
+def test_rules_exclude() -> None:
+    assert choose(WIDE, V4, Rules(winograd=2)).candidate.get("tile", 0) == 2
+    assert choose(WIDE, V4, Rules(winograd=0)).candidate.kind == "direct"
+
+
+def test_what_was_measured_is_chosen(tmp_path: Path) -> None:
+    times = {candidate("direct{nv=2,rows=1}"): 3.0, candidate("winograd{tile=4,group=28}"): 5.0,
+             candidate("unknown{x=1}"): 1.0}
+    save(merged([row(WIDE, V4, times)]), tmp_path / "t.jsonl")
+    rules = Rules(tuning=load(tmp_path / "t.jsonl"))
+    assert choose(WIDE, V4, rules) == Choice(WIDE, "tuned", tuple(list(times.items())[:2]))
+    assert choose(WIDE, replace(V4, l2=1 << 19), rules).by == "cost"
+    assert choose(WIDE, replace(V4, threads=2), rules).by == "tuned"
+
+
+def test_the_later_of_two_lines_counts(tmp_path: Path) -> None:
+    one, other = (row(WIDE, V4, {Candidate("direct"): us}) for us in (1.0, 2.0))
+    found = merged([one], [other])
+    assert found.repeated == (str(WIDE),) and list(found.rows.values()) == [other]
+
+
+@pytest.mark.parametrize("line", ["{", "{}", "<<<<<<< HEAD", '{"site": 1}'])
+def test_lines_that_are_none(line: str, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match="GT0632"):
+        load(tmp_path / "t.jsonl")
+
+
+def test_errors_are_those_of_the_kernels() -> None:
+    """F(2,3) is about as exact as a direct sum, F(4,3) a few times worse, bfloat16 by thousands."""
+    wide = str(Choice(WIDE, "cost", ((candidate("winograd{tile=4,group=28}"), 1.0),)))
+    narrow = wide.replace("tile=4", "tile=2")
+    assert added_error("") == added_error(f"{WIDE} cost: direct 1") == 0.0
+    assert 1e-7 < added_error(narrow) < 1e-6 < added_error(wide) < 1e-5
+    assert 1e-3 < added_error("product{batch=1,m=8,n=64,k=64} cost: bf16{nv=2} 1") < 1e-2
+
+
+def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
+    fast, wide = rules_of("fast"), replace(V4, bf16=True)
+    assert choose(WIDE, wide, fast).candidate.kind == "winograd"
+    strided = Conv(1, 28, 28, 64, 128, 3, 3, 2, 2)
+    taken = choose(strided, wide, fast)
+    assert taken.candidate.kind == "bf16" and 0 < added_error(str(taken)) < 1e-2
+    assert choose(strided, wide, rules_of()).candidate.kind == "direct"
+    assert added_error(str(choose(replace(strided, half=1), wide, rules_of()))) == 0.0

@@ -1,0 +1,66 @@
+"""The compiler: what an object depends on, and how foreign machines and archivers are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphtool.errors import CompilerError
+from graphtool.native import compiler
+from graphtool.native.compiler import Compiler, archiver, crosses, march_flags
+from graphtool.target import named
+
+ZIG = ("python", "-m", "ziglang", "cc")
+
+
+@pytest.mark.parametrize(("command", "ar"), [
+    (("gcc",), ("ar",)), (("/usr/bin/cc", "-m64"), ("ar",)), (("no-such-machine-gcc",), ("ar",)),
+    (("zig", "cc"), ("zig", "ar")), ((*ZIG, "-target", "x"), (*ZIG[:3], "ar"))])
+def test_archivers(command: tuple[str, ...], ar: tuple[str, ...]) -> None:
+    assert archiver(command) == ar
+
+
+def test_a_cross_compilers_own_archiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "arm-linux-ar"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert archiver(("arm-linux-gcc",)) == ("arm-linux-ar",)
+
+
+@pytest.mark.parametrize(("words", "answer"), [
+    ((), False), (("-target", "aarch64-linux-gnu"), True), (("--target=riscv64",), True),
+    (("-DTARGET",), False)])
+def test_cross_commands(words: tuple[str, ...], answer: bool) -> None:
+    assert crosses(("clang", *words)) == answer
+
+
+def test_objects_depend_on_command_and_machine() -> None:
+    made = Compiler(("zig", "cc"), "1", ("-O3",), False, "avx2")
+    others = [Compiler(("zig", "cc", "-target", "x"), "1", ("-O3",), False, "avx2"),
+              Compiler(("zig", "cc"), "1", ("-O3",), False, "sse2"),
+              Compiler(("zig", "cc"), "1", ("-O2",), False, "avx2"),
+              Compiler(("zig", "cc"), "2", ("-O3",), False, "avx2")]
+    assert len({c.identity for c in (made, *others)}) == 5
+
+
+def test_native_means_this_machine() -> None:
+    assert compiler.find(None, named("native")).machine
+    assert not compiler.find(None, named("generic")).machine
+
+
+@pytest.mark.parametrize(("knows", "march", "flags"), [
+    ("-march=x86-64-v3", "x86-64-v3", "-march=x86-64-v3"),
+    ("-mcpu=x86_64_v3", "x86-64-v3", "-mcpu=x86_64_v3"), ("", "armv8-a", "-DGT_LANES=4")])
+def test_zigs_names_of_machines(knows: str, march: str, flags: str,
+                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "supports", lambda _, *found: " ".join(found) == knows)
+    assert march_flags(named(march), ZIG)[0] == flags
+
+
+def test_an_unknown_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "supports", lambda *_: False)
+    with pytest.raises(CompilerError) as found:
+        march_flags(named("native"), (*ZIG, "-target", "aarch64-linux-gnu"))
+    assert found.value.code == "GT2124"

@@ -1,0 +1,300 @@
+"""Convolutions become kernels that compute the same, and the ones that cost least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool.ir.op import OPS
+from graphtool.kernels.choice import Attention, choice
+from graphtool.kernels.choice.candidates import Rules
+from graphtool.passes import run
+from graphtool.passes.select.product import Goal
+from graphtool.passes.select.recurrence import panel
+from graphtool.target import TABLE
+from tests.passes.pass_samples import assert_same, module, values
+
+ONE_PIXEL = [  # channels out, window, padding
+    (32, (4, 4), ((3, 3), (3, 3))),
+    (8, (3, 3), ((1, 1), (1, 1))),
+    (5, (4, 3), ((3, 1), (0, 2))),
+    (5, (2, 3), ((1, 0), (2, 2))),
+]
+TRANSPOSED = [  # channels in and out, size, window, stride, padding
+    (4, 3, (5, 6), (4, 4), (2, 2), ((2, 2), (2, 2))),
+    (3, 2, (4, 4), (5, 3), (1, 3), ((4, 4), (2, 2))),
+    (3, 1, (4, 5), (3, 3), (2, 2), ((1, 2), (1, 2))),
+    (4, 40, (4, 4), (4, 4), (2, 2), ((2, 2), (2, 2))),
+    (4, 6, (1, 1), (4, 4), (2, 2), ((3, 3), (3, 3))),
+]
+
+
+def convolution(shape: tuple[int, ...], o: int, window: tuple[int, int], **attrs: Any) -> Any:
+    def fn(x: Any) -> Any:
+        w = values(x, o, shape[3], *window)
+        return OPS["conv"](x, w, channels_last=True, **attrs)
+    return module(fn, f"f32[{','.join(map(str, shape))}]")
+
+
+def kernels(m: Any) -> list[str]:
+    return [n.op.name for n in m.graph.nodes if n.op.name in (
+        "matmul_packed", "conv_packed", "winograd", "winograd_line")]
+
+
+@pytest.mark.parametrize(("o", "window", "padding"), ONE_PIXEL)
+def test_one_pixel_is_a_product(o: int, window: Any, padding: Any) -> None:
+    m = convolution((2, 1, 1, 6), o, window, padding=padding)
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["matmul_packed"]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("c", "o", "size", "window", "stride", "padding"), TRANSPOSED)
+def test_transposed_in_phases(c: int, o: int, size: Any, window: Any, stride: Any,
+                              padding: Any) -> None:
+    m = convolution((2, *size, c), o, window, padding=padding, lhs_dilation=stride)
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new)
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_few_channels_share_the_phases_of_a_row() -> None:
+    m = convolution((1, 8, 8, 4), 3, (4, 4), padding=((2, 2), (2, 2)), lhs_dilation=(2, 2))
+    assert len(kernels(run(m, "select{march=x86-64-v4}"))) == 2
+    assert len(kernels(run(m, "select{march=x86-64-v2}"))) == 4
+
+
+LINES = [  # input, channels out, window, dilation: an image, or a row of one
+    ((1, 40, 30, 32), 48, (1, 7), (1, 1)), ((2, 60, 20, 32), 32, (3, 1), (4, 1)),
+    ((1, 33, 31, 48), 40, (3, 3), (2, 2)), ((1, 26, 27, 32), 64, (5, 5), (1, 1)),
+    ((2, 300, 64), 64, (3,), (1,)), ((1, 500, 32), 64, (15,), (1,))]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "dilation"), LINES)
+def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, o: int, window: Any,
+                                                        dilation: Any) -> None:
+    def fn(x: Any) -> Any:
+        w = values(x, o, shape[-1], *window)
+        return OPS["conv"](x, w, channels_last=True, rhs_dilation=dilation)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["winograd_line"]
+    assert kernels(run(m, "select{march=x86-64-v4,winograd=0},simplify,fold")) == ["conv_packed"]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("groups", "chosen"), [(2, "winograd"), (16, "winograd"),
+                                               (3, "conv_packed")])
+def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> None:
+    def fn(x: Any) -> Any:
+        w = values(x, x.shape[3], x.shape[3] // groups, 3, 3)
+        return OPS["conv"](x, w, channels_last=True, groups=groups)
+    m = module(fn, f"f32[1,34,30,{72 if groups == 3 else 64}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == [chosen]
+    assert_same(m, new, rtol=1e-4)
+
+
+VOLUMES = [  # input, channels out, window, attributes, kernels
+    ((2, 4, 6, 6, 16), 16, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["winograd"]),
+    ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),
+    ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["matmul_packed"]),
+    ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["matmul_packed"]),
+    ((1, 1, 4, 4, 2), 5, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["conv_packed"]),
+    ((2, 2, 3, 4, 2), 5, (5, 1, 1), {"padding": ((4, 1), (0, 0), (0, 0)), "strides": (3, 1, 1)},
+     ["matmul_packed"]),
+]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "attrs", "names"), VOLUMES)
+def test_volumes_by_the_kernels_of_images(shape: Any, o: int, window: Any, attrs: Any,
+                                          names: list[str]) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["conv"](x, values(x, o, shape[4], *window), channels_last=True, **attrs)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v3},simplify,fold")
+    assert kernels(new) == names
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("mask", "operands"), [
+    (np.ones((), bool), 3), (np.zeros(5, np.float32), 3), (np.array([1, 0, 1, 1, 1], bool), 4)])
+def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
+    def fn(q: Any, k: Any) -> Any:
+        return OPS["attention"](q, k, k, q.builder.constant(mask))
+    m = module(fn, "f32[2,3,4]", "f32[2,5,4]")
+    new = run(m, "select")
+    (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
+    assert len(made.inputs) == operands
+    assert choice(made.attrs["choice"]).site == Attention(2, 3, 5, 4, 4, masked=operands > 3)
+    assert_same(m, new, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "o", "chosen"), [
+    ((4, 34, 34, 64), 64, "winograd"), ((8, 17, 23, 64), 72, "winograd"),
+    ((1, 6, 6, 64), 64, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
+def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
+        size: tuple[int, ...], o: int, chosen: str) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        return OPS["conv"](x, w, channels_last=True)
+    m = module(fn, f"f32[{','.join(map(str, size))}]", f"f32[{o},{size[3]},3,3]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == [chosen]
+    assert_same(m, new, rtol=1e-4)
+
+
+FEW = [  # width, channels out, window, stride, pixels side by side
+    (28, 6, (5, 5), (1, 1), 2),
+    (32, 1, (3, 3), (1, 1), 16),
+    (20, 3, (3, 4), (2, 1), 5),
+    (24, 2, (3, 7), (1, 2), 8),
+    (14, 2, (3, 1), (1, 1), 1),
+    (13, 3, (3, 3), (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize(("width", "o", "window", "strides", "count"), FEW)
+def test_few_channels_share_a_vector(width: int, o: int, window: Any, strides: Any,
+                                     count: int) -> None:
+    wide = strides[1] * (width - 1) + window[1]
+
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, o, 5, *window), channels_last=True, strides=strides)
+        return OPS["relu"](y * values(x, o) + values(x, 1, 1, 1, o)) * values(x, 1) + 0.5
+    m = module(fn, f"f32[2,9,{wide},5]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_packed"] == [
+        o * count]
+    assert len(new.graph.groups) == 1
+    assert_same(m, new, rtol=1e-4)
+
+
+FOLLOWED = [  # input, channels out, window, shapes of what is added, kernels with all of it
+    ((2, 9, 6), 20, (3,), [(20,), (2, 7, 20)], 1),
+    ((1, 9, 6), 20, (1,), [(1, 1, 20), (1, 9, 1)], 1),
+    ((1, 3, 5, 4, 6), 20, (3, 3, 3), [(20,), (1, 1, 3, 2, 20)], 1),
+    ((2, 4, 5, 4, 6), 20, (3, 3, 3), [(20,)], 1),
+    ((2, 4, 5, 4, 6), 20, (3, 3, 3), [(2, 1, 1, 1, 20)], 2),
+]
+
+
+@pytest.mark.parametrize(("shape", "o", "window", "added", "count"), FOLLOWED)
+def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
+        shape: Any, o: int, window: Any, added: Any, count: int) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, o, shape[-1], *window), channels_last=True)
+        for more in added:
+            y = y + values(x, *more)
+        return OPS["max"](y, 0.0)
+    m = module(fn, f"f32[{','.join(map(str, shape))}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert len(new.graph.groups) == count
+    assert_same(m, new, rtol=1e-4)
+
+
+
+def test_a_residual_stream_stays_in_rows_where_a_later_kernel_adds() -> None:
+    """The first sum stands in the convolution's kernel, the second in the product's."""
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, 20, 16, 3), channels_last=True) + values(x, 20)
+        return y + (OPS["matmul"](OPS["tanh"](y), values(x, 20, 20)) + values(x, 20, seed=1))
+    m = module(fn, "f32[2,12,16]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert [sum(n.op.name == "add" for n in g.members) for g in new.graph.groups
+            if g.kind == "template"] == [1, 2]
+    assert_same(m, new, rtol=1e-4)
+
+
+UNMET = [  # size, window, attributes, the window that is left
+    ((8, 8), (3, 3), {"padding": ((12, 12), (9, 9)), "rhs_dilation": (12, 9)}, (1, 1)),
+    ((8, 6), (3, 3), {"padding": ((7, 7), (6, 6)), "rhs_dilation": (7, 6)}, (3, 1)),
+    ((2, 5), (5, 3), {"padding": ((4, 0), (0, 0)), "strides": (2, 1)}, (1, 3)),
+    ((3, 4), (7, 7), {"padding": ((3, 3), (3, 3)), "strides": (2, 2)}, (5, 6)),
+    ((3, 4), (2, 2), {"padding": ((2, 0), (0, 3)), "rhs_dilation": (4, 4)}, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("size", "window", "attrs", "left"), UNMET)
+def test_taps_that_meet_only_padding_are_left_out(size: Any, window: Any, attrs: Any,
+                                                  left: Any) -> None:
+    m = convolution((1, *size, 3), 20, window, **attrs)
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_packed", "matmul_packed"))
+    assert made.attrs.get("window", (1, 1)) == left
+    assert_same(m, new, rtol=1e-4)
+
+
+NEIGHBOURS = [  # size, channels, window, attributes, channels of the pixels that are one
+    ((9, 14), 8, (3, 3), {"padding": ((1, 1), (1, 1))}, 16),
+    ((5, 12), 12, (3, 3), {"padding": ((1, 1), (1, 1)), "strides": (2, 1)}, 48),
+    ((5, 9), 5, (1, 3), {"rhs_dilation": (1, 2)}, 25),
+    ((9, 14), 8, (3, 3), {"strides": (2, 2)}, 8),
+    ((9, 14), 16, (3, 3), {}, 16),
+]
+
+
+@pytest.mark.parametrize(("size", "c", "window", "attrs", "wide"), NEIGHBOURS)
+def test_neighbours_of_few_channels_are_one_pixel(size: Any, c: int, window: Any, attrs: Any,
+                                                  wide: int) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["conv"](x, values(x, c, 1, *window), channels_last=True, groups=c, **attrs)
+        return OPS["max"](y + values(x, c), 0.0)
+    m = module(fn, f"f32[2,{size[0]},{size[1]},{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    (made,) = (n for n in new.graph.nodes if n.op.name == "depthwise")
+    assert made.outputs[0].type.shape[3] == wide
+    assert len(new.graph.groups) == 1
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_what_has_the_narrow_shape_stays_outside() -> None:
+    def fn(x: Any, y: Any) -> Any:
+        return OPS["conv"](x, values(x, 2, 5, 3, 3), channels_last=True) + y
+    m = module(fn, "f32[2,9,18,5]", "f32[2,7,16,2]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    assert [n.type.shape for n in (new.graph.nodes[-1].inputs)] == [(2, 7, 16, 2)] * 2
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_a_window_as_large_as_the_image_is_a_product() -> None:
+    m = convolution((3, 4, 5, 6), 7, (4, 5))
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert kernels(new) == ["matmul_packed"]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("c", "o", "groups", "left"), [
+    (32, 32, 8, 2), (8, 16, 8, 1), (12, 36, 6, 3), (40, 40, 2, 2)])
+def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None:
+    def fn(x: Any) -> Any:
+        return OPS["conv"](x, values(x, o, c // groups, 3, 2), channels_last=True, groups=groups)
+    m = module(fn, f"f32[2,5,6,{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
+    packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_packed"]
+    assert [s[0] for s in packed] == [left]
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("n", "batch", "nr"), [
+    (800, 1, 80), (256, 1, 128), (800, 4, 80), (544, 2, 112), (512, 32, 32), (100, 8, 16)])
+def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
+    """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
+    got, record = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
+    assert got == nr and str(choice(record).candidate) == f"panels{{nv={nr // 16}}}"
+
+
+@pytest.mark.parametrize(("c", "attrs", "op"), [
+    (20, {"padding": ((0, 0), (1, 1), (1, 1), (0, 0))}, "pooled"),
+    (20, {"strides": (1, 3, 3, 1)}, "reduce_window"),  # windows that share nothing
+    (5, {}, "reduce_window"),
+])
+def test_windows_that_overlap_share_columns(c: int, attrs: Any, op: str) -> None:
+    def fn(x: Any) -> Any:
+        y = OPS["reduce_window"](x, kind="max", window=(1, 3, 3, 1), **attrs)
+        return OPS["max"](y + values(x, c), 0.0)
+    m = module(fn, f"f32[B,11,8,{c}]")
+    new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
+    assert op in {n.op.name for n in new.graph.nodes}
+    assert_same(m, new)

@@ -1,0 +1,80 @@
+"""Dimensions as polynomials: arithmetic, simplification by bounds, text, against plain integers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphtool import symbolic as s
+from graphtool.errors import InputError
+from graphtool.symbolic.parse import parse
+
+B, T = s.symbol("B", 1, 8), s.symbol("T", 0, None)
+I = s.symbol("i", 0, None, T)  # noqa: E741  (a loop over T)
+TABLE = {"B": B, "T": T, "i": I}
+LEAVES = st.one_of(st.integers(-6, 6), st.sampled_from([B, T, I]))
+
+
+def grow(children: st.SearchStrategy[s.Dim]) -> st.SearchStrategy[s.Dim]:
+    pair = st.tuples(children, children)
+    by = st.tuples(children, st.integers(1, 6))
+    return st.one_of(
+        pair.map(lambda p: p[0] + p[1]), pair.map(lambda p: p[0] - p[1]),
+        pair.map(lambda p: p[0] * p[1]), by.map(lambda p: s.floordiv(*p)),
+        by.map(lambda p: s.mod(*p)), pair.map(lambda p: s.minimum(*p)),
+        pair.map(lambda p: s.maximum(*p)), by.map(lambda p: s.floordiv(p[0], B) + p[1]))
+
+
+DIMS = st.recursive(LEAVES, grow, max_leaves=6)
+SIZES = st.integers(1, 9).flatmap(lambda t: st.tuples(
+    st.integers(1, 8), st.just(t), st.integers(0, t - 1)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(DIMS, SIZES)
+def test_text_reads_back(d: s.Dim, sizes: tuple[int, int, int]) -> None:
+    env = dict(zip("BTi", sizes, strict=True))
+    assert s.substitute(parse(s.text(d), TABLE), env) == s.substitute(d, env)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(DIMS, DIMS), st.integers(1, 7), SIZES)
+def test_simplification_keeps_values(pair: tuple[s.Dim, s.Dim], n: int,
+                                     sizes: tuple[int, int, int]) -> None:
+    env = dict(zip("BTi", sizes, strict=True))
+    a, b = (s.substitute(d, env) for d in pair)
+    assert isinstance(a, int) and isinstance(b, int)
+    for got, want in ((s.floordiv(pair[0], n), a // n), (s.mod(pair[0], n), a % n),
+                      (s.minimum(*pair), min(a, b)), (s.maximum(*pair), max(a, b)),
+                      (pair[0] * pair[1], a * b)):
+        assert s.substitute(got, env) == want
+
+
+@settings(max_examples=300, deadline=None)
+@given(DIMS, SIZES)
+def test_bounds_hold(d: s.Dim, sizes: tuple[int, int, int]) -> None:
+    value = s.substitute(d, dict(zip("BTi", sizes, strict=True)))
+    lo, hi = s.bounds(d)
+    assert isinstance(value, int)
+    assert (lo is None or lo <= value) and (hi is None or value <= hi)
+
+
+@pytest.mark.parametrize(("got", "want"), [
+    ((I * 128 + s.symbol("j", 0, 127)) // 128, I),
+    ((B * T) // T, B), (s.mod(B * 4 + 3, 4), 3), (s.floordiv(B * 4 + 3, 4), B),
+    (s.minimum(I, T - 1), I), (s.maximum(B, 1), B), (B - B, 0)])
+def test_simplifies(got: s.Dim, want: s.Dim) -> None:
+    assert got == want
+
+
+def test_undecided_comparisons_raise() -> None:
+    with pytest.raises(InputError, match="cannot decide"):
+        _ = T > B
+
+
+@pytest.mark.parametrize("source", ["", "B +", "(B", "B B", "unknown", "B // 0", "__import__('os')",
+                                    "1.5", "B ** 2", "(" * 5000])
+def test_bad_text_is_one_coded_error(source: str) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        parse(source, TABLE)
