@@ -247,9 +247,15 @@ class Site:
         self.macros = dict(template.macros)
         self.lanes = machine.lanes
 
-    def number(self, macro: str, default: float = 0) -> Any:
-        """A macro's value: a polynomial, or a literal of C."""
+    def number(self, macro: str, default: float | None = None) -> Any:
+        """A macro's value: a polynomial, or a literal of C.
+
+        Raises InputError GT0571 where the template leaves out a macro that has no default.
+        """
         found = self.macros.get(macro, default)
+        if found is None:
+            raise InputError("GT0571", f"{self.template.header} is used without {macro}",
+                             where=f"kernel {self.machine.kernel.name}")
         if isinstance(found, str):
             word = found.strip("()")
             return float(word.rstrip("f")) if "." in word or "e" in word else int(word)

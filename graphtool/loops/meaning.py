@@ -264,7 +264,7 @@ def _goes(site: Site) -> Callable[[int, Any, Any], bool]:
 
 def nbits(site: Site) -> None:
     m, n, k, bits, block, blocks = (site.number(f"GT_{x}") for x in (
-        "M", "N", "K", "BITS", "BLOCK", "BLOCKS"))
+        "M", "N", "K", "BITS", "BLOCK", "PARTS"))
     packed = site.pointer("GT_W")[:n * blocks * block * bits // 8].astype(np.int64)
     fields = [packed >> s & (1 << bits) - 1 for s in range(0, 8, bits)]
     q = np.stack(fields, 1).reshape(n, blocks, block).astype(F)

@@ -102,6 +102,19 @@ def ordered(x: Any) -> Any:
     return best, places, rising, falling, order
 
 
+def narrow(x: Any) -> Any:
+    """Products with weights of 4 and of 2 bits, the last block sticking out; one with zeros."""
+    rng = np.random.default_rng(0)
+    out = []
+    for bits, block, zeros in ((4, 16, True), (2, 32, False)):
+        parts = -(-x.shape[1] // block)
+        tables = [rng.integers(0, 256, (9, parts, block * bits // 8)).astype(np.uint8),
+                  rng.random((9, parts), np.float32)]
+        tables += [rng.random((9, parts), np.float32)] if zeros else []
+        out.append(o.linear_nbits(x, *map(x.builder.constant, tables), bits=bits, block=block))
+    return tuple(out)
+
+
 MODULES: dict[str, Callable[[], Module]] = {
     **{name: (lambda m=m: m) for name, m in SAMPLES.items()},
     "winograd": lambda: module(winograd, "f32[1,32,9,8]"),
@@ -115,6 +128,7 @@ MODULES: dict[str, Callable[[], Module]] = {
     "casts": lambda: module(casts, "f32[3,4]"),
     "cells": lambda: module(cells, "f32[3,2,4]"),
     "cells back": lambda: module(cells_back, "f32[3,2,4]"),
+    "narrow": lambda: module(narrow, "f32[3,70]"),
     "ordered": lambda: module(ordered, "f32[5,4]"),
     "reductions": lambda: module(nothing_special, "f32[B,7]"),
 }
@@ -145,7 +159,7 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
     ("pools", "pool.h"),
     ("product", "gemm.h"), ("attend", "attention.h"), ("cells", "recurrent.h"),
     ("cells back", "recurrent_grad.h"),
-    ("ordered", "sort.h")])
+    ("ordered", "sort.h"), ("narrow", "nbits.h")])
 def test_the_samples_use_the_templates(name: str, header: str) -> None:
     program, _, _ = lowered(MODULES[name]())
     used = {s.header for k in program.kernels for s in statements(k.body)
