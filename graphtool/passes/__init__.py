@@ -52,53 +52,70 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("amp", amp, "casts of parameters are there for fold, and gradients have their names",
+    Pass("amp", amp, "It comes before fold, which then casts constant parameters at compile time; "
+         "and it finds gradients by the names that `grad` gave them, which later passes may drop.",
          default=False),
-    Pass("distribute", distribute, "the gradients have their names only in what `grad` has written",
+    Pass("distribute", distribute, "It finds gradients by the names that `grad` gave them, which "
+         "later passes may drop.", default=False),
+    Pass("specialize", specialize, "With known sizes every later pass can decide more.",
          default=False),
-    Pass("specialize", specialize, "bound sizes let everything below decide more", default=False),
-    Pass("remat", remat, "what to keep is chosen of what was written, kernels are not known yet",
-         default=False),
-    Pass("dce", dce, "no later pass should look at what nobody reads"),
-    Pass("simplify", simplify, "importers are literal: most of what they add undoes itself"),
-    Pass("integer", integer, "quantised weights are as they were stored, until fold widens them"),
-    Pass("fold", fold, "shape arithmetic and masks become constants"),
-    Pass("unroll", unroll, "a few small turns are quicker as straight code, once sizes are known"),
-    Pass("recognise", recognise, "what exporters took apart has better kernels whole"),
-    Pass("freeze", freeze, "batch norm and scales join the weights before these are packed"),
-    Pass("cse", cse, "parameters that were equal by chance are constants now"),
-    Pass("decompose", decompose, "lowering knows primitives and the composites with a kernel",
-         arguments={"placed": False}),
-    Pass("simplify", simplify, "decompositions meet literals and axes of size 1"),
-    Pass("fold", fold, "constants that decompositions brought in"),
-    Pass("integer", integer, "scales and biases are constants now: those of neighbours join"),
-    Pass("cse", cse, "decompositions of siblings share their parts"),
-    Pass("chunk", chunk, "what is in the loop gets its layout and its kernels for a chunk"),
-    Pass("layout", layout, "convolution and pooling are fast with channels last"),
-    Pass("simplify", simplify, "most of the transposes that layout made meet their inverse"),
-    Pass("fold", fold, "constants are laid out now, not at run time"),
-    Pass("select", select, "contractions become the ops of the kernels, their weights packed; "
-         "composites that waited for their layout are opened"),
-    Pass("simplify", simplify, "reshapes around the kernels meet"),
-    Pass("fold", fold, "packing constant weights happens here"),
-    Pass("cse", cse, "equal packed weights, equal paddings"),
-    Pass("dce", dce, "what the kernels do not read"),
-    Pass("fuse", fuse, "last: it describes the nodes as they are"),
+    Pass("remat", remat, "It chooses among the values that the model's author wrote; after later "
+         "passes these are split, merged or tied to kernels.", default=False),
+    Pass("dce", dce, "Later passes should not spend time on nodes that no output needs."),
+    Pass("simplify", simplify, "Importers translate node by node, so many of the nodes they add "
+         "cancel each other; later passes see plainer patterns without them."),
+    Pass("integer", integer, "It must see quantised weights as integers; fold would turn them into "
+         "floats."),
+    Pass("fold", fold, "Shapes and masks computed from constants become constants, which later "
+         "passes can read."),
+    Pass("unroll", unroll, "After fold the trip counts are known; a short loop with a small body "
+         "runs faster as straight code."),
+    Pass("recognise", recognise, "Exporters write softmax, layer norm or attention as many small "
+         "nodes; the whole composite has a faster kernel. Its patterns are simplified graphs."),
+    Pass("freeze", freeze, "It multiplies batch norm and scales into the weights, which must "
+         "happen before the weights are packed for a kernel."),
+    Pass("cse", cse, "After freeze parameters are constants, so equal ones can be merged."),
+    Pass("decompose", decompose, "Lowering knows primitives and the composites that have a kernel; "
+         "every other composite is replaced by its definition. Those whose definition depends on "
+         "the order of the axes wait for layout.", arguments={"placed": False}),
+    Pass("simplify", simplify, "Definitions of composites are general; with literal operands and "
+         "axes of size 1 much of them cancels."),
+    Pass("fold", fold, "It evaluates the constants that decompositions brought in."),
+    Pass("integer", integer, "Scales and biases are constants by now, so those of neighbouring "
+         "products can be joined."),
+    Pass("cse", cse, "Composites on the same operand decompose into equal nodes, which are "
+         "computed once."),
+    Pass("chunk", chunk, "Layout and select then choose for the size of a chunk, not of the whole "
+         "batch."),
+    Pass("layout", layout, "Convolution and pooling are faster with channels last."),
+    Pass("simplify", simplify, "Layout puts transposes around each convolution; most of them "
+         "cancel with their neighbour's."),
+    Pass("fold", fold, "Constants are transposed at compile time, not at each run."),
+    Pass("select", select, "It replaces contractions by the ops of the kernels, which read packed "
+         "weights; and it decomposes the composites that waited for layout."),
+    Pass("simplify", simplify, "Reshapes before and after neighbouring kernels cancel."),
+    Pass("fold", fold, "It packs constant weights at compile time."),
+    Pass("cse", cse, "Kernels that read the same weights or padded input share one copy."),
+    Pass("dce", dce, "Nodes that only the replaced contractions read are dead now."),
+    Pass("fuse", fuse, "It describes the nodes as they are, so it comes last."),
 )
 
 ORDER: tuple[tuple[str, str, str], ...] = (
-    ("amp", "distribute", "all processes must see the same overflow: it is looked for behind"),
-    ("recognise", "decompose", "decompose would undo it, and the patterns have composites in them"),
-    ("integer", "fold", "folded weights are floats: nobody sees that they were quantised"),
-    ("freeze", "decompose", "batch norm and linear are easier to join whole"),
-    ("decompose", "layout", "layouts are chosen for the ops that remain"),
-    ("unroll", "chunk", "unroll would write the loop out again"),
-    ("chunk", "select", "target ops have no rule for fewer examples"),
-    ("layout", "select", "kernels are chosen for a layout"),
-    ("select", "fuse", "a group has one template, so templates must be known"),
-    ("simplify", "fuse", "any change of nodes drops the groups"),
-    ("fold", "fuse", "any change of nodes drops the groups"),
-    ("cse", "fuse", "any change of nodes drops the groups"),
+    ("amp", "distribute", "every process must see the same overflow, so what amp adds to look for "
+                          "it must read the averaged gradients"),
+    ("recognise", "decompose", "decompose takes apart what recognise has found, and recognise's "
+                               "patterns contain composites"),
+    ("integer", "fold", "fold turns quantised weights into floats, and integer no longer finds "
+                        "them"),
+    ("freeze", "decompose", "freeze joins whole batch norms and linear layers, not their parts"),
+    ("decompose", "layout", "layout chooses an order of axes for the ops that are left"),
+    ("unroll", "chunk", "unroll would write out the loop that chunk makes"),
+    ("chunk", "select", "chunk cannot make the ops that select places smaller"),
+    ("layout", "select", "select chooses kernels for a given order of axes"),
+    ("select", "fuse", "a group holds at most one kernel, so fuse must know the kernels"),
+    ("simplify", "fuse", "a change of the nodes drops the groups"),
+    ("fold", "fuse", "a change of the nodes drops the groups"),
+    ("cse", "fuse", "a change of the nodes drops the groups"),
 )
 
 

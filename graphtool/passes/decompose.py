@@ -16,10 +16,11 @@ KERNEL = frozenset({"kernel", "statements"})  # traits of an op that lowering ta
 
 
 def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool = True) -> Graph:
-    """The graph without composites. `keep` names those that stay; unless given, they are those
+    """The graph with composites replaced by their definitions.
 
-    that lowering takes whole (the traits `kernel` and `statements`). Before the layout is `placed`,
-    those stay too whose parts depend on the order of axes (the trait `layout`).
+    `keep` names those that stay; unless given, they are those that lowering takes whole (the traits
+    `kernel` and `statements`). Before the layout is `placed`, those stay too whose definition
+    depends on the order of the axes (the trait `layout`).
     """
     for name in keep or ():
         if name not in OPS:

@@ -31,7 +31,9 @@ _SPREAD = 0x9E3779B97F4A7C15  # odd, so that every number of a process gives ano
 
 
 def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
-    """The training graph for several processes; buckets of about so many bytes.
+    """The training graph for several processes: its gradients become means over all of them.
+
+    They are exchanged in buckets of about `bucket` bytes.
 
     Raises InputError GT0617 for another graph, GT0628 where passes have changed the gradients.
     """

@@ -28,12 +28,13 @@ _SHARED = 1 << 12  # bytes up to which a constant joins nothing: 0.5 is read eve
 
 
 def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
-    """The graph with constant parts computed. `max_bytes` is by how much one node may grow them:
+    """The graph with every node evaluated whose operands are constant.
 
-    the bytes of its results, less those of the constants that only it reads, and of the constant
-    that it only moves. Nodes that compute one weight out of others count as one. What packs weights
-    for a kernel is folded at any size. A table of which a run draws rows stays as narrow as it is:
-    to widen those rows is little work.
+    `max_bytes` limits by how much one node may make the constants larger: the bytes of its results,
+    less those of the constants that only it reads, and of the constant that it only moves. Nodes
+    that compute one weight out of others count as one. Packing of weights for a kernel is folded at
+    any size. A table of which a run reads single rows keeps its narrow type: to widen those rows at
+    run time is little work.
     """
     uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
     folded = False

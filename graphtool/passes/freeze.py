@@ -30,7 +30,10 @@ from graphtool.rewrite.engine import (
 
 def freeze(graph: Graph, *, numerics: str = "reassociated",
            journal: Journal | None = None) -> Graph:
-    """The graph with no trainable parameters. With `numerics=exact` no weight changes."""
+    """The graph with parameters as constants, and batch norm and scales multiplied into weights.
+
+    With `numerics=exact` no weight changes.
+    """
     loosest = numerics_class(numerics, "freeze")
     if any(n.op.name == "constant" and n.attrs["param"] for n in graph.nodes):
         graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too

@@ -37,7 +37,7 @@ DEEPEST = 2**31 // (255 * 255)  # products whose sum an int32 holds, whatever th
 
 def integer(graph: Graph, *, numerics: str = "reassociated",
             journal: Journal | None = None) -> Graph:
-    """The graph with integer products where both operands are dequantised numbers."""
+    """The graph with integer products and convolutions where both operands are dequantised."""
     return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal)
 
 

@@ -17,7 +17,7 @@ from graphtool.symbolic import product
 
 
 def layout(graph: Graph) -> Graph:
-    """Rebuild the graph around channels-last convolutions."""
+    """The graph with convolutions, pooling and what lies between them channels last."""
     return rebuild(graph, Layout(_wanted(graph)).rewrite)
 
 

@@ -8,8 +8,9 @@ from graphtool.rewrite.rules import RULES
 
 
 def simplify(graph: Graph, *, numerics: str = "exact", journal: Journal | None = None) -> Graph:
-    """The graph in its simplest form. `numerics` is the loosest class of rule that may fire:
+    """The graph after all rewrite rules that make it simpler.
 
-    exact, reassociated (floats may round in another order), or approximate.
+    `numerics` is the loosest class of rule that may fire: exact, reassociated (floats may round in
+    another order), or approximate.
     """
     return apply_rules(graph, RULES, numerics_class(numerics, "simplify"), journal)

@@ -14,7 +14,7 @@ from graphtool.symbolic import Dim, Poly, substitute
 
 
 def specialize(module: Module, **sizes: int) -> Module:
-    """The module with the named symbols bound to sizes within their bounds."""
+    """The module with the named symbols bound to sizes, which must lie within their bounds."""
     for name, size in sizes.items():
         if name not in module.symbols:
             raise UsageError("GT0607", f"specialize: the module has no symbol {name!r}",

@@ -15,7 +15,7 @@ _MAX_NODES = 48
 
 
 def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
-    """The graph with scans written out whose turns come to `max_nodes` nodes at most.
+    """The graph with short scans written out: all iterations are at most `max_nodes` nodes.
 
     Straight code fuses across turns and needs no copies of what is carried; long code compiles
     slowly and overflows the instruction cache.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import msgspec
@@ -66,7 +67,13 @@ def passes_report() -> Passes:
     known = functions()
     return Passes([PassEntry(
         p.name, ",".join(_argument(a) for a in arguments(known[p.name]).values()), p.default,
-        (inspect.getdoc(p.function) or "").partition("\n")[0], p.reason) for p in PASSES])
+        summary(p.function), p.reason) for p in PASSES])
+
+
+def summary(documented: object) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph, maxsplit=1)[0]
 
 
 def _argument(a: Argument) -> str:

@@ -34,9 +34,9 @@ class Front:
 
 
 def chunk(graph: Graph, *, target: Target | None = None, size: int = 0) -> Graph:
-    """The graph with a loop over its batch where that is expected to be quicker on the target.
+    """The graph with a loop over parts of its batch, where the cost model expects it to be faster.
 
-    `size` fixes the number of examples a turn; a batch that it does not divide stays whole.
+    `size` fixes the number of examples an iteration; a batch that it does not divide stays whole.
     """
     batch = _batch(graph)
     if batch is None:

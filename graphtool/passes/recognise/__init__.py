@@ -18,7 +18,10 @@ from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, numer
 
 def recognise(graph: Graph, *, numerics: str = "approximate",
               journal: Journal | None = None) -> Graph:
-    """The graph with every composite whole that its parts amount to, within a numerics class."""
+    """The graph with groups of nodes replaced by the composites that they compute.
+
+    `numerics` is the loosest class of rule that may fire.
+    """
     return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal)
 
 

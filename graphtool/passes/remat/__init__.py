@@ -37,8 +37,10 @@ class Plan:
 
 
 def remat(module: Module, *, budget: str, arena: Arena | None = None) -> Module:
-    """The module with nodes computed again so that its peak is at most `budget`: bytes (96MiB), or
-    a fraction of the way from the least peak (0) to that of keeping everything (1).
+    """The module with values computed again, not kept, until its peak of memory fits `budget`.
+
+    The budget is in bytes (96MiB), or a fraction between the least possible peak (0) and the peak
+    when everything is kept (1).
 
     The peak is the compiled step's arena where the driver can tell it, else an estimate. Only a
     graph of gradients has something to gain: its first output is the loss. Open dims count with

@@ -39,9 +39,10 @@ CHOICES: dict[tuple[str, bool], Callable[[Goal, Node, Tracer, Tracer], Any]] = {
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4, notes: dict[str, str] | None = None) -> Graph:
-    """Choose kernels for the target, or for `march`, by their cost or as they were tuned;
-    `winograd` is the largest output tile allowed (0, 2 or 4); `notes` gets, by the name of a node,
-    what else decided.
+    """The graph with contractions as ops of kernels, chosen by estimated cost or as tuned.
+
+    `march` names another target than the given one; `winograd` is the largest output tile allowed
+    (0, 2 or 4); `notes` receives, by the name of a node, what else decided.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
