@@ -12,6 +12,7 @@ from graphtool import transforms
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
+from tests.closeness import assert_close
 from tests.evaluating import run
 
 
@@ -27,7 +28,7 @@ def agree(ours: Callable[..., Any], theirs: Callable[..., Any], arrays: Sequence
     want = theirs(*tensors)
     want = tuple(want) if isinstance(want, (tuple, list)) else (want,)
     for a, b in zip(run(graph, arrays), want, strict=True):
-        np.testing.assert_allclose(a, b.detach().numpy(), rtol=tol, atol=tol)
+        assert_close(a, b.detach().numpy(), arrays, tolerance=tol)
     if grads:
         _gradients_agree(graph, arrays, tensors, want, tol)
 
@@ -44,4 +45,4 @@ def _gradients_agree(graph: Any, arrays: Sequence[Any], tensors: list[Any],
                                    allow_unused=True)
     for a, b, t in zip(got, expected, [tensors[i] for i in wrt], strict=True):
         b = torch.zeros_like(t) if b is None else b
-        np.testing.assert_allclose(a, b.numpy(), rtol=tol, atol=tol)
+        assert_close(a, b.numpy(), [*arrays, *cotangents], tolerance=tol)

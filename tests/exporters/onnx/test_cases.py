@@ -13,6 +13,7 @@ from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import Builder, evaluate, trace
 from tests.cases import CASES, Case, arrays, types
+from tests.closeness import assert_close
 from tests.exporters.onnx.running import exported, run
 
 WORDLESS = {name for name, op in OPS.items() if op.decompose is None and name not in FORMS}
@@ -21,9 +22,10 @@ ONNXRUNTIME = {  # where the runtime's own choice differs; ONNX leaves these ope
     "rem-14": "integers divided by zero",
     "cast-44": "floats beyond int32", "cast-45": "floats beyond int64",
     "reduce_max-9": "NaN loses", "reduce_min-9": "NaN loses",
-    "arg_reduce-5": "NaN loses", "arg_reduce-19": "NaN loses",
+    **{f"arg_reduce-{i}": "NaN loses on some processors" for i in (2, 5, 16, 19)},
     "sort-3": "NaN is not sorted", "top_k-2": "NaN is not sorted",
 }
+SINGLE = {"erf-4", "gelu-6"}  # the runtime computes erf of doubles in float32
 
 
 def module(case: Case) -> Module:
@@ -43,17 +45,6 @@ def module(case: Case) -> Module:
     return Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs))))
 
 
-def same(got: Any, want: Any) -> None:
-    got = np.asarray(got)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    if want.dtype.kind in "fV":
-        tolerance = 1e-5 if want.dtype.itemsize >= 4 else 1e-2
-        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64),
-                                   rtol=tolerance, atol=tolerance)
-    else:
-        np.testing.assert_array_equal(got, want)
-
-
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_onnxruntime_gives_what_the_op_means(case: Case) -> None:
     xs = arrays(case)
@@ -67,7 +58,9 @@ def test_onnxruntime_gives_what_the_op_means(case: Case) -> None:
         return
     _, got = run(model, [x for x in xs if isinstance(x, np.ndarray)])
     for a, b in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
-        same(a, b)
+        assert np.asarray(a).dtype == b.dtype
+        assert_close(a, b, [x for x in xs if isinstance(x, np.ndarray)],
+                     tolerance=1e-6 if case.name in SINGLE else 0)
 
 
 def test_what_has_no_words() -> None:

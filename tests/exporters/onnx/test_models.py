@@ -18,6 +18,7 @@ from graphtool.ir.trace import trace
 from graphtool.passes import run
 from graphtool.report.diff import diff
 from graphtool.symbolic import Dim, Symbol, symbol
+from tests.closeness import assert_close
 from tests.exporters.onnx.running import OPTIONS, exported
 from tests.exporters.onnx.running import run as run_model
 from tests.report.graphs import layers
@@ -43,7 +44,7 @@ def agrees(module: Module, seed: int = 0, **sizes: int) -> onnx.ModelProto:
     model = exported(module)
     _, got = run_model(model, list(inputs.values()))
     for a, b in zip(got, interp.run(module, inputs).values(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        assert_close(a, b, list(inputs.values()), tolerance=1e-5)
     return model
 
 

@@ -13,6 +13,7 @@ from graphtool.dtypes import as_strings
 from graphtool.importers.onnx import import_model
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
+from tests.closeness import assert_close
 
 TYPES = {"f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "f16": TensorProto.FLOAT16,
          "i64": TensorProto.INT64, "i32": TensorProto.INT32, "bool": TensorProto.BOOL,
@@ -78,7 +79,7 @@ def agree(proto: ModelProto, feed: Mapping[str, Any], tolerance: float = 1e-5) -
         if got.dtype.kind == "T":
             np.testing.assert_array_equal(got, want)
             continue
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+        assert_close(got, want, list(feed.values()), tolerance=tolerance)
 
 
 def random(*shape: int, seed: int = 0) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 
 from graphtool import interp
+from tests.closeness import assert_close
 from tests.importers.onnx.build import checked, evaluate, model, node, oracle, random
 from tests.lower.compiling import compiled, optimised
 
@@ -29,7 +30,7 @@ def agrees(text: str, feed: dict[str, Any], outputs: list[str], **attrs: Any) ->
     made = proto(text, feed, outputs, **attrs)
     for got, want in zip(evaluate(made, feed), oracle(made, feed), strict=True):
         assert got.dtype == want.dtype
-        np.testing.assert_allclose(got, want.reshape(got.shape), rtol=2e-5, atol=2e-5)
+        assert_close(got, want.reshape(got.shape), list(feed.values()), tolerance=2e-5)
 
 
 # ---- trees -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from graphtool import interp
 from graphtool.importers.torch import import_torch
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
+from tests.closeness import assert_close
 
 
 class Function(nn.Module):
@@ -49,5 +50,5 @@ def agree(model: Callable[..., Any], *args: torch.Tensor, tol: float = 1e-9,
                   if isinstance(t, torch.Tensor)]
     for got, want in zip(evaluated(imported, args), wanted, strict=True):
         assert (got.shape, str(got.dtype)) == (tuple(want.shape), str(want.dtype)[6:])
-        np.testing.assert_allclose(got, want.numpy(), rtol=tol, atol=tol)
+        assert_close(got, want.numpy(), [a.numpy() for a in args], tolerance=tol)
     return imported

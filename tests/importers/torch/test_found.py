@@ -14,10 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from graphtool import interp, load
+from graphtool import build, interp, load
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch
-from graphtool.native import build
 from tests.importers.torch.agreement import Function, agree, normal
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about its own
