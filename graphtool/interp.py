@@ -15,6 +15,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.run_sizes import bare, defined
@@ -90,7 +91,7 @@ def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
     """`op.eval` with sizes put into the attributes; a region arrives there as a function."""
     setting = setting or Setting()
     bound = {k: _bind(v, setting) for k, v in attrs.items()
-             if not (k == "size" and "size" in op.traits and isinstance(v, Poly))}
+             if not (k == "size" and Trait.SIZE in op.traits and isinstance(v, Poly))}
     if op.name == "bitcast" and setting.dtype:  # bits mean something in the declared type only
         bound = dict(attrs)
         operands = [x.astype(d.numpy) if d else x

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from graphtool.errors import GraphtoolError
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.trace import trace
@@ -139,7 +140,7 @@ def flops(node: Node) -> Dim:
         return BY_NAME[name].flops * elements(_out(node))
     if inner := list(regions(node)):
         return sum((total(flops, g) for g in inner), 0) * turns(node)
-    if "reduction" in op.traits:
+    if Trait.REDUCTION in op.traits:
         return _per_input(node)
     if op.category in ("shape", "data", "memory"):
         return 0
@@ -223,4 +224,4 @@ def total(cost: Cost, graph: Graph) -> Dim:
 def covered(op: Op) -> bool:
     """Whether the op's cost is known rather than assumed; a test asks it of the whole registry."""
     return (op.name in _FLOPS or op.name in BY_NAME or op.decompose is not None
-            or "reduction" in op.traits or op.category != "compute")
+            or Trait.REDUCTION in op.traits or op.category != "compute")

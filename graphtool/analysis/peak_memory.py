@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from graphtool.analysis.costs import nbytes, regions
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import replay
 from graphtool.symbolic import Dim, Poly, substitute, symbols
@@ -87,6 +88,6 @@ def placeless(graph: Graph) -> set[Value]:
         for x in node.inputs:
             if isinstance(x, Value):
                 readers.setdefault(x, []).append(node)
-    inner = {v for node in graph.nodes if "elementwise" in node.op.traits for v in node.outputs
-             if len(readers.get(v, ())) == 1 and "elementwise" in readers[v][0].op.traits}
+    inner = {v for node in graph.nodes if Trait.ELEMENTWISE in node.op.traits for v in node.outputs
+             if len(readers.get(v, ())) == 1 and Trait.ELEMENTWISE in readers[v][0].op.traits}
     return inner | set(graph.outputs)

@@ -10,6 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -78,11 +79,11 @@ def known_array(x: Any, depth: int = 6) -> Array | None:
     if not isinstance(x, Tracer):
         return None if x is None else np.asarray(x)
     node = maker(x)
-    if node is None or len(node.outputs) != 1 or "world" in node.op.traits or depth == 0:
+    if node is None or len(node.outputs) != 1 or Trait.WORLD in node.op.traits or depth == 0:
         return None
     if node.op.name == "constant":
         return None if node.attrs["param"] else np.asarray(node.attrs["data"].source)
-    if "elementwise" not in node.op.traits and node.op.name not in MOVES | {"broadcast"}:
+    if Trait.ELEMENTWISE not in node.op.traits and node.op.name not in MOVES | {"broadcast"}:
         return None
     operands: list[Any] = []
     for v in node.inputs:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, get_type_hints
 
 from graphtool.errors import InputError, InternalError
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 
 Types = TensorType | tuple[TensorType, ...]
@@ -40,6 +41,8 @@ class Op:
     vjp(g, y, *xs, **attrs) → a gradient (or None) per operand; tuples for several outputs.
     lower(*pulls, **attrs) → Pull or Pulls (graphtool.lower.pull); absent where a template serves.
     decompose(*xs, **attrs) → the same values from other ops.
+
+    What the other fields say is told in graphtool.ir.facets.
     """
 
     name: str
@@ -48,9 +51,14 @@ class Op:
     vjp: Callable[..., Any] | None = None
     lower: Callable[..., Any] | None = None
     decompose: Callable[..., Any] | None = None
-    traits: frozenset[str] = frozenset()
+    traits: Trait = Trait.NONE
     category: str = "compute"  # compute | data | shape | control | memory
     doc: str = ""
+    lowering: Lowering = Lowering.NONE
+
+    def __post_init__(self) -> None:
+        if self.lower is not None and self.lowering is Lowering.NONE:
+            object.__setattr__(self, "lowering", Lowering.PULL)
 
     @cached_property
     def schema(self) -> dict[str, Attr]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.symbolic import (
     Call,
@@ -37,7 +38,7 @@ def bare(d: Any) -> Symbol | None:
 
 def defined(node: Node) -> Symbol | None:
     """The size that the node defines; None for most nodes, and once the size is a number."""
-    return bare(node.attrs["size"]) if "size" in node.op.traits else None
+    return bare(node.attrs["size"]) if Trait.SIZE in node.op.traits else None
 
 
 def all_nodes(graph: Graph) -> Iterator[Node]:

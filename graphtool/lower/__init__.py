@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.io.weights import layout
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.liveness import lifetimes
 from graphtool.lower.barriers import Waiting
 from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Placer, Storage
-from graphtool.lower.control import CONTROL, Around, control_steps
+from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, own_names
-from graphtool.lower.statements import STATEMENTS
 from graphtool.lower.units import Unit, schedule, units
-from graphtool.lower.windows import VIEWS, WINDOWS, windowable
+from graphtool.lower.windows import windowable
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 
@@ -47,8 +47,8 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
 
 def units_of(graph: Graph) -> list[Unit]:
     """What costs a kernel, or a branch or loop."""
-    free = frozenset(n for n in graph.nodes if n.op.name in VIEWS | {"constant"}
-                     or (n.op.name in WINDOWS and windowable(n)))
+    free = frozenset(n for n in graph.nodes if n.op.lowering in (Lowering.VIEW, Lowering.DATA)
+                     or (n.op.lowering is Lowering.WINDOW and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
     return units(graph, free - grouped)
 
@@ -75,7 +75,7 @@ class _Lowering:
             if not isinstance(item, Unit):
                 steps += self.copies(item, placement)
                 steps += self.bound(item, placement)
-            elif item.nodes[0].op.name in CONTROL:
+            elif item.nodes[0].op.lowering is Lowering.CONTROL:
                 steps += control_steps(item.nodes[0], placement, self.around)
             else:
                 steps += [self.run(made, item.label, item.where, _choice(item))
@@ -117,9 +117,6 @@ def _choice(unit: Unit) -> str:
     return next((str(n.attrs["choice"]) for n in unit.nodes if "choice" in n.attrs), "")
 
 
-_OTHERS = VIEWS | WINDOWS | CONTROL | {"constant", *STATEMENTS}  # lowered without a pull
-
-
 def _refuse_unsupported(module: Module) -> None:
     missing: dict[tuple[str, str], list[str]] = {}
     for v in module.graph.inputs:
@@ -145,10 +142,14 @@ def _no_form(node: Node) -> str:
     """Why the node cannot be compiled; nothing where it can."""
     if any(x.type.dtype is string for x in (*node.inputs, *node.outputs) if isinstance(x, Value)):
         return _TEXT
-    if "evaluated" in node.op.traits:
-        return "is evaluated only"
-    plain = node.op.name in _OTHERS and node.attrs.get("bound") is None
-    return "" if node.op.lower or "template" in node.op.traits or plain else _FORMLESS
+    match node.op.lowering:
+        case Lowering.EVALUATED:
+            return "is evaluated only"
+        case Lowering.NONE:
+            return _FORMLESS
+        case Lowering.CONTROL if node.attrs.get("bound") is not None:
+            return _FORMLESS
+    return ""
 
 
 def _program(module: Module, name: str, target: Target, lowering: _Lowering,

@@ -12,12 +12,15 @@ from typing import Literal
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.loops.ir import packs
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, dense, reshape_view, scattered
-from graphtool.lower.windows import VIEWS, WINDOWS, suits, unview, view_of, windows_of
+from graphtool.lower.windows import suits, unview, view_of, windows_of
 from graphtool.symbolic import Dim, product
+
+_PLACED = (Lowering.VIEW, Lowering.WINDOW)  # by movement alone: no kernel makes them
 
 
 @dataclass
@@ -88,9 +91,9 @@ class Placer:
         for node in reversed(self.graph.nodes):
             if node in self.unit_of or not node.outputs:
                 continue
-            if node.op.name in WINDOWS:
+            if node.op.lowering is Lowering.WINDOW:
                 self.windows(node)
-            elif node.op.name in VIEWS:
+            elif node.op.lowering is Lowering.VIEW:
                 self.pass_on(node)
         self.forward()
         self.overwrite()
@@ -142,7 +145,7 @@ class Placer:
 
     def made_here(self, v: Value) -> bool:
         """Whether a kernel, concat, pad or a view of such defines v, so that it can be placed."""
-        return v in self.stored or (v in self.made and self.made[v].op.name in VIEWS | WINDOWS)
+        return v in self.stored or (v in self.made and self.made[v].op.lowering in _PLACED)
 
     @property
     def made(self) -> dict[Value, Node]:
@@ -203,18 +206,18 @@ class Placer:
         if view.buffer in self.reduced and len(self.readers.get(x, ())) > 1:
             return False
         maker = self.made.get(x)
-        if maker is not None and "dense" in maker.op.traits and not view.contiguous:
+        if maker is not None and Trait.DENSE in maker.op.traits and not view.contiguous:
             return False
         unit = self.unit_of.get(maker) if maker is not None else None
         if unit is not None and unit.kind == "template" and scattered(view):
             return False  # a pass of its own in squares costs less than a line for each number
         for r in self.readers.get(x, ()):
-            if "dense" in r.op.traits and not view.contiguous:
+            if Trait.DENSE in r.op.traits and not view.contiguous:
                 return False
             if r.op.name == "reshape" and r not in self.unit_of and (
                     reshape_view(view, r.attrs["shape"]) is None):
                 return False
-            if "template" in r.op.traits and not suits(r, x, view):
+            if r.op.lowering is Lowering.TEMPLATE and not suits(r, x, view):
                 return False
         return True
 
@@ -265,9 +268,9 @@ class Placer:
                 for v in node.outputs:
                     if v in self.stored:
                         views[v] = self.wanted.get(v) or self.over(node, v) or self.fresh(v)
-            elif node.op.name in WINDOWS:
+            elif node.op.lowering is Lowering.WINDOW:
                 views[node.outputs[0]] = self.wanted[node.outputs[0]]
-            elif node.op.name in VIEWS:
+            elif node.op.lowering is Lowering.VIEW:
                 views[node.outputs[0]] = self.view(node)
 
     def over(self, node: Node, v: Value) -> View | None:
@@ -284,7 +287,7 @@ class Placer:
         view = self.out.views[x]
         there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
         used = {r for u in there for r in self.readers.get(u, ()) if not (
-            r.op.name in VIEWS | WINDOWS and r.outputs[0] in there)}
+            r.op.lowering in _PLACED and r.outputs[0] in there)}
         own = {node, *(r for r in self.readers.get(v, ()) if r.op.name == "collective_end")}
         free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
             self.graph.outputs)

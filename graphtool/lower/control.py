@@ -17,8 +17,6 @@ from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Storage
 from graphtool.lower.views import View, dense, slice_view
 from graphtool.symbolic import Dim, product, symbol_of
 
-CONTROL = frozenset({"cond", "while", "scan"})
-
 
 @dataclass
 class Around:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import needs
 from graphtool.loops.ir import For, Hook, Let, Name, Stmt, Store, Template
 from graphtool.loops.walk import map_statements
 from graphtool.lower.units import Point, Unit
-from graphtool.lower.windows import VIEWS
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Order:
                         return None
                     continue
                 found.add(point)
-                if point is node and node.op.name in VIEWS:
+                if point is node and node.op.lowering is Lowering.VIEW:
                     fresh = [y for y in node.outputs if y not in seen]
                     seen.update(fresh)
                     pending += fresh
@@ -102,7 +102,8 @@ class _Order:
         inside, pending, seen = set(unit.nodes), [node], {node}
         while pending:
             here = pending.pop()
-            if "elementwise" not in here.op.traits or here.outputs[0].type.shape != v.type.shape:
+            if Trait.ELEMENTWISE not in here.op.traits or (
+                    here.outputs[0].type.shape != v.type.shape):
                 return False
             for reader in self.read_by.get(here.outputs[0], ()):
                 if reader in inside and reader not in seen:

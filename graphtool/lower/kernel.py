@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
@@ -16,8 +17,8 @@ from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.row_reuse import kept
-from graphtool.lower.statements import STATEMENTS, lower_statements
-from graphtool.lower.templates import TEMPLATES, lower_template
+from graphtool.lower.statements import lower_statements
+from graphtool.lower.templates import lower_template
 from graphtool.lower.transposition import crossing
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View, pull_of
@@ -96,12 +97,12 @@ def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
 def unit_kernel(unit: Unit, placement: Placement, target: Target,
                 table: KernelTable) -> Iterator[Made]:
     """The kernels of a unit: one, or one per output shape where they differ."""
-    root = next((n for n in unit.nodes if n.op.name in TEMPLATES), None)
+    root = next((n for n in unit.nodes if n.op.lowering is Lowering.TEMPLATE), None)
     if root is not None:
         body, flops = lower_template(unit, root, placement, target)
         yield *table.add(stores_last(body), placement.buffers, 1 << 30), flops
         return
-    if unit.nodes[0].op.name in STATEMENTS:
+    if unit.nodes[0].op.lowering is Lowering.STATEMENTS:
         if not all(product(v.type.shape) == 0 for v in unit.outputs):
             body, flops, most = lower_statements(unit.nodes[0], placement, target)
             yield *table.add(body, placement.buffers, most), flops

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
 from graphtool.lower.units import Unit
 from graphtool.lower.views import View
@@ -10,7 +11,7 @@ from graphtool.symbolic import Dim, product
 
 def merged(unit: Unit, outputs: list[Value], views: dict[Value, View]) -> dict[Value, View]:
     """The views over merged axes; as they were unless every op of the unit is elementwise."""
-    if not all("elementwise" in n.op.traits for n in unit.nodes):
+    if not all(Trait.ELEMENTWISE in n.op.traits for n in unit.nodes):
         return views
     shape = outputs[0].type.shape
     if any(v.type.shape != shape for v in outputs):

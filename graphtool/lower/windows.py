@@ -10,9 +10,6 @@ from graphtool.ops.bfloat16_pairs import whole_rows
 from graphtool.ops.indexing import inverse
 from graphtool.symbolic import Dim
 
-VIEWS = frozenset({"reshape", "transpose", "slice", "broadcast", "size", "barrier", "checkpoint"})
-WINDOWS = frozenset({"concat", "pad"})
-
 
 def view_of(node: Node, v: View) -> View | None:
     """The view that a movement op gives of its operand's view; None where a copy is needed."""

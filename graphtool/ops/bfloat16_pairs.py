@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.target import TEMPLATE, padded, space
+from graphtool.ops.target import padded, space
 from graphtool.symbolic import Dim, ceildiv, minimum
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
@@ -68,7 +69,7 @@ def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
 
 
 register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
-            traits=TEMPLATE | {"contraction"},
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
 
 
@@ -164,5 +165,6 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, 
                        strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
-register(Op("conv_bf16", _conv_infer, _conv_eval, traits=TEMPLATE | {"contraction"},
+register(Op("conv_bf16", _conv_infer, _conv_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="2-d convolution of bfloat16, channels last, summed in float32"))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, ops, register
 from graphtool.ir.trace import like
@@ -75,7 +76,7 @@ def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int, now: bool) -> tu
 
 
 register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
-            traits=frozenset({"statements", "dense", "world"}), category="control",
+            traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
             doc="starts to bring flat arrays of all processes together: sum, max, min, gather, "
                 "scatter (of the sum) or broadcast (of the first one's); done at collective_end, "
                 "or `now` where no work stands between"))
@@ -88,7 +89,7 @@ def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
 
 register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
             lambda g, out, x, y, ticket: (None, g, None),
-            traits=frozenset({"statements", "dense", "world"}), category="control",
+            traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
             doc="waits for what collective_begin started; takes its operand too, which is read "
                 "until then"))
 
@@ -105,7 +106,7 @@ def _rank_infer() -> TensorType:
 
 
 register(Op("process_rank", _rank_infer, lambda: np.array(world.current().rank, np.int64),
-            traits=frozenset({"statements", "dense", "world"}), category="control",
+            traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
             doc="the number of this process among all, from 0 on"))
 
 
@@ -124,7 +125,7 @@ def _whole_eval(x: Array, *, kind: str) -> Array:
     return np.asarray(_all(x, "sum") / x.dtype.type(world.current().size), x.dtype)
 
 
-@composite(types=_same, eval=_whole_eval, category="control", traits=frozenset({"world"}))
+@composite(types=_same, eval=_whole_eval, category="control", traits=Trait.WORLD)
 def all_reduce(x: Any, *, kind: str = "sum") -> Any:
     """The sum, mean, max or min of what all processes have, in each of them."""
     wide = x
@@ -136,7 +137,7 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
 
 
 @composite(types=lambda x: x, eval=lambda x: np.array(world.current().exchange(x)[0]),
-           category="control", traits=frozenset({"world"}))
+           category="control", traits=Trait.WORLD)
 def broadcast_first(x: Any) -> Any:
     """What the first process has, in each of them."""
     wide = x
@@ -192,7 +193,7 @@ def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
     return TensorType(x.dtype, (*x.shape[:axis], d // size, *x.shape[axis + 1:]))
 
 
-@composite(types=_gathered, category="control", traits=frozenset({"world"}),
+@composite(types=_gathered, category="control", traits=Trait.WORLD,
            vjp=lambda g, y, x, *, axis, size: (ops.reduce_scatter(g, axis=axis, size=size),))
 def all_gather(x: Any, *, axis: int, size: int) -> Any:
     """The tensors of `size` processes one behind the other along an axis, in each of them."""
@@ -203,7 +204,7 @@ def all_gather(x: Any, *, axis: int, size: int) -> Any:
     return ops.reshape(ops.transpose(parts, perm=back), shape=shape)
 
 
-@composite(types=_scattered, category="control", traits=frozenset({"world"}),
+@composite(types=_scattered, category="control", traits=Trait.WORLD,
            vjp=lambda g, y, x, *, axis, size: (ops.all_gather(g, axis=axis, size=size),))
 def reduce_scatter(x: Any, *, axis: int, size: int) -> Any:
     """The sum over `size` processes, of which each keeps its part along an axis."""

@@ -11,6 +11,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.trace import Builder, like
@@ -102,7 +103,7 @@ def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute"
 def _composite(fn: Callable[..., Any], category: str, types: Callable[..., Any] | None,
                facets: dict[str, Any]) -> Op:
     facets["infer"] = _with_schema(fn, types or _infer_by_tracing(fn))
-    traits = frozenset(facets.pop("traits", ())) | {"composite"}
+    traits = facets.pop("traits", Trait.NONE) | Trait.COMPOSITE
     return register(Op(fn.__name__, decompose=fn, category=category, traits=traits,
                        doc=inspect.getdoc(fn) or "", **facets))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.trace import evaluate, inline, replay, trace
@@ -64,6 +65,7 @@ def _cond_eval(pred: Array, *operands: Array, then: Body, orelse: Body) -> tuple
 
 
 register(Op("cond", _cond_infer, _cond_eval, category="control",
+            lowering=Lowering.CONTROL,
             doc="what `then` gives where the predicate holds, else what `orelse` gives"))
 
 
@@ -110,6 +112,7 @@ def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
 
 
 register(Op("while", _while_infer, _while_eval, decompose=_counted, category="control",
+            lowering=Lowering.CONTROL,
             doc="the first `carries` operands, by `body` until `cond` fails, or for `bound` turns; "
                 "the other operands stay"))
 
@@ -150,5 +153,6 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
 
 
 register(Op("scan", _scan_infer, _scan_eval, category="control",
+            lowering=Lowering.CONTROL,
             doc="`body` along the first axis: carries, then a row of each of the `xs` operands "
                 "behind them, then the rest; gives the last carries and the stacked other results"))

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Pull, cast, index
@@ -20,6 +21,7 @@ def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
 
 
 register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
+            lowering=Lowering.DATA,
             doc="an array of the model; `param` marks one that training may change"))
 
 
@@ -60,7 +62,7 @@ register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambd
             decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
 
 register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
-            decompose=lambda x: x, category="data",
+            decompose=lambda x: x, category="data", lowering=Lowering.VIEW,
             doc="x itself; what is computed of it stays apart from what is computed of x, so that "
                 "it is computed again"))
 
@@ -72,5 +74,6 @@ def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
 
 register(Op("checkpoint", _checkpoint_infer, lambda x, **_: x, lambda g, y, x, **_: (g,),
             lambda _, x, **__: x, decompose=lambda x, **_: x, category="data",
+            lowering=Lowering.VIEW,
             doc="x itself where it enters or leaves a region that the backward pass is to compute "
                 "again (torch.utils.checkpoint)"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, cast, const
@@ -69,9 +70,9 @@ def _declare(row: Scalar) -> Op:
         from graphtool import ops
         return row.derivative(ops, g, y, *xs)  # type: ignore[misc]
 
-    traits = {"elementwise"} | ({"commutative"} if row.commutative else set())
+    traits = Trait.ELEMENTWISE | (Trait.COMMUTATIVE if row.commutative else Trait.NONE)
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
-                       traits=frozenset(traits)))
+                       traits=traits))
 
 
 for _row in TABLE:
@@ -104,7 +105,7 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
-            traits=frozenset({"elementwise"}), doc="a where cond, else b"))
+            traits=Trait.ELEMENTWISE, doc="a where cond, else b"))
 
 
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
@@ -144,7 +145,7 @@ def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
 
 register(Op("clamp", _clamp_infer,
             lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
-            traits=frozenset({"elementwise"}), doc="min(max(x, lo), hi); a bound may be left out"))
+            traits=Trait.ELEMENTWISE, doc="min(max(x, lo), hi); a bound may be left out"))
 
 
 # ---- cast and bitcast --------------------------------------------------------------------------
@@ -197,7 +198,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
-            traits=frozenset({"elementwise"}), category="data",
+            traits=Trait.ELEMENTWISE, category="data",
             doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
 
 
@@ -210,5 +211,5 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
 register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
-            traits=frozenset({"elementwise"}), category="data", doc="the same bits, another type"))
+            traits=Trait.ELEMENTWISE, category="data", doc="the same bits, another type"))
 

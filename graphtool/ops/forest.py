@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, need
@@ -33,7 +34,7 @@ def _types(x: TensorType, kinds: TensorType, splits: TensorType, children: Tenso
     return TensorType(x.dtype, (x.shape[0], weights.shape[1]))
 
 
-@composite(types=_types, traits={"statements"})
+@composite(types=_types, lowering=Lowering.STATEMENTS)
 def trees(x: Any, kinds: Any, splits: Any, children: Any, roots: Any, weights: Any, *,
           depth: int, compare: str = "le", missing: bool = False, fold: str = "sum") -> Any:
     """The weights of the leaves that each row of x comes to, over all trees: [N, targets].

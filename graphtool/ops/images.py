@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ops.common import Array, need
@@ -54,7 +55,7 @@ def _shape_eval(x: Array, *, pixels: str) -> Array:
 
 
 register(Op("image_shape", _shape_infer, _shape_eval, category="shape",
-            traits=frozenset({"evaluated"}),
+            lowering=Lowering.EVALUATED,
             doc="height, width and channels of an encoded picture; 0 by 0 for what is none"))
 
 
@@ -76,6 +77,6 @@ def _decode_eval(x: Array, *, shape: tuple[int, ...], pixels: str) -> Array:
 
 
 register(Op("decode_image", _decode_infer, _decode_eval, category="data",
-            traits=frozenset({"evaluated"}),
+            lowering=Lowering.EVALUATED,
             doc="the pixels u8[height, width, channels] of an encoded BMP, JPEG, JPEG 2000, TIFF, "
                 "PNG, WebP or portable map; `shape` is what image_shape says of it"))

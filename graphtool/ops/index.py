@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.errors import InputError
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
@@ -137,7 +138,7 @@ def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
 
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
-            traits=frozenset({"statements"}),
+            lowering=Lowering.STATEMENTS,
             doc="x with updates set, added, … where gather would read; later duplicates win"))
 
 # ---- dynamic slices ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull
@@ -19,7 +20,6 @@ from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.target import FRACTIONS, G, padded
 from graphtool.symbolic import Dim, ceildiv
 
-TRAITS = frozenset({"template", "contraction"})
 GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
 
 
@@ -93,7 +93,8 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> 
 register(Op("matmul_int", _matmul_infer,
             lambda a, b, *, n, choice: _wrapped(np.matmul(a.astype(np.float64),
                                                           _unpacked(b, a.shape[-1], n))),
-            traits=TRAITS, doc="a product of small integers with a packed right-hand side"))
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            doc="a product of small integers with a packed right-hand side"))
 
 
 # ---- pack_int_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, runs·⌈run/G⌉, nr·G] -------------------
@@ -169,7 +170,8 @@ def _summed(x: Array, w: Array, strides: Any = (1, 1), dilation: Any = (1, 1)) -
     return _wrapped(y.reshape(*y.shape[:3], groups * own))
 
 
-register(Op("conv_int", _conv_infer, _conv_eval, traits=TRAITS,
+register(Op("conv_int", _conv_infer, _conv_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="2-d convolution of small integers, channels last, its padding in the input"))
 
 
@@ -210,7 +212,8 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str)
     return _summed(x, plain[None])
 
 
-register(Op("winograd_int", _winograd_infer, _winograd_eval, traits=TRAITS,
+register(Op("winograd_int", _winograd_infer, _winograd_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="3×3 convolution of stride 1 of small integers by Winograd's short sums: exact "
                 "where they are below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
 
@@ -264,5 +267,6 @@ def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: 
     return y
 
 
-register(Op("depthwise_int", _depthwise_infer, _depthwise_eval, traits=TRAITS,
+register(Op("depthwise_int", _depthwise_infer, _depthwise_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="one filter of integers a channel, channels last, its padding in the input"))

@@ -10,6 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
@@ -88,5 +89,5 @@ def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose
 
 
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
-            traits=frozenset({"contraction"}),
+            traits=Trait.CONTRACTION,
             doc="batched matrix product; leading dims broadcast; `dtype` is the accumulator's"))

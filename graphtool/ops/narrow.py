@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, need
@@ -24,7 +25,7 @@ def _types(x: TensorType, packed: TensorType, scales: TensorType, zeros: TensorT
     return TensorType(x.dtype, (x.shape[0], packed.shape[0]))
 
 
-@composite(types=_types, traits={"statements"})
+@composite(types=_types, lowering=Lowering.STATEMENTS)
 def linear_nbits(x: Any, packed: Any, scales: Any, zeros: Any = None, *, bits: int,
                  block: int) -> Any:
     """x·wᵀ with w[n, k] = (q − zero)·scale: q of `bits` bits, the lowest of a byte first, a scale

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ops.common import Array, check_axis, filled, need
@@ -58,7 +59,7 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
     return (None if g[0] is None else _spread_back(g[0], x, y[1], axis),)
 
 
-register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, traits=frozenset({"statements"}),
+register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
             doc="values and indices along an axis, stable"))
 
 
@@ -94,6 +95,6 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 
 
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
-            traits=frozenset({"statements"}),
+            lowering=Lowering.STATEMENTS,
             doc="the k greatest (or least) along an axis in order, with their indices; of equal "
                 "ones the first"))

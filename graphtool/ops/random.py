@@ -13,6 +13,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
@@ -55,7 +56,7 @@ def _bits_types(state: TensorType, *, shape: tuple[Dim, ...]) -> tuple[TensorTyp
 
 
 @composite(types=_bits_types, vjp=lambda g, y, state, *, shape: (None,),
-           traits={"random"})
+           traits=Trait.RANDOM)
 def rng_bits(state: Any, *, shape: tuple[Dim, ...]) -> Any:
     """Independent uniform u32 → (bits, next state)."""
     n = product(shape)
@@ -82,7 +83,7 @@ def _unit(bits: Any, dtype: DType) -> Any:
         2.0**-24)
 
 
-@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits={"random"})
+@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits=Trait.RANDOM)
 def uniform(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32, low: float = 0.0,
             high: float = 1.0) -> Any:
     """Uniform on [low, high) → (values, next state)."""
@@ -90,7 +91,7 @@ def uniform(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32
     return o.cast(_unit(bits, dtype) * (high - low) + low, dtype=dtype), after
 
 
-@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits={"random"})
+@composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits=Trait.RANDOM)
 def normal(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32, mean: float = 0.0,
            std: float = 1.0) -> Any:
     """Normal by Box and Muller → (values, next state)."""
@@ -115,7 +116,7 @@ def _dropout_vjp(g: Any, y: Any, x: Any, _state: Any, *, p: float) -> tuple[Any,
     return (None if g[0] is None else o.select(y[1], g[0] * keep, 0.0)), None
 
 
-@composite(types=_dropout_types, vjp=_dropout_vjp, traits={"random"})
+@composite(types=_dropout_types, vjp=_dropout_vjp, traits=Trait.RANDOM)
 def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
     """x / (1 − p) where kept, 0 with probability p → (y, the mask of what is kept, next state)."""
     draw, after = o.uniform(state, shape=x.shape, dtype=dtypes.float32)
@@ -124,7 +125,7 @@ def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
 
 
 @composite(types=lambda p, state: (TensorType(dtypes.bool_, p.shape), _STATE),
-           vjp=lambda g, y, p, state: (None, None), traits={"random"})
+           vjp=lambda g, y, p, state: (None, None), traits=Trait.RANDOM)
 def bernoulli(p: Any, state: Any) -> Any:
     """True with probability p, elementwise → (bool, next state)."""
     draw, after = o.uniform(state, shape=p.shape, dtype=p.dtype)

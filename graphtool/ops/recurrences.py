@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
@@ -110,7 +111,7 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
     return y, *(state,) * (2 if kind == "lstm" else 1), kept
 
 
-@composite(types=_types, traits={"kernel"}, vjp=vjp)
+@composite(types=_types, lowering=Lowering.STATEMENTS, vjp=vjp)
 def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *, kind: str,
                direction: str = "forward", packed: int = 0, choice: str = "") -> Any:
     """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h, kept) or (y, h, c, kept).

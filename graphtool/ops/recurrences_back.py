@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
@@ -96,7 +97,7 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
     return TensorType(y.dtype, (turns, count, batch, wide)), *states
 
 
-@composite(types=_grad_types, traits={"kernel"})
+@composite(types=_grad_types, lowering=Lowering.STATEMENTS)
 def recurrence_grad(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: Any = None,
                     gc: Any = None, c0: Any = None, *, kind: str, direction: str = "forward",
                     packed: int = 0, choice: str = "") -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
@@ -77,7 +78,7 @@ def _declare(kind: Kind) -> None:
         return gradients.reduce(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
-                lower, traits=frozenset({"reduction"}), doc=f"{kind} over axes, kept as 1"))
+                lower, traits=Trait.REDUCTION, doc=f"{kind} over axes, kept as 1"))
 
 
 def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -> Pull:
@@ -138,7 +139,7 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
-            traits=frozenset({"reduction"}),
+            traits=Trait.REDUCTION,
             doc="index of the extreme; the first (or last) of ties"))
 
 
@@ -186,4 +187,4 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
-            traits=frozenset({"statements"}), doc="running sum, prod, max or min along an axis"))
+            lowering=Lowering.STATEMENTS, doc="running sum, prod, max or min along an axis"))

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside
@@ -56,7 +57,8 @@ def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
 
 register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
             lambda g, y, x, *, shape: (OPS["reshape"](g, shape=x.shape),), _reshape_lower,
-            category="shape", doc="the same elements in row-major order under another shape"))
+            category="shape", lowering=Lowering.VIEW,
+            doc="the same elements in row-major order under another shape"))
 
 # ---- transpose ---------------------------------------------------------------------------------
 
@@ -74,7 +76,8 @@ def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:
 
 register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
             lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
-            category="shape", doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
+            category="shape", lowering=Lowering.VIEW,
+            doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
 
 # ---- broadcast ---------------------------------------------------------------------------------
 
@@ -90,7 +93,7 @@ def _broadcast_vjp(g: Any, _y: Any, x: Any, *, shape: Any) -> tuple[Any, ...]:
 
 register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x, shape),
             _broadcast_vjp, lambda _, x, *, shape: Pull(x.dtype, shape, x.at_broadcast),
-            category="shape", doc="NumPy's broadcast_to"))
+            category="shape", lowering=Lowering.VIEW, doc="NumPy's broadcast_to"))
 
 # ---- slice -------------------------------------------------------------------------------------
 
@@ -124,6 +127,7 @@ def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any)
 
 
 register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
+            lowering=Lowering.VIEW,
             doc="x[start:limit:stride] on every axis; strides are positive, `reverse` flips"))
 
 # ---- pad ---------------------------------------------------------------------------------------
@@ -208,6 +212,7 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
 
 
 register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
+            lowering=Lowering.WINDOW,
             doc="value before, after and between the elements; negative edges crop"))
 
 # ---- concat ------------------------------------------------------------------------------------
@@ -259,7 +264,8 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
 
 
 register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
-            _concat_lower, category="shape", doc="the operands one behind the other along an axis"))
+            _concat_lower, category="shape", lowering=Lowering.WINDOW,
+            doc="the operands one behind the other along an axis"))
 
 # ---- reverse -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.errors import InputError
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.run_sizes import bare
@@ -45,7 +46,7 @@ def _size_eval(n: Array, *, size: int | None = None, most: int | None = None,
 
 register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             lambda _, n, **__: n,
-            category="shape", traits=frozenset({"size"}),
+            category="shape", traits=Trait.SIZE, lowering=Lowering.VIEW,
             doc="n itself; from here on the symbol `size` stands for its value, which is `most` "
                 "or less; a `checked` one is there for its bounds, and stays if nothing uses it"))
 
@@ -101,5 +102,5 @@ def _number(x: Any, d: Dim) -> Any:
 
 register(Op("nonzero", _nonzero_infer, _nonzero_eval, lambda g, y, x, **_: (None,),
             decompose=_nonzero_decompose, category="data",
-            traits=frozenset({"composite", "size"}),
+            traits=Trait.COMPOSITE | Trait.SIZE,
             doc="the coordinates of the elements that are not zero, i64[size, rank], row-major"))

@@ -14,6 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, TypeMismatch
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ir.run_sizes import bare
@@ -46,7 +47,7 @@ def _concat_infer(a: TensorType, b: TensorType) -> TensorType:
 
 
 register(Op("string_concat", _concat_infer, np.strings.add, category="data",
-            traits=frozenset({"evaluated"}), doc="each string of a with that of b behind it"))
+            lowering=Lowering.EVALUATED, doc="each string of a with that of b behind it"))
 
 
 def _split_infer(x: TensorType, *, size: Dim, delimiter: str = "",
@@ -68,7 +69,7 @@ def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
 
 
 register(Op("string_split", _split_infer, _split_eval, category="data",
-            traits=frozenset({"evaluated", "size"}),
+            traits=Trait.SIZE, lowering=Lowering.EVALUATED,
             doc="the pieces between delimiters (runs of white space where it is empty), at most "
                 "`most` cuts, filled up with empty strings to the `size` of the longest row; and "
                 "how many pieces there are"))
@@ -109,7 +110,7 @@ def _between(separator: re.Pattern[str], s: str) -> list[str]:
 
 
 register(Op("string_tokens", _tokens_infer, _tokens_eval, category="data",
-            traits=frozenset({"evaluated", "size"}),
+            traits=Trait.SIZE, lowering=Lowering.EVALUATED,
             doc="the matches of the pattern `tokens`, or what lies between separators, of `least` "
                 "letters or more, filled up to the `size` of the longest row; `marks` puts \\x02 "
                 "before and \\x03 behind each row"))
@@ -135,7 +136,7 @@ def _normalize_eval(x: Array, *, size: int | None = None, case: str, stopwords: 
 
 
 register(Op("string_normalize", _normalize_infer, _normalize_eval, category="data",
-            traits=frozenset({"evaluated", "size"}),
+            traits=Trait.SIZE, lowering=Lowering.EVALUATED,
             doc="the strings that are no stop words, in upper or lower case; one empty string "
                 "where none is left"))
 
@@ -159,7 +160,7 @@ def _match_eval(x: Array, *, pattern: str) -> Array:
 
 
 register(Op("regex_match", _match_infer, _match_eval, category="data",
-            traits=frozenset({"evaluated"}),
+            lowering=Lowering.EVALUATED,
             doc="whether the whole string matches the pattern, in Python's syntax"))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.op import ops as o
@@ -69,7 +70,7 @@ def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
 
 
 register(Op("extreme_tap", _tap_infer, _tap_eval, None, _tap_lower,
-            traits=frozenset({"windowed"}),
+            traits=Trait.WINDOWED,
             doc="the number, within its window, of the first extreme; padding is the neutral "
                 "element"))
 
@@ -143,6 +144,6 @@ def _unpool_vjp(t: Any, _y: Any, g: Any, taps: Any, *, shape: Any, window: Any, 
 
 
 register(Op("unpool", _unpool_infer, _unpool_eval, _unpool_vjp, _unpool_lower,
-            traits=frozenset({"windowed"}),
+            traits=Trait.WINDOWED,
             doc="each g at the element of its window that `taps` numbers; sums where windows "
                 "overlap, zeros elsewhere: the gradient of a maximum over windows"))

@@ -14,13 +14,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum
-
-TEMPLATE = frozenset({"template"})
 
 
 def sums(operand: DType) -> DType:
@@ -104,7 +103,8 @@ def _matmul_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
 
 
 register(Op("matmul_packed", _matmul_infer, _matmul_eval,
-            traits=TEMPLATE | {"contraction"}, doc="a product with a packed right-hand side"))
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            doc="a product with a packed right-hand side"))
 
 
 # ---- matmul_blas: by a library, on weights as they are ------------------------------------------
@@ -116,7 +116,8 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> Ten
 
 register(Op("matmul_blas", _matmul_blas_infer,
             lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
-            traits=TEMPLATE | {"contraction"}, doc="a product by a CBLAS library"))
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            doc="a product by a CBLAS library"))
 
 
 # ---- pack_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr] ---------------------------------
@@ -185,7 +186,8 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
                        strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
-register(Op("conv_packed", _conv_infer, _conv_eval, traits=TEMPLATE | {"contraction"},
+register(Op("conv_packed", _conv_infer, _conv_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="2-d convolution, channels last, of an input whose padding is in it"))
 
 
@@ -212,7 +214,8 @@ def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: 
     return np.asarray(y).reshape(*y.shape[:2], -1, w.shape[2])
 
 
-register(Op("depthwise", _depthwise_infer, _depthwise_eval, traits=TEMPLATE | {"contraction"},
+register(Op("depthwise", _depthwise_infer, _depthwise_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="one filter a channel, channels last, of an input whose padding is in it; weights "
                 "of more channels than it has repeat, for neighbours that are one pixel"))
 
@@ -230,7 +233,7 @@ def _pooled_eval(x: Array, *, kind: str, window: Any, strides: Any, dilation: An
                                 window_dilation=(1, *dilation, 1))
 
 
-register(Op("pooled", _pooled_infer, _pooled_eval, traits=TEMPLATE,
+register(Op("pooled", _pooled_infer, _pooled_eval, lowering=Lowering.TEMPLATE,
             doc="windows of images, channels last, whose padding is in them"))
 
 # ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
@@ -284,7 +287,8 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str,
     return OPS["conv"](x, plain, channels_last=True, groups=groups)
 
 
-register(Op("winograd", _winograd_infer, _winograd_eval, traits=TEMPLATE | {"contraction"},
+register(Op("winograd", _winograd_infer, _winograd_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))
 
 # ---- attend: attention as kernels/attention.h computes it --------------------------------------
@@ -303,6 +307,7 @@ def _attend_eval(*xs: Array | None, choice: str, **attrs: Any) -> Any:
     return OPS["attention"](*xs, **attrs)
 
 
-register(Op("attend", _attend_infer, _attend_eval, traits=TEMPLATE | {"contraction"},
+register(Op("attend", _attend_infer, _attend_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "
                 "that is added"))

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ops.common import Array, need
-from graphtool.ops.target import TEMPLATE, G, space, sums, unpack
+from graphtool.ops.target import G, space, sums, unpack
 from graphtool.symbolic import ceildiv
 
 
@@ -52,6 +53,7 @@ def _line_eval(x: Array, w: Array, *, channels: int, tile: int, window: Any, dil
                        channels_last=True)
 
 
-register(Op("winograd_line", _line_infer, _line_eval, traits=TEMPLATE | {"contraction"},
+register(Op("winograd_line", _line_infer, _line_eval,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             doc="convolution of stride 1, channels last, by Winograd's short sums along one axis: "
                 "rows, or columns where it is upright"))

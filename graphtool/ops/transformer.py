@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
@@ -63,7 +64,7 @@ def _safe_softmax(scores: Any) -> Any:
     return e / o.select(o.eq(total, 0.0), 1.0, total)
 
 
-@composite(types=_attention_types, traits={"kernel"})
+@composite(types=_attention_types, traits=Trait.KERNEL)
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
               scale: float | None = None, softcap: float = 0.0) -> Any:
     """softmax(mask(softcap(q·kᵀ·scale)))·v with q […, Hq, S, D], k and v […, Hkv, T, ·].

@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
@@ -122,7 +123,7 @@ def _conv_vjp(g: Any, y: Any, x: Any, w: Any, **attrs: Any) -> tuple[Any, ...]:
 
 
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
-            traits=frozenset({"contraction"}),
+            traits=Trait.CONTRACTION,
             doc="n-d correlation with strides, padding, both dilations, groups"))
 
 # ---- reduce_window -----------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
 
 
 register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lower,
-            traits=frozenset({"windowed"}),
+            traits=Trait.WINDOWED,
             doc="pooling: sum, prod, max or min over a sliding window on every axis; "
                 "padding counts as the neutral element"))
 
@@ -271,5 +272,5 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
 
 _NOWHERE = 2**62  # what a window of nothing but padding gives
 register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
-            traits=frozenset({"windowed"}),
+            traits=Trait.WINDOWED,
             doc="where the first extreme of each window stands: its row-major position in x"))

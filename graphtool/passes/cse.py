@@ -6,6 +6,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
@@ -86,7 +87,7 @@ def _key(node: Node, inputs: tuple[Operand, ...], number: dict[Value, int]) -> A
     """What makes two nodes equal; operands of a commutative op in the order of their definition."""
     operands = [("v", number[x]) if isinstance(x, Value) else (type(x).__name__, repr(x))
                 for x in inputs]
-    if "commutative" in node.op.traits:
+    if Trait.COMMUTATIVE in node.op.traits:
         operands.sort(key=str)
     return node.op.name, tuple(operands), tuple(_hashable(a) for a in node.attrs.values())
 

@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool.errors import UsageError
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType
 from graphtool.ir.op import OPS, Op
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.rewrite.engine import Emitter
 
-KERNEL = frozenset({"kernel", "statements"})  # traits of an op that lowering takes as it is
-
 
 def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool = True) -> Graph:
     """The graph with composites replaced by their definitions.
 
-    `keep` names those that stay; unless given, they are those that lowering takes whole (the traits
-    `kernel` and `statements`). Before the layout is `placed`, those stay too whose definition
-    depends on the order of the axes (the trait `layout`).
+    `keep` names those that stay; unless given, they are those that kernel selection or lowering
+    takes whole (`whole`). Before the layout is `placed`, those stay too whose definition depends
+    on the order of the axes (the trait `layout`).
     """
     for name in keep or ():
         if name not in OPS:
@@ -48,8 +47,13 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool
 
 def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, placed: bool) -> bool:
     """Whether a composite is expanded; a loop with a bound becomes one that counts its turns."""
-    if "layout" in op.traits and not placed:
+    if Trait.LAYOUT in op.traits and not placed:
         return False
-    if "composite" not in op.traits and attrs.get("bound") is None:
+    if Trait.COMPOSITE not in op.traits and attrs.get("bound") is None:
         return False
-    return KERNEL.isdisjoint(op.traits) if keep is None else op.name not in keep
+    return op.name not in keep if keep is not None else not whole(op)
+
+
+def whole(op: Op) -> bool:
+    """Whether kernel selection or lowering takes the op as it is."""
+    return Trait.KERNEL in op.traits or op.lowering is Lowering.STATEMENTS

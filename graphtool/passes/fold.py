@@ -13,6 +13,7 @@ import numpy as np
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, producers, use_counts
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
@@ -136,8 +137,8 @@ def _joined(nodes: set[Node], made: Mapping[Value, Node],
 
 def _timeless(node: Node) -> bool:
     """Whether the node gives the same whenever and wherever it runs, in sizes that are known."""
-    return bool(node.outputs) and not _open(node.attrs) and "world" not in node.op.traits and not (
-        any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape))
+    return bool(node.outputs) and Trait.WORLD not in node.op.traits and not (
+        _open(node.attrs) or any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape))
 
 
 def _with_sizes(graph: Graph, max_bytes: int) -> Graph:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
@@ -161,7 +162,7 @@ def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
     """(y + b)·c = y·c + b·c after a layer, so that both can join it"""
     node = producer(y)
     term, factor = _wide(b), _wide(c)
-    if node is None or "contraction" not in node.op.traits or term is None or factor is None:
+    if node is None or Trait.CONTRACTION not in node.op.traits or term is None or factor is None:
         return None
     both = _like(y, term * factor)
     return None if both is None else y * c + both
@@ -184,7 +185,7 @@ def _is_layer(y: Any, biased: bool = True) -> bool:
     if node is not None and node.op is OPS["add"] and biased:
         return any(_is_layer(y.builder.wrap(v), False)
                    for v in node.inputs if isinstance(v, Value))
-    return node is not None and (node.op is OPS["linear"] or "contraction" in node.op.traits)
+    return node is not None and (node.op is OPS["linear"] or Trait.CONTRACTION in node.op.traits)
 
 
 @rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)

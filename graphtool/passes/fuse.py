@@ -6,14 +6,12 @@ reducing node with all that only it reads and that is cheap to compute in place.
 
 from __future__ import annotations
 
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
-TEMPLATE_OPS = frozenset({"matmul_packed", "matmul_bf16", "matmul_blas", "conv_packed",
-                          "conv_bf16", "depthwise", "winograd", "winograd_line", "attend",
-                          "matmul_int", "conv_int", "depthwise_int", "winograd_int", "pooled"})
 ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
 MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
 PACKS = ("pack", "pack_pairs", "pack_int")
@@ -44,7 +42,7 @@ class Fuser:
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
-            if node.op.name in TEMPLATE_OPS:
+            if node.op.lowering is Lowering.TEMPLATE:
                 self.template(node)
         for node in reversed(self.graph.nodes):
             if node not in self.taken and _roots_nest(node):
@@ -88,9 +86,9 @@ class Fuser:
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
         """Why the node cannot run on the template's finished rows; nothing if it can."""
-        if node.op.name in TEMPLATE_OPS:
+        if node.op.lowering is Lowering.TEMPLATE:
             return "a group has one template, and both are one"
-        if "elementwise" not in node.op.traits:
+        if Trait.ELEMENTWISE not in node.op.traits:
             return (f"{node.op.name} is not elementwise: on a template's finished rows only "
                     "elementwise ops run")
         if node.outputs[0].type.shape != shape:
@@ -108,7 +106,7 @@ class Fuser:
         x = node.inputs[0]
         if node.op.name != "cast" or not isinstance(x, Value):
             return False
-        stored = x in self.results or any("elementwise" not in r.op.traits
+        stored = x in self.results or any(Trait.ELEMENTWISE not in r.op.traits
                                           for r in self.readers[x])
         return stored and x.type.dtype.bytes == 1 < node.outputs[0].type.dtype.bytes
 
@@ -124,7 +122,7 @@ class Fuser:
                     continue
                 maker = self.made.get(x)
                 if maker is None or maker in inside or maker in self.taken or (
-                        "elementwise" not in maker.op.traits or x in self.results
+                        Trait.ELEMENTWISE not in maker.op.traits or x in self.results
                         or any(r not in inside for r in self.readers[x])):
                     continue
                 inside.add(maker)
@@ -191,24 +189,24 @@ class Fuser:
         if maker.op.name in MOVES:
             return "" if _moves_freely(maker) else (
                 "a group has no general reshape: reading through it divides at each element")
-        if "windowed" in reader.op.traits or "contraction" in reader.op.traits:
+        if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
         if reader.op.name in (*PACKS, "gather"):
-            return "" if "elementwise" in maker.op.traits and not _repeats(v, reader) else (
+            return "" if Trait.ELEMENTWISE in maker.op.traits and not _repeats(v, reader) else (
                 f"{reader.op.name} takes elements several times, or of what is not elementwise")
         return self.beside(maker, inside)
 
     def beside(self, maker: Node, inside: set[Node]) -> str:
         """The same for what is neither moved nor read through a window."""
-        if "reduction" in maker.op.traits:
+        if Trait.REDUCTION in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
             if not (maker.op.name.startswith("reduce_") and _trailing(maker) and all(
                     "axes" in n.attrs and _trailing(n) for n in inside
-                    if "reduction" in n.op.traits)):
+                    if Trait.REDUCTION in n.op.traits)):
                 return "a reduction is computed in place over the innermost axes only"
             return "" if not self.turned(maker, inside) else (
                 "its rows are turned on the way: each element would sum its row again")
-        if "elementwise" not in maker.op.traits and maker.op.name not in ("gather", "iota"):
+        if Trait.ELEMENTWISE not in maker.op.traits and maker.op.name not in ("gather", "iota"):
             return f"{maker.op.name} is computed for itself"
         return "it belongs to another group already" if maker in self.taken else ""
 
@@ -243,7 +241,7 @@ class Fuser:
 def _roots_nest(node: Node) -> bool:
     traits = node.op.traits
     return node.op.lower is not None and len(node.outputs) == 1 and (
-        "elementwise" in traits or "reduction" in traits or "windowed" in traits
+        Trait.ELEMENTWISE in traits or Trait.REDUCTION in traits or Trait.WINDOWED in traits
         or node.op.name in (*PACKS, "gather", "dynamic_slice", "dynamic_update_slice"))
 
 

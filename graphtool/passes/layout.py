@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -55,7 +56,7 @@ class Layout:
         handler = _SOURCES.get(node.op.name)
         if handler is None and any(self.twin(builder, x) is not None for x in inputs):
             handler = _FOLLOWERS.get(node.op.name) or (
-                _elementwise if "elementwise" in node.op.traits else None)
+                _elementwise if Trait.ELEMENTWISE in node.op.traits else None)
         rank = len(node.outputs[0].type.shape)
         if handler is None or rank < 3 or (handler is not _elementwise and any(
                 x.type.rank != rank for x in inputs if isinstance(x, Value))):
@@ -145,7 +146,7 @@ def _wanted(graph: Graph) -> set[Value]:
     """The values that are read channels last, at once or behind what runs so with its reader."""
     found: set[Value] = set()
     for node in reversed(graph.nodes):
-        follows = node.op.name in _FOLLOWERS or "elementwise" in node.op.traits
+        follows = node.op.name in _FOLLOWERS or Trait.ELEMENTWISE in node.op.traits
         if _turns(node) or (follows and any(y in found for y in node.outputs)):
             found |= {x for x in node.inputs if isinstance(x, Value)}
     return found

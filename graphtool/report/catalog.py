@@ -32,6 +32,7 @@ class OpEntry(msgspec.Struct):
     attrs: list[AttrRow]
     has: list[str]
     traits: list[str]
+    lowering: str
     doc: str
 
 
@@ -91,7 +92,8 @@ def _entry(op: Op) -> OpEntry:
     has = [facet for facet in ("eval", "vjp", "lower", "decompose")
            if getattr(op, facet) is not None]
     return OpEntry(op.name, op.category, f"({', '.join(operands + _shown(attrs))})", operands,
-                   attrs, has, sorted(op.traits), op.doc)
+                   attrs, has, sorted(t.name.lower() for t in op.traits if t.name),
+                   op.lowering.value, op.doc)
 
 
 def _shown(attrs: list[AttrRow]) -> list[str]:
@@ -118,7 +120,8 @@ def type_text(annotation: Any) -> str:
 def op_lines(op: OpEntry) -> list[str]:
     """One op for people."""
     out = [f"{op.name}{op.signature}", *(f"  {line}" for line in op.doc.splitlines()),
-           f"  category  {op.category}", f"  has       {' '.join(op.has)}"]
+           f"  category  {op.category}", f"  has       {' '.join(op.has)}",
+           f"  lowering  {op.lowering}"]
     if op.traits:
         out.append(f"  traits    {' '.join(op.traits)}")
     return out + [f"  {a.name}: {a.type}" + ("" if a.required else f" = {a.default}")

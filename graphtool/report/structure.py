@@ -9,10 +9,11 @@ from typing import Any
 
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
 from graphtool.ir.op import Op
 
-_ANCHORS = frozenset({"contraction", "reduction", "windowed"})
+_ANCHORS = Trait.CONTRACTION | Trait.REDUCTION | Trait.WINDOWED
 _CONTRACTING = frozenset({"linear", "attention", "lstm", "gru", "rnn"})  # composites with a product
 _PROJECTION = 3
 
@@ -80,7 +81,7 @@ def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node,
         depends[v] = any(depends.get(x, False) for x in operands)
         if depends[v]:
             count.add(node)
-    contracts = any("contraction" in n.op.traits or n.op.name in _CONTRACTING for n in count)
+    contracts = any(Trait.CONTRACTION in n.op.traits or n.op.name in _CONTRACTING for n in count)
     return len(count) if depends.get(end) and contracts else 0
 
 
@@ -114,7 +115,7 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
 def _anchors(node: Node) -> bool:
     """Whether a kernel can start here; a composite that is elementwise by itself only follows."""
     return bool(node.op.traits & _ANCHORS) or (
-        "composite" in node.op.traits and _reduces(node.op, *signature(node)))
+        Trait.COMPOSITE in node.op.traits and _reduces(node.op, *signature(node)))
 
 
 @lru_cache(maxsize=1024)
@@ -130,8 +131,8 @@ def _reduces(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...])
 def _follows(node: Node, v: Value) -> bool:
     if len(node.outputs) != 1 or node.outputs[0].type.shape != v.type.shape:
         return False
-    return "elementwise" in node.op.traits or (
-        "composite" in node.op.traits and _pointwise(node.op, *signature(node)))
+    return Trait.ELEMENTWISE in node.op.traits or (
+        Trait.COMPOSITE in node.op.traits and _pointwise(node.op, *signature(node)))
 
 
 @lru_cache(maxsize=1024)
@@ -141,8 +142,8 @@ def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...
         inner = decomposed(op, types, attrs)
     except GraphtoolError:
         return False
-    return all("elementwise" in n.op.traits or n.op.name in ("reshape", "constant")
-               or ("composite" in n.op.traits and _pointwise(n.op, *signature(n)))
+    return all(Trait.ELEMENTWISE in n.op.traits or n.op.name in ("reshape", "constant")
+               or (Trait.COMPOSITE in n.op.traits and _pointwise(n.op, *signature(n)))
                for n in inner.nodes)
 
 

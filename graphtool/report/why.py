@@ -11,13 +11,14 @@ import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io.manifest import StepRow, ThreadsRow
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.kernels.choice import choice
 from graphtool.loops.ir import Run
 from graphtool.passes import roots
-from graphtool.passes.fuse import TEMPLATE_OPS, Fuser
+from graphtool.passes.fuse import Fuser
 
 _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 
@@ -167,12 +168,12 @@ def _apart(fuser: Fuser, maker: Node, reader: Node, of: Mapping[Node, Group]) ->
     if not set(maker.outputs) & set(reader.inputs):
         return (f"{reader.outputs[0].hint} does not read {maker.outputs[0].hint}: a group grows "
                 "from a node to those that it reads or that read it")
-    if maker.op.name in TEMPLATE_OPS or (maker in of and of[maker].kind == "template"):
+    if maker.op.lowering is Lowering.TEMPLATE or (maker in of and of[maker].kind == "template"):
         root = next((n for n in (of[maker].members if maker in of else (maker,))
-                     if n.op.name in TEMPLATE_OPS), maker)
+                     if n.op.lowering is Lowering.TEMPLATE), maker)
         inside = set(of[maker].members) if maker in of else {maker}
         return fuser.left_out(reader, inside, root, root.outputs[0].type.shape)
-    if reader.op.name in TEMPLATE_OPS:
+    if reader.op.lowering is Lowering.TEMPLATE:
         return (f"{reader.op.name} reads its operands as they lie in memory: a template has an "
                 "epilogue, and nothing runs before it")
     inside = set(of[reader].members) if reader in of else {reader}

@@ -21,6 +21,7 @@ import numpy as np
 import graphtool.ops  # noqa: F401  (fills the registry, which the left sides need)
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, use_counts
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.prune import prune
@@ -73,7 +74,7 @@ def family_rule(*roots: str, numerics: Numerics = "exact") -> Callable[[Callable
     return declare
 
 
-def with_trait(trait: str) -> tuple[str, ...]:
+def with_trait(trait: Trait) -> tuple[str, ...]:
     """The names of the ops that have a trait, for `family_rule`."""
     return tuple(name for name, op in OPS.items() if trait in op.traits)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool.errors import InternalError
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import Op
 from graphtool.ir.operators import Operators
@@ -77,7 +78,7 @@ def match_node(p: Applied, op: Op, inputs: Sequence[Operand], attrs: Mapping[str
             return
         env = bound
     orders = [tuple(inputs)]
-    if "commutative" in op.traits and len(inputs) == 2:
+    if Trait.COMMUTATIVE in op.traits and len(inputs) == 2:
         orders.append((inputs[1], inputs[0]))
     variadic = any(q.kind is q.VAR_POSITIONAL for q in op.operands)
     for order in orders:

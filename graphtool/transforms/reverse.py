@@ -13,6 +13,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -187,7 +188,7 @@ _NO_RULE = {"bitcast": "the bits of a number have no slope"}
 
 def no_rule(op: Op) -> str:
     """Why an op with float results has no gradient; empty where that is not so."""
-    if "template" in op.traits or op.category == "memory":
+    if op.lowering is Lowering.TEMPLATE or op.category == "memory":
         return "it is the form of a kernel: differentiate before the passes choose kernels"
     return _NO_RULE.get(op.name, "")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.op import ops as o
@@ -58,14 +59,15 @@ def batch(builder: Builder, graph: Graph, given: Sequence[Any], size: Dim) -> li
 
 
 def _batched(builder: Builder, node: Node, pairs: Sequence[Any], size: Dim) -> tuple[Any, ...]:
-    rule = RULES.get(node.op.name) or (_elementwise if "elementwise" in node.op.traits else None)
+    rule = RULES.get(node.op.name) or (
+        _elementwise if Trait.ELEMENTWISE in node.op.traits else None)
     if rule is not None:
         before = len(builder.nodes)
         try:
             return _tuple(rule(node, pairs, size))
         except Declined:
             del builder.nodes[before:]
-    if node.op.decompose is not None and "composite" in node.op.traits:
+    if node.op.decompose is not None and Trait.COMPOSITE in node.op.traits:
         inner = _opened(node.op, pairs, node)
         tensors = [p for p in pairs if isinstance(p[0], Tracer)]
         return tuple(whole(x, b, size) for x, b in batch(builder, inner, tensors, size))

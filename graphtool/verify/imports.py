@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.verify.compare import Difference, compare, magnitude, worst
@@ -33,7 +34,7 @@ def check_import(source: str, module: Module, specs: Sequence[str] = ()) -> Impo
         return ImportCheck(True, "not checked: an archive is read, never run")
     if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):
         return ImportCheck(True, "not checked: onnxruntime is not installed")
-    if any("random" in n.op.traits for n in all_nodes(module.graph)):
+    if any(Trait.RANDOM in n.op.traits for n in all_nodes(module.graph)):
         return ImportCheck(True, "not checked: the model draws random numbers")
     try:
         side = of_onnx(Path(source)) if source.endswith(".onnx") else of_torch(

@@ -8,9 +8,9 @@ import numpy as np
 
 from graphtool import dtypes, passes
 from graphtool import ops as o
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.lower.statements import STATEMENTS
 from graphtool.symbolic import Symbol, symbol
 from tests.cases import CASES
 from tests.lower.compiling import merged
@@ -52,8 +52,8 @@ def mixture(march: str = "native", step: int = 9, start: int = 0) -> tuple[Modul
 
     Ops with a kernel of their own are all in it.
     """
-    own = [c for c in CASES[start::step] if c.op.name not in STATEMENTS]
-    m, inputs = merged([*own, *(c for c in CASES if c.op.name in STATEMENTS)])
+    own = [c for c in CASES[start::step] if c.op.lowering is not Lowering.STATEMENTS]
+    m, inputs = merged([*own, *(c for c in CASES if c.op.lowering is Lowering.STATEMENTS)])
     return passes.run(m, None, supply={"march": march}), inputs
 
 

@@ -101,7 +101,7 @@ def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
 
 CHILD = """
 import sys, numpy as np
-from graphtool import runtime
+from graphtool.native import runtime
 model = runtime.load(sys.argv[1], threads=1)
 with np.load(sys.argv[2]) as z:
     out = model.run({spec.name: z[k].view(spec.dtype.numpy)  # numpy's files do not know bfloat16

@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from graphtool import interp
-from graphtool.lower.control import CONTROL
-from graphtool.lower.statements import STATEMENTS
-from graphtool.lower.windows import VIEWS, WINDOWS
+from graphtool.ir.facets import Lowering
 from graphtool.target import named
 from tests.cases import CASES, Case
 from tests.lower.compiling import compiled, faults, merged, optimised
 
 CHUNK = 120  # cases in one library: few compiler runs, and still a failure is soon found
 PLAIN = [c for c in CASES if c.attrs.get("bound") is None and (
-    c.op.lower or c.op.name in VIEWS | WINDOWS | CONTROL | STATEMENTS.keys())]
+    c.op.lowering is not Lowering.NONE)]
 
 
 def chunks(cases: list[Case]) -> list[object]:

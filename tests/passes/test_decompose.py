@@ -8,12 +8,13 @@ import pytest
 
 from graphtool import ops as o
 from graphtool.errors import UsageError
+from graphtool.ir.facets import Trait
 from graphtool.ir.op import OPS
 from graphtool.passes import run
-from graphtool.passes.decompose import KERNEL
+from graphtool.passes.decompose import whole
 from tests.passes.pass_samples import SAMPLES, assert_same, module
 
-COMPOSITES = {n for n, op in OPS.items() if "composite" in op.traits}
+COMPOSITES = {n for n, op in OPS.items() if Trait.COMPOSITE in op.traits}
 
 
 def names(m: Any) -> set[str]:
@@ -34,7 +35,7 @@ def test_keeps_what_the_caller_names() -> None:
 
 def test_keeps_kernels_by_default() -> None:
     kept = names(run(SAMPLES["block"], "decompose")) & COMPOSITES
-    assert kept == {n for n in names(SAMPLES["block"]) & COMPOSITES if OPS[n].traits & KERNEL}
+    assert kept == {n for n in names(SAMPLES["block"]) & COMPOSITES if whole(OPS[n])}
 
 
 def test_names_come_from_the_root() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
@@ -143,7 +144,7 @@ def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType
     name = node.op.name
     if name in LOW and node.outputs[0].type.dtype is dtypes.float32:
         return low
-    follows = name in FOLLOW or ("elementwise" in node.op.traits and name not in HIGH)
+    follows = name in FOLLOW or (Trait.ELEMENTWISE in node.op.traits and name not in HIGH)
     if not follows or any(isinstance(a, Graph) for a in node.attrs.values()):
         return dtypes.float32
     varying = [x for x, old in zip(xs, node.inputs, strict=True) if isinstance(x, Value)
@@ -175,6 +176,6 @@ def _neutral(graph: Graph) -> set[Value]:
         if node.op.name == "constant":
             out |= set() if node.attrs["param"] else set(node.outputs)
         elif node.outputs and all(x in out for x in node.inputs if isinstance(x, Value)) and (
-                "world" not in node.op.traits):
+                Trait.WORLD not in node.op.traits):
             out |= set(node.outputs)
     return out

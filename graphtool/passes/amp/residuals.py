@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
@@ -67,7 +68,7 @@ def _residuals(node: Node, rounded: set[Value], sums: set[Value]) -> list[Value]
     broadcast, and what a bias's gradient sums."""
     if node.op.name == "reduce_sum":
         return [x for x in node.inputs if isinstance(x, Value) and x in sums]
-    if "elementwise" not in node.op.traits or node.op.name == "cast":
+    if Trait.ELEMENTWISE not in node.op.traits or node.op.name == "cast":
         return []
     shape = node.outputs[0].type.shape
     return [x for x in node.inputs if isinstance(x, Value) and x in rounded

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from graphtool.analysis.costs import flops, nbytes
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.prune import prune
@@ -132,7 +133,7 @@ def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> di
 def _anchor(node: Node, batched: set[Value]) -> bool:
     """Whether the node is a kernel of its own; others are part of the one before, or views."""
     return node.outputs[0] in batched and not (
-        "elementwise" in node.op.traits or node.op.name in _MOVES)
+        Trait.ELEMENTWISE in node.op.traits or node.op.name in _MOVES)
 
 
 def _bytes(v: Value) -> int:

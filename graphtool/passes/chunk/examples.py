@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, Operand, Value
 
 Attrs = Mapping[str, Any]
@@ -15,8 +16,8 @@ Rule = Callable[[Node, Sequence[bool]], bool]
 
 def apart(node: Node, batched: Sequence[bool]) -> bool:
     """Whether the node maps the examples one by one; `batched` says which operands hold them."""
-    rule = _elementwise if "elementwise" in node.op.traits else (
-        _reduction if "reduction" in node.op.traits else _RULES.get(node.op.name))
+    rule = _elementwise if Trait.ELEMENTWISE in node.op.traits else (
+        _reduction if Trait.REDUCTION in node.op.traits else _RULES.get(node.op.name))
     return rule is not None and rule(node, batched)
 
 

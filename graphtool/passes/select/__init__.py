@@ -13,6 +13,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -57,7 +58,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         if node.op.name in ("reduce_window", "extreme_tap"):
             return window(goal, node, Tracer(inputs[0], b)) if isinstance(
                 inputs[0], Value) else None
-        if "elementwise" in node.op.traits:
+        if Trait.ELEMENTWISE in node.op.traits:
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
         if node.op.name == "recurrence":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -32,7 +33,7 @@ def _from_kernel(x: Tracer) -> bool:
             continue
         if node.op.name in ROW_SUMS:
             return True
-        if "elementwise" in node.op.traits:
+        if Trait.ELEMENTWISE in node.op.traits:
             more = {v for v in node.inputs if isinstance(v, Value) and v.type.shape == x.shape}
             pending += more - seen
             seen |= more

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
@@ -34,8 +35,8 @@ def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
     node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
     source = node.inputs[0] if node is not None and node.op.name == "reshape" else None
     maker = b.made.get(source) if isinstance(source, Value) else None
-    if not isinstance(source, Value) or maker is None or (
-            not maker.op.traits & {"template", "elementwise"}):
+    if not isinstance(source, Value) or maker is None or not (
+            maker.op.lowering is Lowering.TEMPLATE or Trait.ELEMENTWISE in maker.op.traits):
         return None
     told = (_joined(source.type.shape, shape) or _bare(source.type.shape) == _bare(shape)
             or _images(source.type.shape, shape))
@@ -53,9 +54,9 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
         if node is None or value in seen:
             continue
         seen.add(value)
-        if "template" in node.op.traits:
+        if node.op.lowering is Lowering.TEMPLATE:
             kernels.add(value)
-        elif node.op.name == "reshape" or "elementwise" in node.op.traits:
+        elif node.op.name == "reshape" or Trait.ELEMENTWISE in node.op.traits:
             pending += [v for v in node.inputs if isinstance(v, Value)]
     last = next((v for v in reversed(b.made) if v in kernels or v is source), source)
     return last is not source

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import BY_NUMPY, DType, float32
+from graphtool.ir.facets import Trait
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
@@ -205,7 +206,7 @@ def _ordered(a: Any, b: Any) -> bool:
     return is_number(a) and is_number(b) and not (math.isnan(a) or math.isnan(b))
 
 
-@family_rule(*(n for n in with_trait("elementwise") if n not in ("cast", "bitcast")))
+@family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in ("cast", "bitcast")))
 def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """A constant that is one number everywhere is that number, if the shape does not need it."""
     numbers = [_number(x) for x in xs]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.facets import Trait
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
@@ -113,7 +114,7 @@ def broadcast_broadcast(x: Any, s: Any, t: Any) -> Any:  # the wider one is enou
     return o.broadcast(x, shape=t)
 
 
-@family_rule(*with_trait("elementwise"))
+@family_rule(*with_trait(Trait.ELEMENTWISE))
 def broadcast_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """Elementwise ops broadcast by themselves: f(broadcast x, y) = f(x, y) where shapes allow."""
     for i, x in enumerate(xs):
@@ -205,7 +206,7 @@ def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
 def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x)[i] = f(x[i]) where fewer elements are gathered than x has: rows of a quantised table."""
     node = producer(xs[0])
-    if node is None or "elementwise" not in node.op.traits or known(
+    if node is None or Trait.ELEMENTWISE not in node.op.traits or known(
             product(type.shape), "<", product(xs[0].shape)) is not True:
         return None
     parts = [xs[0].builder.wrap(v) for v in node.inputs]

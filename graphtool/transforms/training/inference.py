@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, producers
 from graphtool.ir.trace import Builder, Tracer, rebuild
 
@@ -51,6 +52,6 @@ def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, d
             seen.add(v)
             if node.op.name == "batch_norm_training":
                 out.setdefault(node, {})[node.outputs.index(v)] = graph.inputs[old]
-            elif "elementwise" in node.op.traits:
+            elif Trait.ELEMENTWISE in node.op.traits:
                 pending += [x for x in node.inputs if isinstance(x, Value)]
     return out

@@ -1,0 +1,39 @@
+"""The kinds of facts that an op's record states besides its functions. They hold data only."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Trait(enum.Flag):
+    """What holds for every call of an op, so that a pass may rely on it without its name."""
+
+    NONE = 0
+    ELEMENTWISE = enum.auto()  # one result; y[i] depends on the operands' elements at i alone
+    COMMUTATIVE = enum.auto()  # two operands; their order does not change the result
+    LIGHT = enum.auto()        # elementwise, one instruction an element: cheaper again than stored
+    PICKS = enum.auto()        # each element of the result is the element at i of one operand
+    REDUCTION = enum.auto()    # combines what lies along `axes` or `axis`, which stays with size 1
+    CONTRACTION = enum.auto()  # sums products of two operands: its time is arithmetic, not memory
+    WINDOWED = enum.auto()     # combines what lies in the `window` around each place
+    COMPOSITE = enum.auto()    # means what its decomposition computes
+    KERNEL = enum.auto()       # a composite that `decompose` leaves whole, for `select` to place
+    LAYOUT = enum.auto()       # a composite that opens after `layout`: its parts depend on it
+    RANDOM = enum.auto()       # its last operand is the generator's state, its last result the next
+    WORLD = enum.auto()        # depends on other processes: never folded, nor computed twice
+    DENSE = enum.auto()        # reads and writes buffers without gaps only
+    SIZE = enum.auto()         # defines the symbol that its attribute `size` names
+
+
+class Lowering(enum.Enum):
+    """How an op becomes loops. An op with a `lower` function is PULL unless it says otherwise."""
+
+    NONE = "none"              # not at all: a pass replaces it before
+    EVALUATED = "evaluated"    # not at all: only the evaluator runs it
+    PULL = "pull"              # by `lower`: indices of the result → a scalar expression
+    STATEMENTS = "statements"  # a kernel of its own, written as loop statements
+    TEMPLATE = "template"      # a kernel of its own: a C header and its macros
+    VIEW = "view"              # its operand's buffer, read otherwise; costs no kernel
+    WINDOW = "window"          # its operands are written into parts of its buffer
+    CONTROL = "control"        # branches and loops around the kernels of its regions
+    DATA = "data"              # an array in the file of weights
