@@ -17,10 +17,10 @@ from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.op import Op
+from graphtool.ir.op import Op, evaluate
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import evaluate, replay
+from graphtool.ir.trace import replay
 from graphtool.symbolic import Dim, Poly, Symbol, exact_quotient, substitute, symbols, text
 
 Array = np.ndarray[Any, Any]

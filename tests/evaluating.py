@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphtool.ir.graph import Graph, Node
-from graphtool.ir.trace import evaluate, replay
+from graphtool.ir.op import evaluate
+from graphtool.ir.trace import replay
 
 
 def run(graph: Graph, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:

@@ -20,6 +20,7 @@ from graphtool.cli import (
     transform,
     tuning,
 )
+from graphtool.cli.versions import versions
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +66,6 @@ app.add_typer(cache, name="cache")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from graphtool.cli.faults import versions
         typer.echo(f"graphtool {versions().get('graphtool', 'from a checkout')}")
         raise typer.Exit
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import options, terminal
+from graphtool.cli.versions import versions
 from graphtool.errors import UsageError
 
 
@@ -56,7 +57,6 @@ def doctor(json: options.Json = False) -> int:
     """Check the C compiler, OpenMP, the CPU and versions.
 
     Exit 1 when C cannot be built here."""
-    from graphtool.cli.faults import versions
     from graphtool.report.doctor import doctor as examine
     from graphtool.report.doctor import doctor_lines
     found = examine(versions())

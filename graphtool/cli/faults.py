@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from graphtool.cli.versions import versions
 from graphtool.errors import GraphtoolError
-
-PACKAGES = ("graphtool", "numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
-            "safetensors", "ml_dtypes")
 
 
 def run(argv: Sequence[str]) -> int:
@@ -89,19 +87,6 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
     return f"\n  help: please report it with the directory {folder}"
-
-
-def versions() -> dict[str, str]:
-    """Python's, the system's and the packages' versions, read without importing them."""
-    import platform
-    from importlib import metadata
-    found = {"python": platform.python_version(), "system": platform.platform()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _say(text: str, code: int) -> int:

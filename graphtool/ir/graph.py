@@ -8,29 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
-from graphtool.symbolic import Dim, Symbol, text
-
-if TYPE_CHECKING:
-    from graphtool.ir.op import Op
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """Element type and shape; a dimension is an int or a Poly over the module's symbols."""
-
-    dtype: DType
-    shape: tuple[Dim, ...]
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.short}[{','.join(map(text, self.shape))}]"
+from graphtool.ir.op import Op
+from graphtool.ir.types import TensorType as TensorType
+from graphtool.symbolic import Symbol
 
 
 @dataclass(frozen=True, slots=True, eq=False)

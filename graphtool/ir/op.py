@@ -1,4 +1,4 @@
-"""What an op is: one record, declared once, and the registry of all of them.
+"""What an op is: one record, declared once; the registry of all of them; what calling one does.
 
 The signature of `infer` is the schema: operands positional (a default of `None` makes one
 optional, `*xs` takes any number), attributes keyword-only, annotated, with defaults.
@@ -7,14 +7,19 @@ optional, `*xs` takes any number), attributes keyword-only, annotated, with defa
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
 
+import numpy as np
+
+from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError
+from graphtool.io.weights import Array, Weight
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import TensorType
+from graphtool.ir.types import TensorType
+from graphtool.symbolic import Dim
 
 Types = TensorType | tuple[TensorType, ...]
 
@@ -73,8 +78,11 @@ class Op:
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
-        from graphtool.ir.trace import call
-        return call(self, operands, attrs)
+        """What the operands make of it: a Tracer records, a Pattern matches, arrays evaluate."""
+        for x in operands:
+            if isinstance(x, Operators):
+                return x.apply(self, operands, attrs)
+        return evaluate(self, operands, complete_attrs(self, attrs))
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -131,3 +139,113 @@ def complete_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _frozen(x: Any) -> Any:
     return tuple(_frozen(i) for i in x) if isinstance(x, (list, tuple)) else x
+
+
+# ---- what calling one does ---------------------------------------------------------------------
+
+class Operators:
+    """Python's operators as ops, for whatever stands for a tensor (Tracer, Pattern, Held)."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __array_ufunc__ = None  # numpy leaves `array * tracer` to us
+
+    def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """What a call of `op` gives that has this among its operands."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Any:
+        return OPS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return OPS["add"](self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return OPS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return OPS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return OPS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return OPS["mul"](self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return OPS["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return OPS["div"](other, self)
+
+    def __neg__(self) -> Any:
+        return OPS["neg"](self)
+
+
+def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
+    operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
+    with np.errstate(all="ignore"):
+        if op.eval is not None:
+            out = op.eval(*operands, **attrs)
+            return tuple(map(as_array, out)) if isinstance(out, tuple) else as_array(out)
+        if op.decompose is None:
+            raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
+        return apply_held(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]
+
+
+def apply_held(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The arrays that `fn` makes of these: ops called in it evaluate at once. numpy's own
+    promotion of operators (bfloat16 to float32, rank 0 to Python-like scalars) plays no part."""
+    return _released(fn(*map(_held, operands)))
+
+
+class Held(Operators):
+    """An array as an operand within a decomposition. It is its own builder."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return of_numpy(self.array.dtype)
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.dtype, self.array.shape)
+
+    @property
+    def builder(self) -> Held:
+        return self
+
+    def constant(self, array: Array | Weight) -> Held:
+        return Held(array.source if isinstance(array, Weight) else np.asarray(array))
+
+    def emit(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        return _held(evaluate(op, _released(tuple(operands)), complete_attrs(op, attrs)))
+
+    apply = emit
+
+
+def _held(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_held, x))
+    return Held(x) if isinstance(x, np.ndarray) else x
+
+
+def _released(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_released, x))
+    if isinstance(x, np.generic) and x.dtype.kind in "fiub":
+        return x.item()  # a literal, as in a Builder
+    return x.array if isinstance(x, Held) else x

@@ -1,25 +1,23 @@
-"""Building and walking graphs: `call` (what an op does when called), `Builder`, `Tracer`, `replay`.
+"""Building and walking graphs: `Builder`, `Tracer`, `replay`.
 
 One loop serves all: `replay` evaluates, rebuilds, differentiates and lowers, by what `apply` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import DType, as_array, of_numpy
+from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError, TypeMismatch
-from graphtool.io.weights import Weight, weight
+from graphtool.io.weights import Array, Weight, weight
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
-from graphtool.ir.op import OPS, Op, complete_attrs
-from graphtool.ir.operators import Operators
+from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
 from graphtool.symbolic import Dim
 
-Array = np.ndarray[Any, Any]
 Literal = (int, float, bool)
 
 
@@ -47,57 +45,16 @@ class Tracer(Operators):
     def ndim(self) -> int:
         return len(self.value.type.shape)
 
+    def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return self.builder.emit(op, operands, attrs)
+
     def __repr__(self) -> str:
         return f"{self.value.hint}: {self.value.type}"
 
 
-def call(op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """What `op(...)` does: a Pattern matches, a Tracer records, arrays evaluate."""
-    for x in operands:
-        if isinstance(x, Tracer):
-            return x.builder.emit(op, operands, attrs)
-        if hasattr(x, "match_pattern"):
-            return x.match_pattern(op, operands, attrs)
-    return evaluate(op, operands, complete_attrs(op, attrs))
-
-
 def like(x: Any, op: Op, **attrs: Any) -> Any:
     """Call an op that has no operands in the mode of x: recorded for a Tracer, else evaluated."""
-    return x.builder.emit(op, (), attrs) if isinstance(x, Tracer) else call(op, (), attrs)
-
-
-def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
-    operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
-    with np.errstate(all="ignore"):
-        if op.eval is not None:
-            out = op.eval(*operands, **attrs)
-            return tuple(map(as_array, out)) if isinstance(out, tuple) else as_array(out)
-        if op.decompose is None:
-            raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
-        return apply_traced(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]
-
-
-def apply_traced(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """Trace `fn` over the arrays' types and run what it records: numpy's own promotion of
-    operators (bfloat16 to float32, rank 0 to Python-like scalars) then plays no part."""
-    builder = Builder()
-    arrays = {builder.input(TensorType(of_numpy(x.dtype), x.shape), "x"): x
-              for x in operands if isinstance(x, np.ndarray)}
-    tracers = iter(arrays)
-    out = fn(*[next(tracers) if isinstance(x, np.ndarray) else x for x in operands])
-    outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
-    graph = Graph(tuple(t.value for t in arrays), tuple(builder.nodes),
-                  tuple(_as_value(builder, builder.operand(o)) for o in outs))
-
-    def apply(node: Node, *xs: Any) -> Sequence[Any]:
-        result = evaluate(node.op, xs, node.attrs)
-        return result if isinstance(result, tuple) else (result,)
-
-    values = iter(replay(graph, list(arrays.values()), apply, done=lambda v: None))
-    if isinstance(out, tuple):
-        return tuple(None if o is None else next(values) for o in out)
-    return next(values)
+    return x.builder.emit(op, (), attrs) if isinstance(x, (Tracer, Held)) else op(**attrs)
 
 
 class Builder:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ from graphtool.loops.ir import (
     Times,
 )
 from graphtool.loops.meaning import MEANINGS
+from graphtool.loops.site import Site
 from graphtool.scalars.table import BY_NAME
-from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.symbolic import Dim, evaluate, symbol_of
 
 Array = np.ndarray[Any, Any]
 _NARROW = ("float16", "bfloat16")
@@ -134,24 +136,6 @@ def _view(arena: Array, b: Buffer, dims: Mapping[str, int]) -> Array:
     return arena[start:start + count * b.dtype.bytes].view(b.dtype.numpy)
 
 
-def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
-    """A polynomial's value; symbols by name."""
-    if isinstance(d, int):
-        return d
-    total = 0
-    for mono, coeff in d.terms:
-        for atom, power in mono:
-            if isinstance(atom, Symbol):
-                value = int(env[atom.name])
-            else:
-                a, b = evaluate(atom.a, env), evaluate(atom.b, env)
-                value = {"//": a // b if b else 0, "%": a % b if b else 0, "min": min(a, b),
-                         "max": max(a, b)}[atom.fn]
-            coeff *= value ** power
-        total += coeff
-    return total
-
-
 class Machine:
     """One kernel on its arrays. `env` holds dims, iterators and scalars, which share no names."""
 
@@ -187,7 +171,16 @@ class Machine:
                 if header not in MEANINGS:
                     raise InputError("GT0571", f"{header} has no meaning in the interpreter",
                                      where=f"kernel {self.kernel.name}")
-                MEANINGS[header](Site(self, s))
+                MEANINGS[header](Site(s, self.kernel.name, self.arrays, self.env, self.lanes,
+                                      partial(self.hook, s.hooks)))
+
+    def hook(self, hooks: tuple[Hook, ...], sums: Array, *indices: int) -> None:
+        """Run the first hook on a finished row that begins at these indices."""
+        inner = Machine(self.kernel, self.arrays, self.env, self.lanes)
+        inner.arrays["acc"] = sums.astype(hooks[0].dtype.numpy)
+        inner.env |= {s.name: i for s, i in zip(hooks[0].indices, indices, strict=True)}
+        inner.env["count"] = sums.size
+        inner.body(hooks[0].body)
 
     def at(self, buffer: str, index: Dim) -> int:
         i, size = evaluate(index, self.env), self.arrays[buffer].size
@@ -237,46 +230,3 @@ def cast(x: Any, to: DType) -> Any:
                                          float(limits.max))
         return to.numpy.type(min(int(wide), int(limits.max)))
     return np.asarray(x).astype(to.numpy).astype(compute_type(to))[()]
-
-
-class Site:
-    """A template where it is used: its macros as numbers, its pointers, its hook."""
-
-    def __init__(self, machine: Machine, template: Template) -> None:
-        self.machine, self.template = machine, template
-        self.macros = dict(template.macros)
-        self.lanes = machine.lanes
-
-    def number(self, macro: str, default: float | None = None) -> Any:
-        """A macro's value: a polynomial, or a literal of C.
-
-        Raises InputError GT0571 where the template leaves out a macro that has no default.
-        """
-        found = self.macros.get(macro, default)
-        if found is None:
-            raise InputError("GT0571", f"{self.template.header} is used without {macro}",
-                             where=f"kernel {self.machine.kernel.name}")
-        if isinstance(found, str):
-            word = found.strip("()")
-            return float(word.rstrip("f")) if "." in word or "e" in word else int(word)
-        return found if isinstance(found, float) else evaluate(found, self.machine.env)
-
-    def has(self, pointer: str) -> bool:
-        return any(k.partition("(")[0] == pointer for k, _, _ in self.template.pointers)
-
-    def pointer(self, name: str, *arguments: int) -> Array:
-        """The buffer from where the pointer points on."""
-        key, buffer, offset = next(p for p in self.template.pointers
-                                   if p[0].partition("(")[0] == name)
-        names = [n for n in key.partition("(")[2].rstrip(")").split(", ") if n]
-        env = self.machine.env | dict(zip(names, arguments, strict=True))
-        return self.machine.arrays[buffer][evaluate(offset, env):]
-
-    def epilogue(self, sums: Array, *indices: int) -> None:
-        """Hand a finished row to the hook."""
-        hook: Hook = self.template.hooks[0]
-        inner = Machine(self.machine.kernel, self.machine.arrays, self.machine.env, self.lanes)
-        inner.arrays["acc"] = sums.astype(hook.dtype.numpy)
-        inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
-        inner.env["count"] = sums.size
-        inner.body(hook.body)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from graphtool.loops import meaning_integer, meaning_recurrent
-
-if TYPE_CHECKING:
-    from graphtool.loops.interp import Site
+from graphtool.loops.site import Site
 
 Array = np.ndarray[Any, Any]
 F = np.float64  # sums are exact enough here that a difference is the C's

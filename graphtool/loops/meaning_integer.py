@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-if TYPE_CHECKING:
-    from graphtool.loops.interp import Site
+from graphtool.loops.site import Site
 
 Array = np.ndarray[Any, Any]
 

@@ -14,8 +14,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, TensorType
-from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.trace import evaluate, inline, replay, trace
+from graphtool.ir.op import OPS, Op, evaluate, register
+from graphtool.ir.trace import inline, replay, trace
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim
 

@@ -13,8 +13,7 @@ from graphtool.errors import InternalError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, Operand, Value
-from graphtool.ir.op import Op
-from graphtool.ir.operators import Operators
+from graphtool.ir.op import Op, Operators
 
 MATCHED = ""  # the key under which a match keeps the values between its leaves
 
@@ -23,7 +22,7 @@ class Pattern(Operators):
 
     __slots__ = ()
 
-    def match_pattern(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Applied:
+    def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Applied:
         for name, a in op.schema.items():
             if a.required and name not in attrs:
                 raise InternalError("GT7601", f"a pattern of {op.name} leaves out {name!r}")

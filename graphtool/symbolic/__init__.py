@@ -1,22 +1,27 @@
 """Exact integer polynomials over named symbols, used for dimensions and for loop indices alike."""
 
-from graphtool.symbolic.atoms import Atom, Call, Monomial, Symbol, text
+from graphtool.symbolic.extremes import ceildiv, maximum, minimum
+from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.poly import (
+    Atom,
+    Call,
     Dim,
+    Monomial,
     Poly,
-    ceildiv,
+    Symbol,
+    decide,
     exact_quotient,
     floordiv,
-    maximum,
-    minimum,
+    known,
     mod,
     symbol,
     symbol_of,
 )
-from graphtool.symbolic.questions import bounds, decide, known
-from graphtool.symbolic.terms import coefficient, product, substitute, symbols
+from graphtool.symbolic.terms import coefficient, evaluate, product, substitute, symbols
+from graphtool.symbolic.text import text
 
 __all__ = [
     "Atom", "Call", "Dim", "Monomial", "Poly", "Symbol", "bounds", "ceildiv",
-    "coefficient", "decide", "exact_quotient", "floordiv", "known", "maximum", "minimum", "mod",
+    "coefficient", "decide", "evaluate", "exact_quotient", "floordiv", "known", "maximum",
+    "minimum", "mod",
     "product", "substitute", "symbol", "symbol_of", "symbols", "text"]

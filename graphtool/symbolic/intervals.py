@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from graphtool.symbolic.text import Sum
 
 Interval = tuple[int | None, int | None]
 
@@ -56,3 +60,28 @@ def maximum(x: Interval, y: Interval) -> Interval:
 
 TABLE: dict[str, Callable[[Interval, Interval], Interval]] = {
     "//": floordiv, "%": mod, "min": minimum, "max": maximum}
+
+
+# ---- of polynomials ----------------------------------------------------------------------------
+
+def bounds(d: int | Sum) -> Interval:
+    """An interval that surely holds d; `None` where a side is unbounded."""
+    return (d, d) if isinstance(d, int) else _bounds(d)
+
+
+@lru_cache(maxsize=1 << 16)
+def _bounds(p: Sum) -> Interval:
+    total: Interval = (0, 0)
+    for mono, coeff in p.terms:
+        term: Interval = (coeff, coeff)
+        for atom, power in mono:
+            for _ in range(power):
+                term = multiply(term, _atom_bounds(atom))
+        total = add(total, term)
+    return total
+
+
+def _atom_bounds(atom: Any) -> Interval:
+    if hasattr(atom, "name"):
+        return atom.lo, atom.hi
+    return TABLE[atom.fn](bounds(atom.a), bounds(atom.b))

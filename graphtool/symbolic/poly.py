@@ -9,10 +9,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from graphtool.symbolic.atoms import Atom, Call, Monomial, Symbol, monomial_key, text, times
-from graphtool.symbolic.questions import bounds, decide
+from graphtool.errors import InputError
+from graphtool.symbolic.intervals import bounds
+from graphtool.symbolic.text import text
+
+Relation = Literal["<", "<=", "=="]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A named integer in [lo, hi]; `None` is unbounded. `extent` says symbol < extent, exactly."""
+
+    name: str
+    lo: int | None = 0
+    hi: int | None = None
+    extent: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An irreducible `a // b`, `a % b`, `min(a, b)` or `max(a, b)`."""
+
+    fn: Literal["//", "%", "min", "max"]
+    a: Dim
+    b: Dim
+
+
+Atom = Symbol | Call
+Monomial = tuple[tuple[Atom, int], ...]
 
 
 class Poly:
@@ -126,6 +154,49 @@ def from_terms(total: Mapping[Monomial, int]) -> Dim:
     return Poly(tuple(terms))
 
 
+@lru_cache(maxsize=1 << 16)
+def atom_key(a: Atom) -> tuple[int, str]:
+    return (0, a.name) if isinstance(a, Symbol) else (1, f"{a.fn} {text(a.a)} {text(a.b)}")
+
+
+def monomial_key(mono: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
+    return (-sum(p for _, p in mono), tuple((atom_key(a), -p) for a, p in mono))
+
+
+def times(a: Monomial, b: Monomial) -> Monomial:
+    """The product, its atoms in order."""
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, p in b:
+        powers[atom] = powers.get(atom, 0) + p
+    return tuple(sorted(powers.items(), key=lambda item: atom_key(item[0])))
+
+
+# ---- comparison --------------------------------------------------------------------------------
+
+def known(a: Dim, relation: Relation, b: Dim) -> bool | None:
+    """Whether the relation holds for all values of the symbols (True), none (False), or some."""
+    lo, hi = bounds(a - b)
+    if relation == "==":
+        if lo == hi == 0:
+            return True
+        return False if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
+    edge = 0 if relation == "<" else 1
+    if hi is not None and hi < edge:
+        return True
+    return False if lo is not None and lo >= edge else None
+
+
+def decide(a: Dim, relation: Relation, b: Dim) -> bool:
+    """`known`, but raises InputError GT0310 where the bounds do not decide."""
+    answer = known(a, relation, b)
+    if answer is None:
+        raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
+                         hint="give the dimension tighter bounds, or bind it with `specialize`")
+    return answer
+
+
 # ---- division ----------------------------------------------------------------------------------
 
 def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | None:
@@ -178,7 +249,7 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     return from_terms(quotient), from_terms(rest)
 
 
-def _below(rest: Dim, b: Dim) -> bool:
+def below(rest: Dim, b: Dim) -> bool:
     """Whether 0 <= rest < b is certain."""
     if rest == 0:
         return True
@@ -195,10 +266,10 @@ def _below(rest: Dim, b: Dim) -> bool:
                 return atom.extent == b
             if isinstance(atom, Call) and atom.fn == "%":
                 return atom.b == b
-    return _nested_below(rest, b)
+    return _nestedbelow(rest, b)
 
 
-def _nested_below(rest: Dim, b: Dim) -> bool:
+def _nestedbelow(rest: Dim, b: Dim) -> bool:
     """i·n + j < m·n where i < m and j < n: the row-major index of a smaller box."""
     if not isinstance(rest, Poly) or not isinstance(b, Poly) or len(rest.terms) < 2:
         return False
@@ -210,7 +281,7 @@ def _nested_below(rest: Dim, b: Dim) -> bool:
             if stride is None:
                 continue
             n = from_terms({stride[0]: stride[1]})
-            if exact_quotient(b, n) == atom.extent and _below(rest - from_terms({mono: coeff}), n):
+            if exact_quotient(b, n) == atom.extent and below(rest - from_terms({mono: coeff}), n):
                 return True
     return False
 
@@ -222,7 +293,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     quotient, rest = _split(a, b)
-    if _below(rest, b):
+    if below(rest, b):
         return quotient
     if isinstance(rest, Poly) and isinstance(b, int):
         g = math.gcd(b, *(c for _, c in rest.terms))
@@ -245,7 +316,7 @@ def mod(a: Dim, b: Dim) -> Dim:
     if b == 1:
         return 0
     _, rest = _split(a, b)
-    if _below(rest, b):
+    if below(rest, b):
         return rest
     if isinstance(rest, Poly) and isinstance(b, int):
         g = math.gcd(b, *(c for _, c in rest.terms))
@@ -267,28 +338,3 @@ def _single_call(d: Poly, fn: str) -> Call | None:
         if power == 1 and isinstance(atom, Call) and atom.fn == fn:
             return atom
     return None
-
-
-def ceildiv(a: Dim, b: Dim) -> Dim:
-    return -floordiv(-a, b) if isinstance(a, int) else floordiv(a + b - 1, b)
-
-
-def minimum(a: Dim, b: Dim) -> Dim:
-    return _extreme("min", a, b)
-
-
-def maximum(a: Dim, b: Dim) -> Dim:
-    return _extreme("max", a, b)
-
-
-def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
-    lo, hi = bounds(a - b)
-    if hi is not None and hi <= 0:
-        return a if fn == "min" else b
-    if lo is not None and lo >= 0:
-        return b if fn == "min" else a
-    for least, most in ((a, b), (b, a)):
-        if least != 0 and _below(least, most + 1):  # an iterator and the end of its own range
-            return least if fn == "min" else most
-    first, second = sorted((a, b), key=text)
-    return symbol_of(Call(fn, first, second))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from graphtool.symbolic.atoms import Atom, Monomial, Symbol
+from graphtool.symbolic.extremes import maximum, minimum
 from graphtool.symbolic.poly import (
+    Atom,
     Dim,
+    Monomial,
+    Symbol,
     floordiv,
     from_terms,
-    maximum,
-    minimum,
     mod,
     symbol_of,
     terms_of,
@@ -53,6 +55,24 @@ def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
             for _ in range(power):
                 product = product * base
         total = total + product
+    return total
+
+
+def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
+    """d's value where `env` holds those of its symbols by name; a division by 0 gives 0."""
+    if isinstance(d, int):
+        return d
+    total = 0
+    for mono, coeff in d.terms:
+        for atom, power in mono:
+            if isinstance(atom, Symbol):
+                value = int(env[atom.name])
+            else:
+                a, b = evaluate(atom.a, env), evaluate(atom.b, env)
+                value = {"//": a // b if b else 0, "%": a % b if b else 0, "min": min(a, b),
+                         "max": max(a, b)}[atom.fn]
+            coeff *= value ** power
+        total += coeff
     return total
 
 

@@ -13,8 +13,7 @@ from graphtool.io.weights import weight
 from graphtool.ir import serial
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.op import OPS, complete_attrs
-from graphtool.ir.trace import apply_traced, evaluate
+from graphtool.ir.op import OPS, apply_held, complete_attrs, evaluate
 from graphtool.symbolic import Symbol, substitute, symbol
 from tests.cases import CASES, Case, arrays, types
 from tests.evaluated import EVALUATED
@@ -53,7 +52,7 @@ def test_infer_gives_the_types_of_eval(case: Case) -> None:
 @pytest.mark.parametrize("case", [c for c in CASES if c.op.eval and c.op.decompose], ids=repr)
 def test_decompose_equals_eval(case: Case) -> None:
     xs, attrs = arrays(case), complete_attrs(case.op, case.attrs)
-    other = as_tuple(apply_traced(lambda *a: case.op.decompose(*a, **attrs), xs))  # type: ignore
+    other = as_tuple(apply_held(lambda *a: case.op.decompose(*a, **attrs), xs))  # type: ignore
     for a, b in zip(results(case, xs), other, strict=True):
         np.testing.assert_array_equal(a, b)
 

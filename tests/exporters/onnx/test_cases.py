@@ -10,8 +10,8 @@ import pytest
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import FORMS
 from graphtool.ir.graph import Graph, Module, TensorType
-from graphtool.ir.op import OPS, complete_attrs
-from graphtool.ir.trace import Builder, evaluate, trace
+from graphtool.ir.op import OPS, complete_attrs, evaluate
+from graphtool.ir.trace import Builder, trace
 from tests.cases import CASES, Case, arrays, types
 from tests.closeness import assert_close
 from tests.exporters.onnx.running import exported, run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, listed
-from graphtool.importers.onnx.driver.context import REFUSED, Frame
+from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import Known
@@ -18,11 +18,8 @@ from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer
 
-if TYPE_CHECKING:
-    from graphtool.importers.onnx.driver.convert import Importer
 
-
-def check_parts(importer: Importer, inputs: Sequence[Any]) -> None:
+def check_parts(importer: Session, inputs: Sequence[Any]) -> None:
     """Parts are of sequences and optionals only, and settle the named dims in these types.
 
     Raises UsageError GT1032.
@@ -39,7 +36,7 @@ def check_parts(importer: Importer, inputs: Sequence[Any]) -> None:
     importer.inputs.use_settled()
 
 
-def entered(importer: Importer, info: Any, frame: Frame) -> list[Tracer]:
+def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
     """Put an input into the frame: pinned to a value, by its parts, or as it is. Its Tracers."""
     name, builder = info.name, importer.builder
     if name in frame.env:
@@ -63,7 +60,7 @@ def entered(importer: Importer, info: Any, frame: Frame) -> list[Tracer]:
     return [tracer]
 
 
-def _parts(importer: Importer, parts: Parts, name: str) -> Any:
+def _parts(importer: Session, parts: Parts, name: str) -> Any:
     """Inputs for what a sequence or an optional is made of."""
     if isinstance(parts, TensorType):
         return importer.builder.input(parts, name)

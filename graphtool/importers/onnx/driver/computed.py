@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphtool import dtypes
+from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, bounds, product, symbol
-
-if TYPE_CHECKING:
-    from graphtool.importers.onnx.driver.inputs import Inputs
 
 _LONGEST = 40  # letters of a value's name in its size's
 _DEPTH = 16  # nodes that are looked through

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from graphtool import dtypes
+from graphtool.errors import Unsupported
+from graphtool.importers.onnx.driver import reader
+from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
+from graphtool.importers.onnx.driver.places import Places
 from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.ir.trace import Builder
-
-if TYPE_CHECKING:
-    from graphtool.importers.onnx.driver.convert import Importer
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Builder, Tracer
 
 REFUSED = object()  # the value of an output whose node was refused
 
@@ -27,11 +33,64 @@ class Frame:
     depth: int = 0
 
 
+class Session(ABC):
+    """What all parts of one import share. How nodes run is the driver's to say (convert.py)."""
+
+    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
+                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
+        self.model, self.base_dir, self.fixed = model, base_dir, fixed
+        self.made_of = made_of or {}
+        self.places = Places()
+        self.inputs = Inputs(dynamic)
+        self.builder: Builder = Recorder(self.inputs)
+        self.declared = declared_shapes(model.graph)
+        self.seed: Tracer | None = None  # the state of the random ops, once there is one
+        self.state: Any = None
+        self.refusals: dict[tuple[str, str], list[str]] = {}
+
+    def refuse(self, name: str, reason: str, place: str) -> None:
+        self.refusals.setdefault((name, reason), []).append(place)
+
+    def unsupported(self) -> list[Unsupported]:
+        return [Unsupported(name, reason, tuple(places))
+                for (name, reason), places in self.refusals.items()]
+
+    def random_state(self) -> Any:
+        """The state of the random generator: a graph input of its own from the first use on."""
+        if self.seed is None:
+            taken = {v.name for v in (*self.model.graph.input, *self.model.graph.output)}
+            name = next(n for n in ("rng", *(f"rng{i}" for i in range(2, 1000))) if n not in taken)
+            self.seed = self.state = self.builder.input(TensorType(dtypes.uint64, (2,)), name)
+        return self.state
+
+    def attributes(self, node: Any, frame: Frame) -> dict[str, Any]:
+        """The node's attributes; those of a function body refer to the caller's."""
+        out = {}
+        for a in node.attribute:
+            if not a.ref_attr_name:
+                out[a.name] = reader.attribute(a, self.base_dir)
+            elif frame.attrs and a.ref_attr_name in frame.attrs:
+                out[a.name] = frame.attrs[a.ref_attr_name]
+        return out
+
+    @abstractmethod
+    def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
+        """Run nodes in order; their outputs become names of the frame."""
+
+    @abstractmethod
+    def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:
+        """The outputs of a subgraph run here, in view of all names around it."""
+
+    @abstractmethod
+    def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
+        """The node's outputs by the body that onnx defines its operator with."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a handler may ask beyond its inputs and attributes."""
 
-    importer: Importer
+    importer: Session
     frame: Frame
     node: Any
     inputs: Sequence[Any]

@@ -15,25 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
 from graphtool.errors import (
     GraphtoolError,
     InputError,
     InternalError,
-    Unsupported,
 )
 from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
-from graphtool.importers.onnx.driver.computed import Recorder
-from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame
-from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
+from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
+from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import ordered, title
-from graphtool.importers.onnx.driver.places import Places
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
 from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import Known, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
-from graphtool.ir.graph import Graph, Module, TensorType, Value
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.trace import Tracer
 
 FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
 _DEPTH = 64
@@ -41,28 +37,13 @@ _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, Ov
               MemoryError, AttributeError, RecursionError, StopIteration)
 
 
-class Importer:
+class Importer(Session):
     """One model on its way into one graph."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
-        self.model, self.base_dir, self.fixed = model, base_dir, fixed
-        self.made_of = made_of or {}
-        self.places = Places()
-        self.inputs = Inputs(dynamic)
-        self.builder: Builder = Recorder(self.inputs)
+        super().__init__(model, base_dir, dynamic, fixed, made_of)
         self.functions = functions.table(model)
-        self.declared = declared_shapes(model.graph)
-        self.seed: Tracer | None = None  # the state of the random ops, once there is one
-        self.state: Any = None
-        self.refusals: dict[tuple[str, str], list[str]] = {}
-
-    def refuse(self, name: str, reason: str, place: str) -> None:
-        self.refusals.setdefault((name, reason), []).append(place)
-
-    def unsupported(self) -> list[Unsupported]:
-        return [Unsupported(name, reason, tuple(places))
-                for (name, reason), places in self.refusals.items()]
 
     # ---- graphs --------------------------------------------------------------------------------
 
@@ -95,14 +76,6 @@ class Importer:
         graph = Graph(tuple(t.value for t in inputs), tuple(nodes), values)
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
                       self.places.table, donations, self._meta())
-
-    def random_state(self) -> Any:
-        """The state of the random generator: a graph input of its own from the first use on."""
-        if self.seed is None:
-            taken = {v.name for v in (*self.model.graph.input, *self.model.graph.output)}
-            name = next(n for n in ("rng", *(f"rng{i}" for i in range(2, 1000))) if n not in taken)
-            self.seed = self.state = self.builder.input(TensorType(dtypes.uint64, (2,)), name)
-        return self.state
 
     def _meta(self) -> dict[str, Any]:
         m = self.model
@@ -234,16 +207,6 @@ class Importer:
             counted = any(name == functions.full_name(node) for name, _ in self.refusals)
             raise Refused("" if counted else "not supported for these operands")
         return functions.expand(self, body, node, inputs, frame)
-
-    def attributes(self, node: Any, frame: Frame) -> dict[str, Any]:
-        """The node's attributes; those of a function body refer to the caller's."""
-        out = {}
-        for a in node.attribute:
-            if not a.ref_attr_name:
-                out[a.name] = reader.attribute(a, self.base_dir)
-            elif frame.attrs and a.ref_attr_name in frame.attrs:
-                out[a.name] = frame.attrs[a.ref_attr_name]
-        return out
 
     def _handle(self, handler: Handler, node: Any, inputs: list[Any],
                 frame: Frame) -> Sequence[Any]:

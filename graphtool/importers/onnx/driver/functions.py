@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 from onnx import helper
 
 from graphtool.errors import InputError
 from graphtool.importers.onnx.driver import reader
-from graphtool.importers.onnx.driver.context import REFUSED, Frame
+from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
 from graphtool.importers.onnx.driver.registry import HANDLERS, Refused, find
 from graphtool.importers.onnx.driver.values import type_of
-
-if TYPE_CHECKING:
-    from graphtool.importers.onnx.driver.convert import Importer
 
 Key = tuple[str, str, str]
 _DEPTH = 32
@@ -140,7 +137,7 @@ def _type_proto(x: Any) -> Any:
         [d if isinstance(d, int) else str(d) for d in t.shape])
 
 
-def expand(importer: Importer, body: Any, node: Any, inputs: Sequence[Any],
+def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
            frame: Frame) -> Sequence[Any]:
     """Run a function's nodes here; missing inputs are None, missing attributes have defaults."""
     if frame.depth >= _DEPTH:

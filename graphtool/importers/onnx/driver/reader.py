@@ -19,7 +19,6 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.importers.onnx.driver.values import shortest
 from graphtool.io import files
 from graphtool.io.weights import Array
 
@@ -227,3 +226,8 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
             return tuple(a.graphs)
         case _:
             raise Refused(f"attribute {a.name!r} has a kind that is not supported")
+
+
+def shortest(x: float) -> float:
+    """The shortest decimal that gives the same float32: 1e-05, not 9.999999747378752e-06."""
+    return float(str(np.float32(x)))

@@ -14,6 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.computed import Recorder, entry, resolved
+from graphtool.importers.onnx.driver.reader import shortest
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType, Value
@@ -162,11 +163,6 @@ def python_number(array: Array) -> Any:
     if row is dtypes.float32:
         return shortest(float(entry))
     return bool(entry) if row is dtypes.bool_ else float(entry) if row.is_float else int(entry)
-
-
-def shortest(x: float) -> float:
-    """The shortest decimal that gives the same float32: 1e-05, not 9.999999747378752e-06."""
-    return float(str(np.float32(x)))
 
 
 def literal(x: Any, rank: int) -> Any:

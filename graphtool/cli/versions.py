@@ -1,0 +1,19 @@
+"""The versions of what this tool stands on, for `--version`, `doctor` and reproducers."""
+
+from __future__ import annotations
+
+PACKAGES = ("graphtool", "numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
+            "safetensors", "ml_dtypes")
+
+
+def versions() -> dict[str, str]:
+    """Python's, the system's and the packages' versions, read without importing them."""
+    import platform
+    from importlib import metadata
+    found = {"python": platform.python_version(), "system": platform.platform()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
