@@ -18,6 +18,7 @@ __all__ = ["GraphtoolError", "build", "evaluate", "import_model", "load", "onnx_
            "optimize", "read", "write"]
 
 _HOME = {"GraphtoolError": "graphtool.errors",
+         "load": "graphtool.native.runtime",  # needs no package but numpy
          "onnx_backend": "graphtool.integrations.onnx_backend"}
 
 

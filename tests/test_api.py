@@ -29,7 +29,7 @@ def test_the_package_itself_imports_nothing() -> None:
 
 
 def test_build_stays_the_function() -> None:
-    code = "import graphtool.build, graphtool.runtime; assert callable(graphtool.build)"
+    code = "import graphtool.native.build; assert callable(graphtool.build)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -1,18 +1,22 @@
-"""build.json: its rows, and reading it. Writing is build.py's; nothing of the compiler is here."""
+"""build.json: its rows, and reading it. Writing is build.py's; nothing of the compiler is here.
+
+Each run of a model imports this first: methods that nobody calls (eq, repr) would take 4 ms.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files
+from graphtool.io.rows import RowError, decode
 
 FORMAT, VERSION = "graphtool/build", 1
 
 
-class PortRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class PortRow:
     """An input or output: its name in the model, element type and shape."""
 
     name: str
@@ -21,13 +25,17 @@ class PortRow(msgspec.Struct, forbid_unknown_fields=True):
     room: int | str | None = None  # elements at most, where the shape is computed by the run
 
 
-class DimRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class DimRow:
+    """An open dimension and its bounds; `max` None: none."""
+
     name: str
     min: int
     max: int | None
 
 
-class SizeRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class SizeRow:
     """A size that a run computes, and what it checks it against."""
 
     name: str
@@ -36,7 +44,8 @@ class SizeRow(msgspec.Struct, forbid_unknown_fields=True):
     most: int | str | None = None  # in the dims, where that is less than `max`
 
 
-class StepRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class StepRow:
     """One kernel call: what it computes, where that came from, what it costs."""
 
     kernel: str
@@ -51,7 +60,8 @@ class StepRow(msgspec.Struct, forbid_unknown_fields=True):
     serial: bool = False  # one thread does it, whatever a run has
 
 
-class ThreadsRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class ThreadsRow:
     """How many threads a run uses: at most `most`, and one where `work` is less than `least`, the
     flops from which a second thread pays."""
 
@@ -60,7 +70,8 @@ class ThreadsRow(msgspec.Struct, forbid_unknown_fields=True):
     least: int
 
 
-class CellRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class CellRow:
     """One array of a training state: `offset` bytes into the block."""
 
     name: str
@@ -69,7 +80,8 @@ class CellRow(msgspec.Struct, forbid_unknown_fields=True):
     offset: int
 
 
-class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class ProgramRow:
     """A further function of a training build: NAME_loss, NAME_predict, NAME_init."""
 
     arena: int | str
@@ -78,7 +90,8 @@ class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
     dims: list[DimRow]
 
 
-class TrainingRow(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class TrainingRow:
     """What a trainer needs of a training build. `model` names what a checkpoint holds."""
 
     name: str
@@ -95,7 +108,8 @@ class TrainingRow(msgspec.Struct, forbid_unknown_fields=True):
     distributed: bool = False  # its steps exchange gradients with other processes
 
 
-class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+@dataclass(eq=False, repr=False)
+class Manifest:
     """build.json: all that a runtime needs, and what a person may ask."""
 
     format: str
@@ -118,11 +132,11 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[StepRow]
     files: dict[str, str]
     executable: str = ""
-    levels: list[int] = []  # of x86-64: the versions in the library, best first
+    levels: list[int] = field(default_factory=list)  # of x86-64, in the library, best first
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
-    sizes: list[SizeRow] = []  # what a run computes; in `dims` they stand behind the dims
+    sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 
@@ -136,6 +150,6 @@ def read_manifest(build_dir: Path) -> Manifest:
         raise InputError("GT2201", f"expected a {FORMAT} directory, got {found or 'another'}",
                          where=str(build_dir))
     try:
-        return msgspec.convert(raw, Manifest)
-    except msgspec.ValidationError as error:
+        return decode(raw, Manifest)
+    except RowError as error:
         raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from graphtool.dtypes import BY_NAME, BY_NUMPY, as_array, string
+from graphtool.dtypes import BY_NAME, as_array, of_numpy, string
 from graphtool.errors import InputError
 from graphtool.io import files
 
@@ -76,8 +76,8 @@ def _npy(array: Array) -> bytes:
     if data.dtype == string.numpy:  # as numpy's strings of one length
         data = np.array(data.reshape(-1).tolist(), str).reshape(data.shape)
     contiguous = np.ascontiguousarray(data).reshape(data.shape)
-    if data.dtype.isbuiltin != 1 and data.dtype in BY_NUMPY:  # numpy cannot write bfloat16 & co:
-        row = BY_NUMPY[data.dtype]  # a record of one field says by its name what the bytes are
+    if data.dtype.isbuiltin == 2:  # numpy cannot write bfloat16 and the like:
+        row = of_numpy(data.dtype)  # a record of one field says by its name what the bytes are
         contiguous = contiguous.view([(row.name, f"V{data.dtype.itemsize}")])
     np.lib.format.write_array(buffer, contiguous, allow_pickle=False)
     return buffer.getvalue()

@@ -10,11 +10,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool.emit.c import emit
@@ -28,7 +26,8 @@ from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io import weights as side_files
 from graphtool.io.directory import replacing
-from graphtool.io.manifest import FORMAT, VERSION, Manifest, ThreadsRow
+from graphtool.io.manifest import FORMAT, VERSION, Manifest, ThreadsRow, read_manifest
+from graphtool.io.rows import decode
 from graphtool.io.weights import Weight, layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
@@ -140,8 +139,7 @@ def write_weights(work: Path, name: str, held: list[Weight], parts: tuple[Part, 
 def write_manifest(work: Path, manifest: dict[str, Any]) -> None:
     """build.json, last: it lists the other files."""
     manifest["files"] = {p.name: _digest(p) for p in sorted(work.iterdir())}
-    row = msgspec.convert(manifest, Manifest)
-    text_json = json.dumps(msgspec.to_builtins(row), indent=1) + "\n"
+    text_json = json.dumps(asdict(decode(manifest, Manifest)), indent=1) + "\n"
     files.write_bytes(work / "build.json", text_json.encode())
 
 
@@ -244,7 +242,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
         "weights_bytes": layout(held)[1], "arena": dim(program.arena),
-        "live": most_live(program), "threads": threads_of(program),
+        "live": most_live(program), "threads": asdict(threads_of(program)),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
@@ -286,10 +284,10 @@ def _digest(path: Path) -> str:
 def unchanged(out_dir: Path, key: str) -> bool:
     """Whether the directory already holds this very build, whole."""
     try:
-        manifest = msgspec.json.decode((out_dir / "build.json").read_bytes(), type=Manifest)
+        manifest = read_manifest(out_dir)
         return manifest.key == key and all(
             (out_dir / f).stat().st_size >= 0 for f in manifest.files)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, InputError):
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
@@ -34,6 +35,8 @@ TYPES: dict[str, Any] = {
 def schema_text(name: str, type: Any) -> str:
     """The schema as it lies in schemas/NAME.schema.json."""
     (schema,), parts = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
+    for part in parts.values() if is_dataclass(type) else ():  # `decode` takes no unknown field
+        part["additionalProperties"] = False
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"graphtool {name}", **schema, "$defs": parts}
     return json.dumps(head, indent=1, ensure_ascii=False) + "\n"

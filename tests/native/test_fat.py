@@ -33,7 +33,7 @@ CHILD = """
 import sys
 from pathlib import Path
 import graphtool
-from graphtool import npz
+from graphtool.io import npz
 model = graphtool.load(sys.argv[1])
 npz.save(model.run(npz.load(Path(sys.argv[2]))), Path(sys.argv[3]))
 print(model.library.model_level())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -178,3 +180,18 @@ def test_weights_cut_short(copy: Path) -> None:
 def test_no_build_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         runtime.load(tmp_path / "nowhere")
+
+
+def test_loading_needs_numpy_only(built: Path) -> None:
+    """A deployed model starts at once, on a machine that has nothing else."""
+    code = ("import sys, numpy\nbefore = set(sys.modules)\n"
+            "import graphtool\nmodel = graphtool.load(sys.argv[1])\n"
+            "model(x=numpy.ones((2, 3), 'f4'), ids=numpy.zeros(2, int))\n"
+            "print(*set(sys.modules) - before)")
+    done = subprocess.run([sys.executable, "-c", code, str(built)], capture_output=True, text=True,
+                          check=True)
+    found = set(done.stdout.split())
+    mine = {name for name in found if name.startswith("graphtool")}
+    assert {name.split(".")[0] for name in found - mine} <= sys.stdlib_module_names
+    assert {name.split(".")[1] for name in mine if "." in name} == {
+        "dtypes", "errors", "io", "native", "symbolic", "target"} and len(mine) <= 20

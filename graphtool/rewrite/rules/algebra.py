@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import BY_NUMPY, DType, float32
+from graphtool.dtypes import TABLE, DType, float32
 from graphtool.ir.facets import Trait
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
@@ -263,7 +263,8 @@ def _holds(wide: DType, narrow: DType) -> bool:
         not wide.is_float or narrow.is_float or narrow.bits <= (24 if wide is float32 else 53))
 
 
-_PLAIN = {row.name for row in BY_NUMPY.values() if row.numpy.kind in "fiub" and row.bits >= 8}
+_PLAIN = {row.name for row in TABLE
+          if not isinstance(row.source, str) and row.source.kind in "fiub"}
 
 ALGEBRA: tuple[Rule, ...] = (
     constant_to_literal, add_zero, sub_zero, mul_one, div_one, mul_minus_one, mul_zero,
