@@ -22,6 +22,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0331": ("not a JSON artifact",
                "The file is no strict JSON: it is cut short, has a key twice, or a bare NaN."),
     "GT0332": ("cannot read", "There is no such file, it is a directory, or it is not readable."),
+    "GT0334": ("a file of a newer version",
+               "A newer graphtool wrote the file in a format that this one does not know; the "
+               "message names the release that reads it. Files of older versions are always "
+               "read."),
     "GT0335": ("not an .npy or .npz file",
                "Arrays are read from numpy's own files, never from pickles; save plain arrays."),
     "GT0333": ("out of memory",
@@ -31,8 +35,6 @@ TABLE: dict[str, tuple[str, str]] = {
                "An .npy file holds a single array without a name; name the file .npz."),
     "GT0340": ("not a graph artifact",
                "The verb reads NAME.graph.json. The message says which artifact came instead."),
-    "GT0341": ("a graph of another version",
-               "The file was written by a newer tool, or is damaged; import the model again."),
     "GT0342": ("malformed graph",
                "A field is missing, of the wrong type, or unknown; the message says where."),
     "GT0343": ("a weights file elsewhere",
@@ -66,8 +68,6 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0356": ("a dim that no size fits", "The most that a dim may be is below the least."),
     "GT0360": ("not a program artifact",
                "The verb reads NAME.program.json, which `graphtool lower` writes."),
-    "GT0361": ("a program of another version",
-               "The file was written by another version of the tool; lower the graph again."),
     "GT0362": ("malformed program",
                "A field is missing, of the wrong type, or unknown; the message says where."),
     "GT0363": ("an unknown word in a program",

@@ -11,8 +11,7 @@ from pathlib import Path
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.rows import RowError, decode
-
-FORMAT, VERSION = "graphtool/build", 1
+from graphtool.io.versions import BUILD, current
 
 
 @dataclass(eq=False, repr=False)
@@ -114,6 +113,7 @@ class Manifest:
 
     format: str
     version: int
+    since: str
     name: str
     key: str
     target: str
@@ -145,11 +145,7 @@ def read_manifest(build_dir: Path) -> Manifest:
     """build.json, checked. Raises InputError GT2201 for anything else."""
     path = build_dir / "build.json"
     raw = files.read_json(files.read_bytes(path), str(path))
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        raise InputError("GT2201", f"expected a {FORMAT} directory, got {found or 'another'}",
-                         where=str(build_dir))
     try:
-        return decode(raw, Manifest)
+        return decode(current(BUILD, raw, str(path)), Manifest)
     except RowError as error:
         raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError
-from graphtool.io import files, weights
+from graphtool.io import files, versions, weights
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import (
     Graph,
@@ -24,7 +24,7 @@ from graphtool.ir.graph import (
     Value,
 )
 from graphtool.ir.op import Op, complete_attrs, named
-from graphtool.ir.records import FORMAT, VERSION, GraphFile, GroupRow, InputRow, NodeRow, ParamRow
+from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.symbolic import Dim, Poly, Symbol, symbol
 from graphtool.symbolic.parse import parse as parse_dim
 
@@ -32,15 +32,8 @@ from graphtool.symbolic.parse import parse as parse_dim
 def parse(data: bytes | str, where: str) -> GraphFile:
     """The file's rows, checked for shape and version, not yet for meaning."""
     raw = files.read_json(data, where)
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        raise InputError("GT0340", f"expected a {FORMAT} artifact, got {found or 'something else'}",
-                         where=where)
-    if raw.get("version") != VERSION:
-        raise InputError("GT0341", f"graph version {raw.get('version')!r}, this tool reads "
-                                   f"{VERSION}", where=where)
     try:
-        return msgspec.convert(raw, GraphFile)
+        return msgspec.convert(versions.current(versions.GRAPH, raw, where), GraphFile)
     except msgspec.ValidationError as error:
         raise InputError("GT0342", f"malformed graph: {error}", where=where) from error
 

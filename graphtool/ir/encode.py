@@ -8,9 +8,9 @@ from typing import Any
 
 from graphtool.dtypes import DType, string
 from graphtool.io import files
+from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
-from graphtool.ir.records import FORMAT, VERSION
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.symbolic import Poly, text
@@ -33,7 +33,7 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                for i, (name, v) in enumerate(zip(module.output_names, module.graph.outputs,
                                                  strict=True))]
     head = [
-        f'"format": {files.compact(FORMAT)}', f'"version": {VERSION}',
+        *(f'"{k}": {files.compact(v)}' for k, v in GRAPH.head.items()),
         f'"meta": {files.compact(dict(module.meta))}', f'"weights": {files.compact(weights_name)}',
         '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
                                        for s in module.symbols.values()} | _sizes(module.graph)),

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-FORMAT, VERSION = "graphtool/graph", 1
-
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
     """`defined`: by a node, whose attribute `size` names it; else by the shapes of the inputs."""
@@ -83,6 +81,7 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
 
     format: str
     version: int
+    since: str
     meta: dict[str, Any]
     weights: str
     symbols: dict[str, SymbolRow]

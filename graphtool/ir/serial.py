@@ -14,11 +14,11 @@ from graphtool.io.weights import Weight
 from graphtool.ir.decode import module_of, parse
 from graphtool.ir.encode import INLINE, dumps, inline
 from graphtool.ir.graph import Graph, Module
-from graphtool.ir.records import FORMAT, VERSION, GraphFile
+from graphtool.ir.records import GraphFile
 from graphtool.ir.verify import verify_module
 
-__all__ = ["FORMAT", "INLINE", "VERSION", "GraphFile", "collect_all", "collect_weights", "dumps",
-           "load", "loads", "save"]
+__all__ = ["INLINE", "GraphFile", "collect_all", "collect_weights", "dumps", "load", "loads",
+           "save"]
 
 
 def save(module: Module, path: Path) -> None:

@@ -180,6 +180,7 @@ class ProgramFile(Row):
 
     format: str
     version: int
+    since: str
     name: str
     meta: dict[str, str]
     weights: str

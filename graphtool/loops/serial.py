@@ -13,6 +13,7 @@ import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files, weights
+from graphtool.io.versions import PROGRAM, current
 from graphtool.io.weights import Weight
 from graphtool.loops.decode import program_of
 from graphtool.loops.encode import lines
@@ -20,12 +21,10 @@ from graphtool.loops.ir import Program
 from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
 
-FORMAT, VERSION = "graphtool/program", 1
-
 
 def dumps(program: Program, weights_name: str = "") -> str:
     """The program's text; `weights_name` is the file beside it that holds the weights."""
-    head = [f'"format": "{FORMAT}"', f'"version": {VERSION}']
+    head = [f'"{k}": {files.compact(v)}' for k, v in PROGRAM.head.items()]
     return "{" + ",\n".join([*head, *lines(program, weights_name)]) + "\n}\n"
 
 
@@ -71,15 +70,8 @@ def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:
 def parse(data: bytes | str, where: str) -> ProgramFile:
     """The file's rows, checked for shape and version, not yet for meaning."""
     raw = files.read_json(data, where)
-    found = raw.get("format") if isinstance(raw, dict) else None
-    if found != FORMAT:
-        raise InputError("GT0360", f"expected a {FORMAT} artifact, got {found or 'something else'}",
-                         where=where, hint="`graphtool lower` makes one from a graph")
-    if raw.get("version") != VERSION:
-        raise InputError("GT0361", f"program version {raw.get('version')!r}, this tool reads "
-                                   f"{VERSION}", where=where)
     try:
-        return msgspec.convert(raw, ProgramFile)
+        return msgspec.convert(current(PROGRAM, raw, where), ProgramFile)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError("GT0362", f"malformed program: {error}", where=where) from error
 

@@ -26,8 +26,9 @@ from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io import weights as side_files
 from graphtool.io.directory import replacing
-from graphtool.io.manifest import FORMAT, VERSION, Manifest, ThreadsRow, read_manifest
+from graphtool.io.manifest import Manifest, ThreadsRow, read_manifest
 from graphtool.io.rows import decode
+from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
@@ -238,7 +239,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
         return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
     return {
-        "format": FORMAT, "version": VERSION, "name": program.name, "key": key,
+        **BUILD.head, "name": program.name, "key": key,
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
         "weights_bytes": layout(held)[1], "arena": dim(program.arena),

@@ -17,6 +17,7 @@ import safetensors.numpy
 
 from graphtool.errors import InputError
 from graphtool.io import files
+from graphtool.io.versions import CHECKPOINT, current
 from graphtool.train.model import TrainModel
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +26,8 @@ STATE, MODEL = "checkpoint.safetensors", "model.safetensors"
 
 def save(model: TrainModel, run: Path, progress: Mapping[str, Any]) -> None:
     """checkpoint.safetensors with the whole state, model.safetensors under torch's names."""
-    files.write_bytes(run / STATE, _bytes(model.state, {"progress": json.dumps(dict(progress))}))
+    files.write_bytes(run / STATE, _bytes(model.state, {
+        "progress": json.dumps({**CHECKPOINT.head, **progress})}))
     files.write_bytes(run / MODEL, _bytes(model_arrays(model), {"format": "pt"}))
 
 
@@ -48,9 +50,14 @@ def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
 
 
 def restore(model: TrainModel, run: Path) -> dict[str, Any]:
-    """Put a checkpoint's state back; returns what `save` was told of the progress."""
+    """Put a checkpoint's state back; returns what `save` was told of the progress.
+
+    Raises InputError GT3075 for a checkpoint of another training, GT3077 for what is none, GT0334
+    for one of a newer version; the state is then as it was.
+    """
     path = run / STATE
     arrays = read(path)
+    progress = _progress(path)
     odd = [n for n in model.state if n not in arrays or arrays[n].shape != model.state[n].shape
            or arrays[n].dtype != model.state[n].dtype]
     if odd or len(arrays) != len(model.state):
@@ -59,9 +66,20 @@ def restore(model: TrainModel, run: Path) -> dict[str, Any]:
                          where=str(path))
     for n, a in arrays.items():
         model.state[n][...] = a
-    with safetensors.safe_open(path, "numpy") as file:
-        progress: dict[str, Any] = json.loads((file.metadata() or {}).get("progress", "{}"))
     return progress
+
+
+def _progress(path: Path) -> dict[str, Any]:
+    """The progress in the current version, without its head."""
+    with safetensors.safe_open(path, "numpy") as file:
+        text = (file.metadata() or {}).get("progress", "")
+    try:
+        found = dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError("GT3077", "not a checkpoint: it says nothing of a training's progress",
+                         where=str(path)) from error
+    document = current(CHECKPOINT, {"format": CHECKPOINT.name, "version": 1, **found}, str(path))
+    return {k: v for k, v in document.items() if k not in CHECKPOINT.head}
 
 
 def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:

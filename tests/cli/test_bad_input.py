@@ -59,7 +59,7 @@ CASES = [  # exit code, error code, command line
     (3, "GT0332", "import {}/empty.pt2"),
     (3, "GT0331", "show {}/cut.graph.json"),
     (3, "GT0340", "show {}/alien.json"),
-    (3, "GT0341", "show {}/old.graph.json"),
+    (3, "GT0334", "show {}/old.graph.json"),
     (3, "GT0401", "show {}/unknown.graph.json"),
     (3, "GT0349", "show {}/cycle.graph.json"),
     (3, "GT0320", "show {}/lost.graph.json"),

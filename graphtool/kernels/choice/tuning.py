@@ -1,7 +1,9 @@
 """The tuning file: measured times of candidates, one site on this kind of machine a line of JSON.
 
-Lines are in canonical order, so that files merge as text does; of two lines with one key the later
-one counts. A line is used where instruction set and cache sizes are those it was measured on.
+The first line is the head: format and version. A head holds for the lines behind it, so that joined
+files are one file. Lines are in canonical order, so that files merge as text does; of two lines
+with one key the later one counts. A line is used where instruction set and cache sizes are those it
+was measured on.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files
+from graphtool.io.versions import TUNING, check, current
 from graphtool.kernels.choice import Candidate, Site, candidate
 from graphtool.target import Target, isa
 
@@ -82,18 +86,26 @@ def merged(*many: Iterable[Row]) -> Tuning:
 
 
 def load(path: Path) -> Tuning:
-    """The file's rows. Raises InputError GT0632 for a line that is none."""
-    rows = []
+    """The file's rows. Raises InputError GT0632 for a line that is none, GT0334 for a newer file.
+    """
+    rows, head = [], {"format": TUNING.name, "version": 1}
     for n, line in enumerate(files.read_bytes(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
-            r = msgspec.json.decode(line, type=Row)
+            found = msgspec.json.decode(line, type=dict[str, Any])
+            if "format" in found:
+                check(TUNING, head := found, str(path))
+                continue
+            document = current(TUNING, found | head, str(path))
+            r = msgspec.convert({k: v for k, v in document.items() if k not in TUNING.head}, Row)
             if not r.us or not all(us > 0 for us in r.us.values()):
                 raise ValueError("no candidate has a time")
             for c in r.us:
                 candidate(c)
         except (msgspec.DecodeError, ValueError, InputError) as error:
+            if isinstance(error, InputError) and error.code == "GT0334":
+                raise
             said = error.message if isinstance(error, InputError) else str(error)
             raise InputError("GT0632", f"line {n} is no measurement: {said}", where=str(path),
                              hint="where lines conflict after a merge, keep either side") from error
@@ -102,6 +114,7 @@ def load(path: Path) -> Tuning:
 
 
 def save(tuning: Tuning, path: Path) -> None:
-    """Write the rows, sorted by key."""
-    lines = [files.compact(msgspec.to_builtins(tuning.rows[k])) for k in sorted(tuning.rows)]
+    """Write the head, then the rows, sorted by key."""
+    lines = [files.compact(TUNING.head),
+             *(files.compact(msgspec.to_builtins(tuning.rows[k])) for k in sorted(tuning.rows))]
     files.write_bytes(path, "".join(line + "\n" for line in lines).encode())

@@ -6,14 +6,19 @@
 #include "curve.h"
 #include "train_run.h"
 
+/* As graphtool/io/versions.py has it; a file of version 1 has no head, and is the same otherwise. */
+#define TRAIN_VERSION 2
+#define TRAIN_SINCE "1.0.0"
+
 static void train_describe(const train_run *t, char *out, size_t room)
 {
     char total[40], best[40];
     const train_progress *p = &t->p;
-    snprintf(out, room, "{\"epoch\": %" PRId64 ", \"position\": %" PRId64 ", \"total\": %s, "
+    snprintf(out, room, "{\"format\": \"graphtool/checkpoint\", \"version\": %d, \"since\": \""
+             TRAIN_SINCE "\", \"epoch\": %" PRId64 ", \"position\": %" PRId64 ", \"total\": %s, "
              "\"best\": %s, \"waited\": %" PRId64 ", \"finished\": %s, \"order\": {\"seed\": %"
              PRId64 ", \"batch\": %" PRId64 ", \"shuffle\": %s, \"examples\": %" PRId64 "}}",
-             p->epoch, p->position, json_double(total, p->total, 0), json_double(best, p->best, 0),
+             TRAIN_VERSION, p->epoch, p->position, json_double(total, p->total, 0), json_double(best, p->best, 0),
              p->waited, p->finished ? "true" : "false", t->o.seed, t->o.batch,
              t->o.shuffle ? "true" : "false", t->trained);
 }
@@ -53,7 +58,8 @@ static int train_save(const train_run *t)
     return t->p.position ? MAIN_FINE : train_draw(t);
 }
 
-/* What `train_describe` wrote; -1 if it is of another order of examples, -2 if it is not that. */
+/* What `train_describe` wrote; -1 if it is of another order of examples, -2 if it is not that, -3
+   if a newer graphtool wrote it. */
 static int train_recall(train_run *t, const char *text)
 {
     json j = {text, text + strlen(text)};
@@ -72,7 +78,12 @@ static int train_recall(train_run *t, const char *text)
             }
             continue;
         }
+        if (strcmp(key, "format") == 0 || strcmp(key, "since") == 0) {
+            if (!json_skip(&j)) return -2;
+            continue;
+        }
         if (!json_number(&j, &v)) return -2;
+        if (strcmp(key, "version") == 0 && v > TRAIN_VERSION) return -3;
         if (strcmp(key, "epoch") == 0) p->epoch = (int64_t)v;
         if (strcmp(key, "position") == 0) p->position = (int64_t)v;
         if (strcmp(key, "waited") == 0) p->waited = (int64_t)v;
@@ -102,6 +113,9 @@ static int train_restore(train_run *t)
     if (known == -1)
         return main_fail(MAIN_BAD_INPUT, "GT3079", "%s: the run was made with another order of "
                          "examples: seed, batch, shuffling or data differ", path);
+    if (known == -3)
+        return main_fail(MAIN_BAD_INPUT, "GT0334", "%s: a newer graphtool wrote this checkpoint; "
+                         "build the program anew with that one", path);
     if (known) return main_fail(MAIN_BAD_INPUT, "GT3077", "%s: not a checkpoint, or cut short",
                                 path);
     t->p.finished = t->o.patience > 0 && t->p.waited >= t->o.patience;

@@ -1,0 +1,19 @@
+"""One file a format: the functions that make a document of version n one of version n + 1.
+
+A document is what `json.loads` gives. An upgrade returns a new one and leaves the old as it is. It
+looks at nothing else and imports nothing that may change later, because what it knows of version n
+is frozen with it. It leaves `format`, `version` and `since` alone: io/versions.py sets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Document = dict[str, Any]
+Upgrade = Callable[[Document], Document]
+
+
+def head_alone(document: Document) -> Document:
+    """The same document, for a version that differs in `format`, `version` and `since` alone."""
+    return document
