@@ -60,9 +60,9 @@ def test_a_trained_network_knows_digits_that_it_has_not_seen(
 
 
 def test_the_listing_is_the_real_one(checkout: Path) -> None:
-    run("graphtool import samples/digits.onnx -o d.graph.json --no-check")
-    printed = run("graphtool show d.graph.json").splitlines()
-    shown = [line for line in block("dim batch").splitlines() if line != "…"]
+    run("graphtool import samples/digits.onnx -o digits.graph.json --no-check")
+    printed = run("graphtool show digits.graph.json").splitlines()
+    shown = [line for line in block('weights "digits.saf').splitlines() if line != "…"]
     assert [line for line in shown if line not in printed] == []
 
 

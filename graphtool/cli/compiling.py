@@ -156,7 +156,7 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
 
 def _training_graph(source: str) -> Module | None:
     """The graph, if it is one that `grad --optimizer` made: it becomes several programs."""
-    if not source.endswith(".json") or source.endswith(".program.json"):
+    if not source.endswith((".json", ".gt")) or source.endswith(".program.json"):
         return None
     module = sources.load(source)
     return module if isinstance(module.meta.get("training"), dict) else None

@@ -20,8 +20,9 @@ def jvp(graph: options.Graph, out: options.Out = None,
     tangent.NAME behind the others. Of a graph of gradients: Hessian times vector."""
     from graphtool.transforms import modules
     names = tuple(n.strip() for n in wrt.split(",") if n.strip())
-    result = modules.jvp(sources.load(graph), names, bound)
-    sources.save(result, out)
+    given = sources.read(graph)
+    result = modules.jvp(given.module, names, bound)
+    sources.save(result, out, given.text)
     terminal.note(f"{len(result.graph.nodes)} nodes")
 
 
@@ -42,6 +43,7 @@ def vmap(graph: options.Graph, out: options.Out = None,
         axes[name] = None if value == "none" else int(value)
     if not re.fullmatch(r"\d+|[A-Za-z_]\w*", size):
         raise UsageError("GT3037", f"--size {size!r} is neither a number nor a name")
-    result = modules.vmap(sources.load(graph), axes, int(size) if size.isdigit() else size)
-    sources.save(result, out)
+    given = sources.read(graph)
+    result = modules.vmap(given.module, axes, int(size) if size.isdigit() else size)
+    sources.save(result, out, given.text)
     terminal.note(f"{len(result.graph.nodes)} nodes")

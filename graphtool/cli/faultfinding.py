@@ -35,7 +35,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     if command is not None and (compiled or passes is not None):
         raise UsageError("GT3025", "--command is a fault of its own, beside --compiled and "
                                    "--passes", hint="give one of them")
-    module = sources.load(graph)
+    module, _, text = sources.read(graph)
     arrays = module_inputs(module, inputs, input, True, seed, dim)
     fault = command_fails(command) if command is not None else (
         compiled_differs if compiled else passes_change)(passes, detect(), atol, rtol)
@@ -46,7 +46,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
         f"  {nodes} nodes left, after {tried} tries"))
     whole = reducer.size(reducer.best)
     small, held = reducer.run()
-    sources.save(small, out)
+    sources.save(small, out, text)
     beside = files.beside(out, ".npz")
     npz.save(held, beside)
     terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,9 @@ Tabular = Annotated[bool, typer.Option(
 Category = Annotated[str | None, typer.Option(
     "--category", help="Only nodes that are compute, data, shape, control or memory.")]
 Where = Annotated[bool, typer.Option("--where", help="Add the table of source locations.")]
+Full = Annotated[bool, typer.Option(
+    "--full", help="All that the graph file holds, the weights in the text: a listing that needs "
+    "no other file.")]
 Why = Annotated[bool, typer.Option(
     "--why", help="Which kernels were chosen, against which, and the rules that made the nodes; "
     "of a graph, program or build.")]
@@ -27,16 +31,19 @@ WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
 
 
 def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
-         category: Category = None, where: Where = False, why: Why = False, node: OneNode = None,
-         why_not_fused: WhyNotFused = None, json: options.Json = False) -> None:
-    """Print a graph: a listing, its statistics, or a table; or why its kernels are as they are."""
+         category: Category = None, where: Where = False, full: Full = False, why: Why = False,
+         node: OneNode = None, why_not_fused: WhyNotFused = None,
+         json: options.Json = False) -> None:
+    """Print a graph: a listing, its statistics, or a table; or why its kernels are as they are.
+
+    The listing can be read back: `graphtool show m.graph.json | graphtool opt -`."""
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json)
         return
     if category not in (None, "compute", "data", "shape", "control", "memory"):
         raise UsageError("GT3016", f"unknown category {category!r}",
                          hint="one of compute, data, shape, control, memory")
-    module = sources.load(graph)
+    module, side, _ = sources.read(graph)
     if stats or (json and not tabular):
         from graphtool.report.stats import stats as measure
         _show_stats(measure(module), json)
@@ -50,8 +57,9 @@ def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
                            [(r.kind, r.category, r.name, r.op, r.operands, r.type, r.at)
                             for r in found])
     else:
-        from graphtool.report.listing import listing
-        terminal.lines(listing(module, where))
+        from graphtool.ir.listing import Form, listing
+        terminal.lines(listing(module, Form("embed", where=where, full=True) if full else Form(
+            weights=relpath(side) if side else "", where=where)))
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool) -> None:

@@ -12,9 +12,9 @@ from graphtool.errors import InputError, UsageError
 from graphtool.io import files, weights
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.ir.listing import listing
 from graphtool.kernels.choice.candidates import Rules
 from graphtool.lower.arena import arena_of
-from graphtool.report.listing import listing
 from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target, detect

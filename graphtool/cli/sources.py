@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphtool.errors import InputError, UsageError, listed
 
@@ -24,29 +24,44 @@ _FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", r
 _RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*))?")
 
 
+class Read(NamedTuple):
+    """What a verb was given: the module, its weights file, whether it came as a listing."""
+
+    module: Module
+    weights: Path | None = None
+    text: bool = False
+
+
 def load(source: str) -> Module:
     """The module of a graph file, of `-` (stdin), or of a model, which is imported."""
+    return read(source).module
+
+
+def read(source: str) -> Read:
+    """`load`, and what is known of where it came from."""
     import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
     from graphtool.ir import serial
     if source == "-":
-        return serial.loads(sys.stdin.buffer.read())
+        data = sys.stdin.buffer.read()
+        return Read(serial.loads(data, folder=Path()), None, serial.is_listing(data))
     if is_model(source):
         from graphtool import importers
-        return importers.import_source(source)
-    return serial.load(Path(source))
+        return Read(importers.import_source(source))
+    return Read(*serial.load_pair(Path(source)), source.endswith(serial.SUFFIX))
 
 
 def is_model(source: str) -> bool:
     """Whether a source is to be imported rather than read."""
-    return not source.endswith(".json") and (
+    return not source.endswith((".json", ".gt")) and (
         source.endswith((".onnx", ".pt2", ".pt")) or ":" in source)
 
 
-def save(module: Module, out: Path | None) -> None:
-    """Write a graph file, or with `-` or nothing the whole graph to stdout."""
-    from graphtool.ir import serial
+def save(module: Module, out: Path | None, text: bool = False) -> None:
+    """Write a graph file; with `-` or nothing the whole graph to stdout, as `text` or as JSON."""
+    from graphtool.ir import listing, serial
     if out is None or str(out) == "-":
-        sys.stdout.write(serial.dumps(module, embed=True))
+        write = listing.dumps if text else serial.dumps
+        sys.stdout.write(write(module, embed=True))
     else:
         serial.save(module, out)
 

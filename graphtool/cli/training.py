@@ -96,17 +96,17 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
     Its state (parameters and the optimizer's) is donated: a compiled step updates it in place."""
     from graphtool.passes.specialize import specialize
     from graphtool.transforms import training
-    module = sources.load(graph)
+    module, _, text = sources.read(graph)
     if sizes := sources.sizes(dim, module.symbols):
         module = specialize(module, **sizes)
-    names, marked = (tuple(n.strip() for n in text.split(",") if n.strip())
-                     for text in (wrt, checkpoint))
+    names, marked = (tuple(n.strip() for n in given.split(",") if n.strip())
+                     for given in (wrt, checkpoint))
     recipe = training.Recipe(
         loss, names, optimizer, target, lr=lr, clip_value=clip_value, clip_norm=clip_norm,
         accumulate=accumulate, decay_vectors=decay_vectors, batch_norm=batch_norm,
         batch_norm_momentum=batch_norm_momentum, checkpoint=marked, bound=bound, groups=group or ())
     result = training.training(module, recipe)
-    sources.save(result, out)
+    sources.save(result, out, text)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
                   + (f"{len(names)} kinds of gradients" if optimizer is None
                      else f"{len(result.donations)} donated states")
@@ -194,6 +194,7 @@ def weights(graph: options.Graph,
     """Put trained weights into a graph, by the parameters' names."""
     from graphtool.train.checkpoint import read
     from graphtool.transforms.training import with_weights
-    module, count = with_weights(sources.load(graph), read(source), str(source))
-    sources.save(module, out)
+    given = sources.read(graph)
+    module, count = with_weights(given.module, read(source), str(source))
+    sources.save(module, out, given.text)
     terminal.note(f"{count} parameters from {source}")

@@ -115,7 +115,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         json: options.Json = False) -> int:
     """Run passes over a graph: the default ones, or those named."""
     from graphtool.cli.pipeline import Watch
-    module = sources.load(graph)
+    module, _, text = sources.read(graph)
     watch = Watch(module, passes, print_after, dump_dir,
                   rules=sources.rules(precision, kernels, tuning))
     if list_:
@@ -127,7 +127,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     result = watch.run()
     ok = watch.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
-        sources.save(result, out)
+        sources.save(result, out, text)
     report = watch.report(result)
     if json:
         terminal.report(report, True, ())

@@ -66,6 +66,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "What the file says of a node is not what its op makes of the operands; the place "
                "is marked. A graph edited by hand needs its types to follow."),
     "GT0356": ("a dim that no size fits", "The most that a dim may be is below the least."),
+    "GT0357": ("unreadable listing",
+               "The text does not follow the grammar of a listing (docs/listing.md); line, column "
+               "and a mark say where. `graphtool show` prints listings that can be read."),
     "GT0360": ("not a program artifact",
                "The verb reads NAME.program.json, which `graphtool lower` writes."),
     "GT0362": ("malformed program",

@@ -43,7 +43,8 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
 
 def form(source: str) -> str:
     """`onnx`, `pt2`, `graph` or `python`. Raises UsageError GT1110 for anything else."""
-    for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".graph.json", "graph")):
+    for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".graph.json", "graph"),
+                         (".gt", "graph")):
         if source.endswith(suffix):
             return name
     file, colon, attribute = source.rpartition(":")

@@ -50,13 +50,14 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """The file NAME + `suffix` next to an artifact NAME.graph.json, NAME.program.json, NAME.json.
+    """The file NAME + `suffix` next to NAME.graph.json, NAME.program.json, NAME.json, NAME.gt.
 
     Raises InputError GT0330 where the path is a directory, so that nothing is half written.
     """
     if not path.name or path.is_dir():
         raise InputError("GT0330", "cannot write: it is a directory", where=str(path))
-    stem = path.name.removesuffix(".json").removesuffix(".graph").removesuffix(".program")
+    stem = path.name.removesuffix(".gt").removesuffix(".json").removesuffix(".graph")
+    stem = stem.removesuffix(".program")
     return path.with_name(stem + suffix)
 
 

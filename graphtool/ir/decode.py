@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -25,130 +26,181 @@ from graphtool.ir.graph import (
 )
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
+from graphtool.ir.trace import infer
 from graphtool.symbolic import Dim, Poly, Symbol, symbol
 from graphtool.symbolic.parse import parse as parse_dim
 
+Place = Callable[[str, str], str]
+
 
 def parse(data: bytes | str, where: str) -> GraphFile:
-    """The file's rows, checked for shape and version, not yet for meaning."""
-    raw = files.read_json(data, where)
+    """The rows of a JSON file, checked for shape and version, not yet for meaning."""
+    return rows(files.read_json(data, where), where)
+
+
+def rows(raw: Any, where: str) -> GraphFile:
+    """The rows of a graph as JSON gives them, checked for shape and version."""
     try:
         return msgspec.convert(versions.current(versions.GRAPH, raw, where), GraphFile)
     except msgspec.ValidationError as error:
         raise InputError("GT0342", f"malformed graph: {error}", where=where) from error
 
 
-def module_of(file: GraphFile, store: Mapping[str, Weight], where: str) -> Module:
-    reader = _Reader(file, store, where)
-    graph, by_name = reader.body(file.inputs, file.params, file.nodes,
-                                 [o.value for o in file.outputs])
-    made = {v: n for n in graph.nodes for v in n.outputs}
-    groups = tuple(reader.group(g, made, by_name) for g in file.groups)
-    graph = Graph(graph.inputs, graph.nodes, graph.outputs, groups)
-    position = {v: i for i, v in enumerate(graph.inputs)}
-    donations = []
-    for i, o in enumerate(file.outputs):
-        if o.donates:
-            donor = by_name.get(o.donates)
-            if donor not in position:
-                raise reader.fault("GT0344", f"the donor {o.donates!r} is not an input", o.name)
-            donations.append((i, position[donor]))
-    return Module(graph, tuple(o.name for o in file.outputs), reader.declared,
-                  {r.id: Location(r.at, r.text) for r in file.locations}, tuple(donations),
-                  file.meta, {i: reader.constant(r) for i, r in enumerate(file.inputs)
-                              if r.data is not None or r.value is not None},
-                  {r.id: tuple(r.rules) for r in file.history})
+def module_of(file: GraphFile, store: Mapping[str, Weight], where: str,
+              place: Place | None = None) -> Module:
+    """The module that the rows make, its large constants from `store`, by digest.
+
+    `place(region, name)` says where a row stands in a text; the types of a text are inferred at
+    once, so that a fault has its line. Raises InputError GT0344 to GT0356, GT04xx.
+    """
+    reader = _Reader(file, store, where, place)
+    with reader.row(""):
+        return reader.module()
 
 
 class _Reader:
-    def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str) -> None:
+    def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str,
+                 place: Place | None) -> None:
         self.file, self.store, self.where = file, store, where
-        for name, row in file.symbols.items():
-            if row.min is not None and row.max is not None and row.max < row.min:
-                raise self.fault("GT0356", f"the dim {name} is at least {row.min} and at most "
-                                           f"{row.max}")
-        self.declared = {name: Symbol(name, row.min, row.max)
-                         for name, row in file.symbols.items() if not row.defined}
-        self.table: dict[str, Dim] = {n: symbol(n, r.min, r.max) for n, r in file.symbols.items()}
+        self.place = place or (lambda region, label: label)
+        self.inferred = place is not None
+        self.symbols: dict[str, Symbol] = {}
+        self.table: dict[str, Dim] = {}
         self.regions = {r.id: r for r in file.regions}
         self.types: dict[str, TensorType] = {}
         self.open: list[str] = []
+        self.told: InputError | None = None
 
-    def fault(self, code: str, message: str, place: str = "") -> InputError:
-        return InputError(code, message, where="\n".join(s for s in (self.where, place) if s))
+    @contextmanager
+    def row(self, label: str) -> Iterator[None]:
+        """An error within gains the place of this row, unless a row further in has given one."""
+        try:
+            yield
+        except InputError as error:
+            if error is not self.told:
+                place = self.place(self.open[-1] if self.open else "", label)
+                file = [] if place.startswith(self.where) else [self.where]
+                error.where = "\n".join(s for s in (*file, place, error.where) if s)
+                self.told = error
+            raise
+
+    def module(self) -> Module:
+        file = self.file
+        for name, row in file.symbols.items():
+            if row.min is not None and row.max is not None and row.max < row.min:
+                raise InputError("GT0356", f"the dim {name} is at least {row.min} and at most "
+                                           f"{row.max}")
+            self.table[name] = symbol(name, row.min, row.max)
+            if not row.defined:
+                self.symbols[name] = Symbol(name, row.min, row.max)
+        graph, by_name = self.body(file.inputs, file.params, file.nodes,
+                                   [o.value for o in file.outputs])
+        made = {v: n for n in graph.nodes for v in n.outputs}
+        groups = tuple(self.group(g, made, by_name) for g in file.groups)
+        initial = {}
+        for i, r in enumerate(file.inputs):
+            if r.data is not None or r.value is not None:
+                with self.row(f"input {r.id}"):
+                    initial[i] = self.constant(r)
+        return Module(Graph(graph.inputs, graph.nodes, graph.outputs, groups),
+                      tuple(o.name for o in file.outputs), self.symbols,
+                      {r.id: Location(r.at, r.text) for r in file.locations},
+                      tuple(self.donations(graph, by_name)), file.meta, initial,
+                      {r.id: tuple(r.rules) for r in file.history})
+
+    def donations(self, graph: Graph, by_name: Mapping[str, Value]) -> Iterator[tuple[int, int]]:
+        position = {v: i for i, v in enumerate(graph.inputs)}
+        for i, o in enumerate(self.file.outputs):
+            if o.donates:
+                with self.row("outputs"):
+                    donor = by_name.get(o.donates)
+                    if donor not in position:
+                        raise InputError("GT0344", f"the donor {o.donates!r} of the output "
+                                                   f"{o.name!r} is not an input")
+                yield i, position[donor]
 
     def type(self, source: str) -> TensorType:
         if source not in self.types:
             name, bracket, rest = source.partition("[")
             if not bracket or not rest.endswith("]"):
-                raise self.fault("GT0345", f"cannot read the type {source!r}")
+                raise InputError("GT0345", f"cannot read the type {source!r}")
             inner = rest[:-1]
-            try:
-                dims = tuple(parse_dim(d, self.table) for d in split_dims(inner)) if inner else ()
-                self.types[source] = TensorType(dtype(name), dims)
-            except InputError as error:
-                error.where = self.where
-                raise
+            dims = tuple(parse_dim(d, self.table) for d in split_dims(inner)) if inner else ()
             if any(isinstance(d, int) and d < 0 for d in dims):
-                raise self.fault("GT0345", f"a size below 0 in the type {source!r}")
+                raise InputError("GT0345", f"a size below 0 in the type {source!r}")
+            self.types[source] = TensorType(dtype(name), dims)
         return self.types[source]
 
     def body(self, inputs: list[InputRow], params: list[ParamRow], nodes: list[NodeRow],
              outputs: list[str]) -> tuple[Graph, dict[str, Value]]:
         by_name: dict[str, Value] = {}
 
-        def define(name: str, v: Value) -> Value:
+        def define(name: str, type: TensorType) -> Value:
             if name in by_name:
-                raise self.fault("GT0346", f"{name!r} is defined twice")
-            by_name[name] = v
-            return v
+                raise InputError("GT0346", f"{name!r} is defined twice")
+            by_name[name] = Value(type, name)
+            return by_name[name]
 
-        ins = tuple(define(r.id, Value(self.type(r.type), r.id)) for r in inputs)
-        made = []
+        ins, made = [], []
+        for r in inputs:
+            with self.row(f"input {r.id}"):
+                ins.append(define(r.id, self.type(r.type)))
         for p in params:
-            w = self.constant(p)
-            v = define(p.id, Value(TensorType(w.dtype, w.shape), p.id))
-            attrs = complete_attrs(named("constant"), {"data": w, "param": p.trainable})
-            made.append(Node(named("constant"), (), attrs, (v,), p.at))
+            with self.row(f"param {p.id}"):
+                w = self.constant(p)
+                attrs = complete_attrs(named("constant"), {"data": w, "param": p.trainable})
+                made.append(Node(named("constant"), (), attrs,
+                                 (define(p.id, TensorType(w.dtype, w.shape)),), p.at))
         for row in nodes:
             made.append(self.node(row, by_name, define))
-        missing = [o for o in outputs if o not in by_name]
-        if missing:
-            raise self.fault("GT0347", f"the output {missing[0]!r} is not defined")
-        return Graph(ins, tuple(made), tuple(by_name[o] for o in outputs)), by_name
+        with self.row("outputs"):
+            if missing := [o for o in outputs if o not in by_name]:
+                raise InputError("GT0347", f"the output {missing[0]!r} is not defined")
+        return Graph(tuple(ins), tuple(made), tuple(by_name[o] for o in outputs)), by_name
 
-    def node(self, row: NodeRow, by_name: dict[str, Value], define: Any) -> Node:
+    def node(self, row: NodeRow, by_name: dict[str, Value],
+             define: Callable[[str, TensorType], Value]) -> Node:
         ids = [row.id] if isinstance(row.id, str) else row.id
-        types = [row.type] if isinstance(row.type, str) else row.type
-        if len(ids) != len(types) or not ids:
-            raise self.fault("GT0348", f"{len(ids)} outputs, {len(types)} types", str(row.id))
-        try:
+        texts = [row.type] if isinstance(row.type, str) else row.type
+        with self.row(f"node {ids[0] if ids else ''}"):
+            if len(ids) != len(texts) or not ids:
+                raise InputError("GT0348", f"{len(ids)} outputs, {len(texts)} types")
             op = named(row.op)
-            inputs = tuple(self.operand(x, by_name, ids[0]) for x in row.inputs)
-            attrs = complete_attrs(op, self.attrs(op, row.attrs, ids[0]))
-        except InputError as error:
-            error.where = error.where or f"{self.where}\nnode {ids[0]}"
-            raise
-        outputs = tuple(define(i, Value(self.type(t), i)) for i, t in zip(ids, types, strict=True))
+            inputs = tuple(self.operand(x, by_name) for x in row.inputs)
+            attrs = complete_attrs(op, self.attrs(op, row.attrs))
+            types = [self.type(t) if t else None for t in texts]
+            found = (self.infer(op, inputs, attrs, types) if self.inferred
+                     else [self.type(t) for t in texts])
+            outputs = tuple(define(i, t) for i, t in zip(ids, found, strict=True))
         return Node(op, inputs, attrs, outputs, row.at)
 
-    def operand(self, x: Any, by_name: Mapping[str, Value], place: str) -> Operand:
+    def infer(self, op: Op, inputs: tuple[Operand, ...], attrs: dict[str, Any],
+              written: Sequence[TensorType | None]) -> Sequence[TensorType]:
+        """The types that the op gives; those that are written must be the same."""
+        types = infer(op, inputs, attrs)
+        types = types if isinstance(types, tuple) else (types,)
+        if len(types) != len(written):
+            raise InputError("GT0348", f"{op.name} gives {len(types)} values, {len(written)} named")
+        for have, want in zip(written, types, strict=True):
+            if have not in (None, want):
+                raise InputError("GT0355", f"{op.name} gives {want}, {have} is written")
+        return types
+
+    def operand(self, x: Any, by_name: Mapping[str, Value]) -> Operand:
         if isinstance(x, str):
             if x not in by_name:
-                raise self.fault("GT0349", f"{x!r} is used before it is defined (or in a cycle)",
-                                 f"node {place}")
+                raise InputError("GT0349", f"{x!r} is used before it is defined (or in a cycle)")
             return by_name[x]
         return float(x["value"]) if isinstance(x, dict) else x
 
-    def attrs(self, op: Op, raw: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def attrs(self, op: Op, raw: Mapping[str, Any]) -> dict[str, Any]:
         out = {}
         for name, value in raw.items():
             annotation = op.schema[name].annotation if name in op.schema else Any
             try:
                 out[name] = self.attr(value, annotation)
             except (TypeError, ValueError, KeyError) as error:
-                raise self.fault("GT0350", f"{op.name}.{name} cannot be {value!r}",
-                                 f"node {place}") from error
+                raise InputError("GT0350", f"{op.name}.{name} cannot be {value!r}") from error
         return out
 
     def attr(self, x: Any, annotation: Any) -> Any:
@@ -179,7 +231,7 @@ class _Reader:
     def region(self, name: str) -> Graph:
         row = self.regions[name]
         if name in self.open:
-            raise self.fault("GT0351", f"the region {name!r} contains itself")
+            raise InputError("GT0351", f"the region {name!r} contains itself")
         self.open.append(name)
         graph, _ = self.body(row.inputs, row.params, row.nodes, row.outputs)
         self.open.pop()
@@ -195,21 +247,32 @@ class _Reader:
                 raw = np.frombuffer(base64.b64decode((row.data or "")[7:]), np.uint8)
                 w = weights.weight(weights.elements(raw, declared.dtype, declared.shape))
             else:
-                w = self.store[row.data or ""]
+                w = self.stored(row.data or "")
         except (KeyError, ValueError, TypeError, OverflowError) as error:
-            raise self.fault("GT0352", f"the data of {row.id} is missing or does not fit "
-                                       f"{row.type}", row.data or "") from error
+            raise InputError("GT0352", f"the data of {row.id} is missing or does not fit "
+                                       f"{row.type}", where=(row.data or "")[:71],
+                             hint="`graphtool show --full` prints a listing that needs no other "
+                                  "file" if self.inferred else "") from error
         if (w.dtype, w.shape) != (declared.dtype, declared.shape):
-            raise self.fault("GT0353", f"{row.id} is {w.dtype.short}{list(w.shape)} in the weights "
+            raise InputError("GT0353", f"{row.id} is {w.dtype.short}{list(w.shape)} in the weights "
                                        f"file, {row.type} in the graph")
         return w
 
+    def stored(self, digest: str) -> Weight:
+        """The weight of this digest; a listing may give its beginning. Raises KeyError."""
+        if digest in self.store:
+            return self.store[digest]
+        found = [w for key, w in self.store.items() if key.startswith(digest)]
+        if len(found) != 1 or len(digest) < len("sha256:") + 8:
+            raise KeyError(digest)
+        return found[0]
+
     def group(self, row: GroupRow, made: Mapping[Value, Node],
               by_name: Mapping[str, Value]) -> Group:
-        try:
-            return Group(by_name[row.root], tuple(made[by_name[m]] for m in row.members), row.kind)
-        except KeyError as error:
-            raise self.fault("GT0354", f"group {row.id}: {error} is not a node") from error
+        with self.row(f"group {row.root}"):
+            if missing := [m for m in (row.root, *row.members) if by_name.get(m) not in made]:
+                raise InputError("GT0354", f"group {row.id}: {missing[0]!r} is not a node")
+        return Group(by_name[row.root], tuple(made[by_name[m]] for m in row.members), row.kind)
 
 
 def _values(row: list[Any], dtype: DType) -> weights.Array:

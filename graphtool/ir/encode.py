@@ -23,6 +23,15 @@ def inline(w: Weight) -> bool:
     return w.size <= INLINE or w.dtype is string
 
 
+def data_row(w: Weight, embed: bool) -> dict[str, Any]:
+    """A constant's elements, or, of a large one, its digest; with `embed` its bytes as base64."""
+    if inline(w):
+        return {"value": [_plain(x) for x in w.source.reshape(-1)]}
+    if embed:
+        return {"data": "base64:" + base64.b64encode(w.stored.tobytes()).decode()}
+    return {"data": w.digest}
+
+
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     """The module as text. With `embed`, large constants stand in it as base64."""
     writer = _Writer(embed)
@@ -38,7 +47,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
         '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
                                        for s in module.symbols.values()} | _sizes(module.graph)),
     ]
-    inputs = [_input_row(v, names) | (writer.data(module.initial[i]) if i in module.initial else {})
+    initial = {i: data_row(w, embed) for i, w in module.initial.items()}
+    inputs = [_input_row(v, names) | initial.get(i, {})
               for i, v in enumerate(module.graph.inputs)]
     tables = [("inputs", inputs), ("params", params),
               ("nodes", nodes), ("outputs", outputs), ("regions", writer.regions),
@@ -76,33 +86,28 @@ class _Writer:
         self.embed = embed
         self.regions: list[dict[str, Any]] = []
 
-    def body(self, graph: Graph, names: Mapping[Value, str]) -> tuple[list[Any], list[Any]]:
+    def body(self, graph: Graph, names: Mapping[Value, str], region: str = ""
+             ) -> tuple[list[Any], list[Any]]:
         params = [self.param(n, names) for n in graph.nodes if n.op.name == "constant"]
-        nodes = [self.node(n, names) for n in graph.nodes if n.op.name != "constant"]
+        nodes = [self.node(n, names, region) for n in graph.nodes if n.op.name != "constant"]
         return params, nodes
 
     def param(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
         w: Weight = node.attrs["data"]
         row: dict[str, Any] = {"id": names[node.outputs[0]], "type": str(node.outputs[0].type)}
-        row |= self.data(w)
+        row |= data_row(w, self.embed)
         if node.attrs["param"]:
             row["trainable"] = True
         return row | ({"at": node.where} if node.where else {})
 
-    def data(self, w: Weight) -> dict[str, Any]:
-        if inline(w):
-            return {"value": [_plain(x) for x in w.source.reshape(-1)]}
-        if self.embed:
-            return {"data": "base64:" + base64.b64encode(w.stored.tobytes()).decode()}
-        return {"data": w.digest}
-
-    def node(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:
+    def node(self, node: Node, names: Mapping[Value, str], region: str) -> dict[str, Any]:
         ids = [names[v] for v in node.outputs]
         types = [str(v.type) for v in node.outputs]
         row: dict[str, Any] = {
             "id": ids[0] if len(ids) == 1 else ids, "op": node.op.name,
             "in": [names[x] if isinstance(x, Value) else _literal(x) for x in node.inputs]}
-        if attrs := {k: self.attr(v, f"{ids[0]}.{k}") for k, v in shown_attrs(node).items()}:
+        place = f"{region}{ids[0]}"
+        if attrs := {k: self.attr(v, f"{place}.{k}") for k, v in shown_attrs(node).items()}:
             row["attrs"] = attrs
         row["type"] = types[0] if len(types) == 1 else types
         return row | ({"at": node.where} if node.where else {})
@@ -114,7 +119,7 @@ class _Writer:
                 row: dict[str, Any] = {"id": place,
                                        "inputs": [_input_row(v, names) for v in x.inputs]}
                 self.regions.append(row)
-                row["params"], row["nodes"] = self.body(x, names)
+                row["params"], row["nodes"] = self.body(x, names, f"{place}/")
                 row["outputs"] = [names[v] for v in x.outputs]
                 return place
             case DType():

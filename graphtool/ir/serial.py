@@ -1,24 +1,27 @@
-"""`NAME.graph.json`: the module as canonical JSON, one node a line. Read ∘ write is the identity.
+"""Graph files: `NAME.graph.json`, canonical JSON, one node a line, and `NAME.gt`, the listing.
 
-Constants of up to a few elements stand inline, larger ones by sha256 in a safetensors file beside.
+Read ∘ write is the identity. Constants of up to a few elements stand inline, larger ones by sha256
+in a safetensors file beside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from graphtool.errors import InputError, InternalError
 from graphtool.io import files, weights
 from graphtool.io.weights import Weight
-from graphtool.ir.decode import module_of, parse
+from graphtool.ir import listing
+from graphtool.ir.decode import Place, module_of, parse, rows
 from graphtool.ir.encode import INLINE, dumps, inline
 from graphtool.ir.graph import Graph, Module
+from graphtool.ir.parse import parse as parse_listing
 from graphtool.ir.records import GraphFile
 from graphtool.ir.verify import verify_module
 
-__all__ = ["INLINE", "GraphFile", "collect_all", "collect_weights", "dumps", "load", "loads",
-           "save"]
+__all__ = ["INLINE", "GraphFile", "collect_all", "collect_weights", "dumps", "is_listing", "load",
+           "load_pair", "loads", "save"]
+SUFFIX = ".gt"  # of a file that holds the listing
 
 
 def save(module: Module, path: Path) -> None:
@@ -29,7 +32,8 @@ def save(module: Module, path: Path) -> None:
     if large:
         with files.atomic(side) as file:
             weights.save(large, file)
-    files.write_bytes(path, dumps(module, side.name if large else "").encode())
+    write = listing.dumps if path.suffix == SUFFIX else dumps
+    files.write_bytes(path, write(module, side.name if large else "").encode())
 
 
 def collect_weights(graph: Graph) -> list[Weight]:
@@ -52,20 +56,44 @@ def load(path: Path, check: bool = True) -> Module:
 
     A file may be anyone's: with `check` its types are inferred anew, and must agree.
     """
-    file = parse(files.read_bytes(path), str(path))
-    store: Mapping[str, Weight] = {}
-    if file.weights:
-        if "/" in file.weights or "\\" in file.weights or file.weights in (".", ".."):
-            raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the graph",
-                             where=str(path))
-        store = weights.load(path.with_name(file.weights))
-    module = module_of(file, store, str(path))
-    return _checked(module, str(path)) if check else module
+    return load_pair(path, check)[0]
 
 
-def loads(data: bytes | str, where: str = "-") -> Module:
-    """Read a graph whose constants stand in the text itself, and check it."""
-    return _checked(module_of(parse(data, where), {}, where), where)
+def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
+    """`load`, and the weights file if the graph has one."""
+    data, where = files.read_bytes(path), str(path)
+    file, place = _rows(data, where, path.suffix == SUFFIX)
+    if file.weights and ("/" in file.weights or "\\" in file.weights
+                         or file.weights in (".", "..")):
+        raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the graph",
+                         where=where)
+    side = path.with_name(file.weights) if file.weights else None
+    module = module_of(file, weights.load(side) if side else {}, where, place)
+    return _checked(module, where) if check else module, side
+
+
+def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Module:
+    """Read a graph, JSON or a listing, and check it. Its constants stand in the text itself, or,
+    with a folder, in the weights file that it names from there."""
+    file, place = _rows(data, where, is_listing(data))
+    store = weights.load(folder / file.weights) if folder is not None and file.weights else {}
+    return _checked(module_of(file, store, where, place), where)
+
+
+def is_listing(data: bytes | str) -> bool:
+    """Whether this is a listing; JSON begins with a brace."""
+    return data.lstrip()[:1] not in (b"{", "{")
+
+
+def _rows(data: bytes | str, where: str, text: bool) -> tuple[GraphFile, Place | None]:
+    if not text:
+        return parse(data, where), None
+    try:
+        source = data.decode() if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise InputError("GT0357", f"a listing is UTF-8: {error}", where=where) from None
+    raw, place = parse_listing(source, where)
+    return rows(raw, where), place
 
 
 def _checked(module: Module, where: str) -> Module:

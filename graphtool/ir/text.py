@@ -1,14 +1,33 @@
-"""Names for values, and the one-line-a-node listing that `show` prints. No files, no parsing."""
+"""The words of the listing: names of values, literals, attributes, one line a node.
+
+graphtool.ir.listing puts them together to a text, graphtool.ir.parse reads it back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.symbolic import Poly, text
+
+BARE = re.compile(r"(?:[^\W\d]|[@/])(?:[\w@/.$~#-]|::)*")  # names that need no quotes
+PLACE = re.compile(r"[\w@/.$~#:-]+")  # keys of locations that need no quotes
+LITERALS = ("true", "false", "none", "nan", "inf")
+
+
+def quoted(s: str) -> str:
+    """The string in double quotes, with JSON's escapes."""
+    return json.dumps(s, ensure_ascii=False)
+
+
+def name_text(name: str) -> str:
+    """A name as the listing shows it: in quotes if it could be read as something else."""
+    return name if BARE.fullmatch(name) and name not in LITERALS else quoted(name)
 
 
 def value_names(graph: Graph) -> dict[Value, str]:
@@ -39,6 +58,7 @@ def value_names(graph: Graph) -> dict[Value, str]:
 
 
 def literal_text(x: Operand) -> str:
+    """A scalar: floats by the shortest text that gives the same float."""
     return "none" if x is None else str(x).lower() if isinstance(x, bool) else repr(x)
 
 
@@ -60,7 +80,7 @@ def attr_text(x: Any) -> str:
         case Graph():
             return f"<graph of {len(x.nodes)}>"
         case str():
-            return x
+            return quoted(x)
         case _:
             return repr(x)
 
@@ -77,32 +97,9 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def node_text(node: Node, names: Mapping[Value, str]) -> str:
-    """`fc1.matmul: f32[B,128] = matmul(x, @fc1.weight, transpose_b=true)`"""
-    outputs = ", ".join(f"{names[v]}: {v.type}" for v in node.outputs)
-    args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
-    args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()]
+    """`fc1.matmul: f32[B,128] = matmul(x, @fc1.weight, transpose_b=true)`, without regions."""
+    outputs = ", ".join(f"{name_text(names[v])}: {v.type}" for v in node.outputs)
+    args = [name_text(names[x]) if isinstance(x, Value) else literal_text(x) for x in node.inputs]
+    args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()
+             if not isinstance(v, Graph)]
     return f"{outputs} = {node.op.name}({', '.join(args)})"
-
-
-def graph_lines(graph: Graph, indent: str = "") -> Iterable[str]:
-    """The listing: inputs, constants, nodes (regions indented below theirs), outputs, groups."""
-    names = value_names(graph)
-    for v in graph.inputs:
-        yield f"{indent}input {names[v]}: {v.type}"
-    for node in graph.nodes:
-        if node.op.name == "constant":
-            kind = "param" if node.attrs["param"] else "constant"
-            yield f"{indent}{kind} {names[node.outputs[0]]}: {node.outputs[0].type}"
-    for node in graph.nodes:
-        if node.op.name == "constant":
-            continue
-        at = f"  # {node.where}" if node.where else ""
-        yield f"{indent}{node_text(node, names)}{at}"
-        for key, value in node.attrs.items():
-            if isinstance(value, Graph):
-                yield f"{indent}  {key}:"
-                yield from graph_lines(value, indent + "    ")
-    for group in graph.groups:
-        members = " ".join(names[n.outputs[0]] for n in group.members)
-        yield f"{indent}group {names[group.root]} ({group.kind}): {members}"
-    yield f"{indent}return {', '.join(names[v] for v in graph.outputs)}"

@@ -1,4 +1,4 @@
-"""A graph as lines and as rows: the listing of `show`, and its table in the manner of torch.fx."""
+"""A graph as the rows of a table, in the manner of torch.fx."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from graphtool.ir.graph import Graph, Module, Node, Value
-from graphtool.ir.run_sizes import limits
-from graphtool.ir.text import attr_text, graph_lines, literal_text, shown_attrs, value_names
-from graphtool.symbolic import text
+from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
 
 class Row(msgspec.Struct):
@@ -28,20 +26,6 @@ class Listing(msgspec.Struct):
     """All of `show --tabular --json`; schemas/listing.schema.json is made from it."""
 
     rows: list[Row]
-
-
-def listing(module: Module, where: bool = False) -> Iterator[str]:
-    """The module's symbols, then a line a node; with `where`, the table of source locations."""
-    for s in module.symbols.values():
-        bounds = f"{'-∞' if s.lo is None else s.lo}..{'∞' if s.hi is None else s.hi}"
-        yield f"dim {s.name}: {bounds}"
-    for name, most in limits(module.graph).items():
-        yield f"size {name}: " + ("no bound" if most is None else f"at most {text(most)}")
-    yield from graph_lines(module.graph)
-    if where:
-        yield ""
-        for key, place in module.locations.items():
-            yield f"# {key}: {place.at}" + (f"  {place.text}" if place.text else "")
 
 
 def rows(module: Module, category: str | None = None) -> list[Row]:

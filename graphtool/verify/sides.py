@@ -47,7 +47,7 @@ def open_side(source: str) -> Side:
         return of_build(path)
     if source.endswith(".program.json"):
         return of_program(path)
-    if source.endswith(".json"):
+    if source.endswith((".json", ".gt")):
         return of_module(serial.load(path))
     if source.endswith(".onnx"):
         return of_onnx(path)

@@ -121,7 +121,7 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
                                                  tmp_path: Path) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError("a fault\nin two lines")
-    monkeypatch.setattr("graphtool.cli.sources.load", fail)
+    monkeypatch.setattr("graphtool.cli.sources.read", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = gt("show", "x.json")
     (made,) = tmp_path.iterdir()
@@ -137,7 +137,7 @@ def test_exit_codes(fault: BaseException, code: int, gt: Cli, monkeypatch: pytes
                     tmp_path: Path) -> None:
     def fail(_: object) -> None:
         raise fault
-    monkeypatch.setattr("graphtool.cli.sources.load", fail)
+    monkeypatch.setattr("graphtool.cli.sources.read", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(faults, "_quiet_stdout", lambda: None)
     assert gt("show", "x.json").code == code

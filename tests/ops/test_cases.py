@@ -10,7 +10,7 @@ import pytest
 from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError
 from graphtool.io.weights import weight
-from graphtool.ir import serial
+from graphtool.ir import listing, serial
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, apply_held, complete_attrs, evaluate
@@ -72,6 +72,8 @@ def test_file_round_trip(case: Case) -> None:
     text = serial.dumps(module_of(case), embed=True)
     again = serial.loads(text)
     assert serial.dumps(again, embed=True) == text
+    listed = listing.dumps(again, embed=True)
+    assert serial.dumps(serial.loads(listed), embed=True) == text
     assert repr(again.graph.nodes[0].attrs) == repr(complete_attrs(case.op, case.attrs))
 
 

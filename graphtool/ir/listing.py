@@ -1,0 +1,149 @@
+"""Module → the listing: a line a node, in the language of docs/listing.md that `parse` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from graphtool.dtypes import DType, float32, string
+from graphtool.io import files
+from graphtool.io.versions import GRAPH
+from graphtool.io.weights import Weight
+from graphtool.ir.encode import data_row, inline
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.run_sizes import defined, definitions, limits
+from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
+from graphtool.symbolic import Symbol, text
+
+FILL = 1 << 16  # elements up to which equal ones are written as one
+_SHORT = len("sha256:") + 12
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How much is printed. Large constants: the start of their digest, all of it, or base64."""
+
+    data: Literal["short", "digest", "embed"] = "short"
+    weights: str = ""  # the file that has them
+    where: bool = False  # the table of source locations
+    full: bool = False  # that table, the version, history and meta: all that a graph file holds
+
+
+def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
+    """The whole module as text; with `embed`, large constants stand in it as base64."""
+    form = Form("embed" if embed else "digest", weights_name, full=True)
+    return "\n".join(listing(module, form)) + "\n"
+
+
+def listing(module: Module, form: Form | None = None) -> Iterator[str]:
+    """The lines. A short form can be read back too, if its weights file is at hand."""
+    form = form or Form()
+    if form.full:
+        yield f"version {GRAPH.version} since {GRAPH.since[-1]}"
+    if form.weights:
+        yield f"weights {quoted(form.weights)}"
+    for s in module.symbols.values():
+        yield f"dim {_bounds(s)}"
+    most = limits(module.graph)
+    for name, node in definitions(module.graph).items():
+        size = defined(node)
+        assert size is not None
+        bound = most[name]
+        yield f"size {_bounds(size)}" + (f"  # at most {text(bound)}" if bound is not None else "")
+    names = value_names(module.graph)
+    yield from _body(module.graph, names, form, "", module.initial)
+    for group in module.graph.groups:
+        members = ", ".join(name_text(names[n.outputs[0]]) for n in group.members)
+        yield f"group {name_text(names[group.root])} ({group.kind}): {members}"
+    yield _returned(module, names)
+    if form.full or form.where:
+        for key, place in module.locations.items():
+            line = f", {quoted(place.text)}" if place.text else ""
+            yield f"location {_place(key)} = {quoted(place.at)}{line}"
+    if form.full:
+        for value, rules in module.history.items():
+            yield f"history {name_text(value)}: {', '.join(map(quoted, rules))}"
+        for key, value in module.meta.items():
+            yield f"meta {name_text(key)} = {files.compact(value)}"
+
+
+def _bounds(s: Symbol) -> str:
+    low, high = ("" if x is None else str(x) for x in (s.lo, s.hi))
+    return f"{name_text(s.name)}: {low}..{high}"
+
+
+def _place(key: str) -> str:
+    return key if PLACE.fullmatch(key) else quoted(key)
+
+
+def _returned(module: Module, names: Mapping[Value, str]) -> str:
+    donors = {out: names[module.graph.inputs[i]] for out, i in module.donations}
+    items = []
+    for i, (name, v) in enumerate(zip(module.output_names, module.graph.outputs, strict=True)):
+        item = name_text(names[v])
+        item += f" as {name_text(name)}" if name != names[v] else ""
+        items.append(item + (f" donates {name_text(donors[i])}" if i in donors else ""))
+    line = f"return {', '.join(items)}".rstrip()
+    return line if len(line) <= _WIDTH else "return " + ",\n  ".join(items)
+
+
+def _body(graph: Graph, names: Mapping[Value, str], form: Form, indent: str,
+          initial: Mapping[int, Weight]) -> Iterator[str]:
+    """Inputs, constants and nodes, each region indented below its node."""
+    for i, v in enumerate(graph.inputs):
+        data = f" = {data_text(initial[i], form)}" if i in initial else ""
+        yield f"{indent}input {name_text(names[v])}: {v.type}{data}"
+    for node in graph.nodes:
+        if node.op.name == "constant":
+            kind = "param" if node.attrs["param"] else "constant"
+            yield (f"{indent}{kind} {name_text(names[node.outputs[0]])}: {node.outputs[0].type}"
+                   f" = {data_text(node.attrs['data'], form)}{_at(node)}")
+    for node in graph.nodes:
+        if node.op.name == "constant":
+            continue
+        yield f"{indent}{node_text(node, names)}{_at(node)}"
+        for key, region in node.attrs.items():
+            if isinstance(region, Graph):
+                inner = value_names(region)
+                yield f"{indent}  {key}:"
+                yield from _body(region, inner, form, indent + "    ", {})
+                found = ", ".join(name_text(inner[v]) for v in region.outputs)
+                yield f"{indent}    return {found}".rstrip()
+
+
+def _at(node: Node) -> str:
+    return f"  at {_place(node.where)}" if node.where else ""
+
+
+def data_text(w: Weight, form: Form) -> str:
+    """`[1.0, 2.0]`, `0.5` where all elements are that, `base64:…`, or `sha256:…`."""
+    if not inline(w) and (one := _fill(w)) is not None:
+        return _element(one, w.dtype)
+    row = data_row(w, form.data == "embed")
+    if "value" in row:
+        return f"[{', '.join(_element(x, w.dtype) for x in w.source.reshape(-1))}]"
+    data: str = row["data"]
+    return data[:_SHORT] if form.data == "short" else data
+
+
+def _fill(w: Weight) -> Any:
+    """The element that the array consists of, if it is small and has only one."""
+    if w.dtype.bits < 8 or w.size > FILL:
+        return None
+    flat = w.stored.reshape(-1)
+    raw = flat.view(np.uint8).reshape(w.size, -1)
+    return flat[0] if bool((raw == raw[0]).all()) else None
+
+
+def _element(x: Any, dtype: DType) -> str:
+    """One element; a float32 by the shortest text that gives it back."""
+    if dtype is string:
+        return quoted(str(x))
+    if dtype is float32 and np.float32(float(short := str(x))) == x:
+        return short
+    return literal_text(x.item() if x.dtype.kind in "biuf" else
+                        float(x) if dtype.is_float else int(x))

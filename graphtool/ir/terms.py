@@ -1,0 +1,153 @@
+"""The parts of a line of the listing: types, data of constants, values of attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from graphtool.io import files
+from graphtool.ir.listing import FILL
+from graphtool.ir.scanner import Scanner
+from graphtool.ir.text import PLACE
+
+_TYPE = re.compile(r'\w+\[[^][\n"#]*\]')
+_DATA = re.compile(r"sha256:[0-9a-f]+|base64:[A-Za-z0-9+/=]*")
+_KEY = re.compile(r"([A-Za-z_]\w*)[ \t]*=")
+_EXPRESSION = re.compile(r'[^(),\n"#]+')
+
+Row = dict[str, Any]
+
+
+def tensor_type(scan: Scanner) -> str:
+    """The text of a type, its sizes not yet read."""
+    match = scan.match(_TYPE)
+    if match is None:
+        raise scan.fault("expected a type", hint="as in f32[batch,3,224,224] or f32[]")
+    return match[0]
+
+
+def data(scan: Scanner, type: str) -> Row:
+    """The elements in brackets, one for all, or where they are."""
+    if match := scan.match(_DATA):
+        return {"data": match[0]}
+    start = scan.at
+    if scan.take("["):
+        found = []
+        while not scan.take("]"):
+            found.append(element(scan))
+            scan.comma("]", "an element")
+        return {"value": found}
+    one = element(scan)
+    sizes = [d.strip() for d in type.partition("[")[2][:-1].split(",") if d]
+    if not all(d.isdecimal() and len(d) < 20 for d in sizes):
+        raise scan.fault("one element for all needs sizes that are numbers", start)
+    count = math.prod(map(int, sizes))
+    if count > FILL:
+        raise scan.fault(f"one element for more than {FILL}", start)
+    return {"value": [one] * count}
+
+
+def element(scan: Scanner) -> Any:
+    """One element of a constant, as JSON holds it."""
+    if scan.sees('"'):
+        return scan.string()
+    start = scan.at
+    found = scan.literal()
+    if found is None or found[0] is None:
+        raise scan.fault("expected a number, true, false or a string", start)
+    return _tagged(found[0])
+
+
+def place(scan: Scanner) -> Row:
+    """`at digits.py:33`: where in the source the line comes from."""
+    return {"at": key(scan)} if scan.word("at") else {}
+
+
+def key(scan: Scanner) -> str:
+    """The key of a location, bare or in quotes."""
+    if scan.sees('"'):
+        return scan.string()
+    match = scan.match(PLACE)
+    if match is None:
+        raise scan.fault("expected the key of a location")
+    return match[0]
+
+
+def arguments(scan: Scanner) -> tuple[list[Any], Row]:
+    """Operands, then attributes, up to the closing bracket."""
+    inputs: list[Any] = []
+    attrs: Row = {}
+    while not scan.take(")"):
+        scan.skip()
+        start = scan.at
+        if match := scan.match(_KEY):
+            if match[1] in attrs:
+                raise scan.fault(f"the attribute {match[1]!r} stands twice", start)
+            attrs[match[1]] = attribute(scan)
+        elif attrs:
+            raise scan.fault("an operand after an attribute")
+        elif literal := scan.literal():
+            x = _tagged(literal[0])
+            inputs.append({"value": x} if isinstance(x, str) else x)
+        else:
+            inputs.append(scan.name("an operand or an attribute"))
+        scan.comma(")", "an operand or an attribute")
+    return inputs, attrs
+
+
+def attribute(scan: Scanner) -> Any:
+    """A literal, a string, a tuple, a type's name, or a size such as `2*batch + 1`."""
+    scan.skip()
+    start = scan.at
+    if scan.sees('"'):
+        return scan.string()
+    if (literal := scan.literal()) and (scan.sees(",") or scan.sees(")")):
+        return _tagged(literal[0])
+    scan.at = start
+    if scan.take("("):
+        scan.open()
+        items, comma = [], False
+        while not scan.take(")"):
+            items.append(attribute(scan))
+            comma = scan.sees(",")
+            scan.comma(")", "an item of a tuple")
+        scan.close()
+        if comma or len(items) != 1 or not isinstance(items[0], (int, str)):
+            return items
+    return expression(scan, start)
+
+
+def expression(scan: Scanner, start: int) -> str:
+    """The text of a size, or one word, from `start`, where the position may be behind it."""
+    level = 0
+    scan.at = start
+    while scan.at < len(scan.source):
+        if match := _EXPRESSION.match(scan.source, scan.at):
+            scan.at = match.end()
+            continue
+        c = scan.source[scan.at]
+        if c not in "()," or (level == 0 and c != "("):
+            break
+        level += (c == "(") - (c == ")")
+        scan.at += 1
+    found = scan.source[start:scan.at].strip()
+    if not found or level:
+        raise scan.fault("expected a value: a number, a string, a tuple, a type or a size")
+    return found
+
+
+def names(scan: Scanner) -> list[str]:
+    """Names with commas up to the end of the line; none if nothing stands there."""
+    scan.skip()
+    if scan.at == len(scan.source) or scan.source[scan.at] == "\n":
+        return []
+    found = [scan.name("a value")]
+    while scan.take(","):
+        found.append(scan.name("a value"))
+    return found
+
+
+def _tagged(x: Any) -> Any:
+    """A scalar as JSON holds it: NaN and infinities as text."""
+    return files.tagged_float(x) if isinstance(x, float) else x
