@@ -46,8 +46,9 @@ class _Parser:
 
     def module(self) -> Row:
         raw: Row = {
-            **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [], "nodes": [], "outputs": None, "regions": self.regions,
-            "groups": [], "locations": [], "history": []}
+            **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
+            "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
+            "locations": [], "history": []}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
             "group": self.group, "location": self.location, "history": self.history,
