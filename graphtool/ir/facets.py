@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 
 class Trait(enum.Flag):
@@ -19,6 +20,7 @@ class Trait(enum.Flag):
     COMPOSITE = enum.auto()    # means what its decomposition computes
     KERNEL = enum.auto()       # a composite that `decompose` leaves whole, for `select` to place
     LAYOUT = enum.auto()       # a composite that opens after `layout`: its parts depend on it
+    NEST = enum.auto()         # a loop nest that may compute its operands in place
     RANDOM = enum.auto()       # its last operand is the generator's state, its last result the next
     WORLD = enum.auto()        # depends on other processes: never folded, nor computed twice
     DENSE = enum.auto()        # reads and writes buffers without gaps only
@@ -37,3 +39,36 @@ class Lowering(enum.Enum):
     WINDOW = "window"          # its operands are written into parts of its buffer
     CONTROL = "control"        # branches and loops around the kernels of its regions
     DATA = "data"              # an array in the file of weights
+
+
+class Movement(enum.Flag):
+    """What an op does that moves elements, as its attributes say, and computes none."""
+
+    NONE = 0
+    KEEPS = enum.auto()     # the same elements in the same order, under another shape
+    PERMUTES = enum.auto()  # the axes in another order
+    REVERSES = enum.auto()  # axes back to front
+    TAKES = enum.auto()     # some of the elements
+    REPEATS = enum.auto()   # elements several times
+    FILLS = enum.auto()     # a number around the elements
+    JOINS = enum.auto()     # the elements of several operands
+    ONCE = KEEPS | PERMUTES | REVERSES | TAKES  # no element twice, and none that was not there
+
+
+class Precision(enum.Enum):
+    """In which type of float an op computes where precision is mixed."""
+
+    LOW = "low"        # in 16 bits: it takes most of the time, and sums in float32
+    FOLLOW = "follow"  # in its operands' type: it is as exact in few digits as they are
+    HIGH = "high"      # in float32: it loses digits, or leaves the range of float16
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """One operand holds places along axes of another. `axes` are numbers, or the attribute that
+    has them; `draws` says that the result consists of the elements found there."""
+
+    axes: tuple[int, ...] | str
+    indices: int = 1
+    into: int = 0
+    draws: bool = False

@@ -17,7 +17,7 @@ import numpy as np
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Array, Weight
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.types import TensorType
 from graphtool.symbolic import Dim
 
@@ -46,6 +46,8 @@ class Op:
     vjp(g, y, *xs, **attrs) → a gradient (or None) per operand; tuples for several outputs.
     lower(*pulls, **attrs) → Pull or Pulls (graphtool.lower.pull); absent where a template serves.
     decompose(*xs, **attrs) → the same values from other ops.
+    cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.
+    traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
 
     What the other fields say is told in graphtool.ir.facets.
     """
@@ -60,6 +62,11 @@ class Op:
     category: str = "compute"  # compute | data | shape | control | memory
     doc: str = ""
     lowering: Lowering = Lowering.NONE
+    cost: Callable[..., Dim] | None = None
+    traffic: Callable[..., Dim] | None = None
+    movement: Movement = Movement.NONE
+    precision: Precision = Precision.HIGH
+    indexing: Indexing | None = None
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:

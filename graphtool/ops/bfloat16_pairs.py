@@ -15,7 +15,8 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.target import padded, space
+from graphtool.ops.costs import rows_by_columns
+from graphtool.ops.target import conv_cost, padded, space
 from graphtool.symbolic import Dim, ceildiv, minimum
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
@@ -49,6 +50,7 @@ def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 
 register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
+            traits=Trait.NEST,
             doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
 
 
@@ -69,7 +71,7 @@ def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
 
 
 register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
 
 
@@ -167,4 +169,5 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, 
 
 register(Op("conv_bf16", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            cost=lambda *types, **attrs: 2 * conv_cost(*types, **attrs),
             doc="2-d convolution of bfloat16, channels last, summed in float32"))

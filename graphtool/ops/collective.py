@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, ops, register
 from graphtool.ir.trace import like
@@ -193,7 +193,7 @@ def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
     return TensorType(x.dtype, (*x.shape[:axis], d // size, *x.shape[axis + 1:]))
 
 
-@composite(types=_gathered, category="control", traits=Trait.WORLD,
+@composite(types=_gathered, category="control", traits=Trait.WORLD, precision=Precision.FOLLOW,
            vjp=lambda g, y, x, *, axis, size: (ops.reduce_scatter(g, axis=axis, size=size),))
 def all_gather(x: Any, *, axis: int, size: int) -> Any:
     """The tensors of `size` processes one behind the other along an axis, in each of them."""

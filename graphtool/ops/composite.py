@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.facets import Indexing, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import check_axis, composite, count, need
+from graphtool.ops.costs import taken
 from graphtool.ops.reduce import kept_dims
 
 
@@ -40,7 +42,7 @@ def _linear_types(x: TensorType, w: TensorType, bias: TensorType | None = None) 
     return TensorType(x.dtype, (*x.shape[:-1], w.shape[0]))
 
 
-@composite(types=_linear_types)
+@composite(types=_linear_types, precision=Precision.LOW)
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
     """x·wᵀ + bias with w [out, in]."""
     rows = x if x.ndim >= 2 else o.reshape(x, shape=(1, *x.shape))
@@ -55,13 +57,14 @@ def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:
     return TensorType(table.dtype, (*ids.shape, *table.shape[1:]))
 
 
-@composite(types=_embedding_types, category="data")
+@composite(types=_embedding_types, category="data", precision=Precision.FOLLOW, traffic=taken,
+           indexing=Indexing((0,), draws=True))
 def embedding(table: Any, ids: Any) -> Any:
     """Rows of the table: y[i…] = table[ids[i…]]; ids are not negative."""
     return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))
 
 
-@composite
+@composite(precision=Precision.FOLLOW, movement=Movement.JOINS)
 def stack(*xs: Any, axis: int) -> Any:
     """The operands side by side along a new axis."""
     axis = check_axis(axis, xs[0].ndim + 1)

@@ -11,6 +11,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Pull, cast, index
 from graphtool.ops.common import Array, check_axis, need
+from graphtool.ops.costs import nothing
 from graphtool.symbolic import Dim
 
 # ---- constants ---------------------------------------------------------------------------------
@@ -21,7 +22,7 @@ def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
 
 
 register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
-            lowering=Lowering.DATA,
+            lowering=Lowering.DATA, traffic=nothing,
             doc="an array of the model; `param` marks one that training may change"))
 
 

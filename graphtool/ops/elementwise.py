@@ -12,7 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, cast, const
@@ -26,8 +26,9 @@ from graphtool.ops.common import (
     need,
     tensors,
 )
+from graphtool.ops.costs import nothing, per_result
 from graphtool.ops.strings import as_text, from_text
-from graphtool.scalars.table import TABLE, Scalar
+from graphtool.scalars.table import FLOAT, TABLE, Scalar
 
 _KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string": "string"}
 
@@ -70,9 +71,17 @@ def _declare(row: Scalar) -> Op:
         from graphtool import ops
         return row.derivative(ops, g, y, *xs)  # type: ignore[misc]
 
-    traits = Trait.ELEMENTWISE | (Trait.COMMUTATIVE if row.commutative else Trait.NONE)
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
-                       traits=traits))
+                       traits=Trait.ELEMENTWISE | _traits(row), cost=per_result(row.flops),
+                       precision=Precision.HIGH if row.wide else Precision.FOLLOW, doc=row.doc))
+
+
+def _traits(row: Scalar) -> Trait:
+    one_instruction = row.prec and row.flops == 1 and FLOAT in row.kinds
+    picks = row.name in ("max", "min")
+    return ((Trait.COMMUTATIVE if row.commutative else Trait.NONE)
+            | (Trait.LIGHT if one_instruction else Trait.NONE)
+            | (Trait.PICKS if picks else Trait.NONE))
 
 
 for _row in TABLE:
@@ -105,7 +114,8 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
-            traits=Trait.ELEMENTWISE, doc="a where cond, else b"))
+            traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
+            precision=Precision.FOLLOW, doc="a where cond, else b"))
 
 
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
@@ -145,7 +155,8 @@ def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
 
 register(Op("clamp", _clamp_infer,
             lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
-            traits=Trait.ELEMENTWISE, doc="min(max(x, lo), hi); a bound may be left out"))
+            traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2), precision=Precision.FOLLOW,
+            doc="min(max(x, lo), hi); a bound may be left out"))
 
 
 # ---- cast and bitcast --------------------------------------------------------------------------
@@ -198,7 +209,8 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
-            traits=Trait.ELEMENTWISE, category="data",
+            traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
+            precision=Precision.FOLLOW,
             doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
 
 
@@ -211,5 +223,6 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
 register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
-            traits=Trait.ELEMENTWISE, category="data", doc="the same bits, another type"))
+            traits=Trait.ELEMENTWISE, category="data", cost=nothing, traffic=nothing,
+            precision=Precision.FOLLOW, doc="the same bits, another type"))
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from graphtool.errors import InputError
-from graphtool.ir.facets import Lowering
+from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
 from graphtool.ops import gradients
 from graphtool.ops.common import Array, check_axis, filled, need
+from graphtool.ops.costs import taken
 from graphtool.symbolic import Dim, known, maximum, minimum, text
 
 # ---- gather: y[b, i, rest] = x[b, indices[b, i], rest] -----------------------------------------
@@ -104,6 +105,8 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
 
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
+            traits=Trait.NEST, precision=Precision.FOLLOW, traffic=taken,
+            indexing=Indexing("axes", draws=True),
             doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last dim of the "
                 "indices runs over the axes, the first `batch` dims are shared"))
 
@@ -138,7 +141,7 @@ def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
 
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
-            lowering=Lowering.STATEMENTS,
+            lowering=Lowering.STATEMENTS, indexing=Indexing("axes"),
             doc="x with updates set, added, … where gather would read; later duplicates win"))
 
 # ---- dynamic slices ----------------------------------------------------------------------------
@@ -180,7 +183,8 @@ def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tupl
 
 
 register(Op("dynamic_slice", _dynamic_slice_infer, _dynamic_slice_eval, _dynamic_slice_vjp,
-            _dynamic_slice_lower, category="shape",
+            _dynamic_slice_lower, category="shape", traits=Trait.NEST,
+            precision=Precision.FOLLOW, traffic=taken,
             doc="a window of fixed size at a start read from data, clamped to stay inside"))
 
 
@@ -214,5 +218,6 @@ def _update_vjp(g: Any, _y: Any, x: Any, update: Any, *start: Any) -> tuple[Any,
 
 
 register(Op("dynamic_update_slice", _update_infer, _update_eval, _update_vjp, _update_lower,
-            category="data", doc="x with a window replaced, at a start read from data"))
+            category="data", traits=Trait.NEST, precision=Precision.FOLLOW,
+            doc="x with a window replaced, at a start read from data"))
 

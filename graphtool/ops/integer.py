@@ -17,8 +17,9 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.target import FRACTIONS, G, padded
-from graphtool.symbolic import Dim, ceildiv
+from graphtool.ops.costs import elements, per_tap, rows_by_columns
+from graphtool.ops.target import FRACTIONS, G, padded, winograd_cost
+from graphtool.symbolic import Dim, ceildiv, product
 
 GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
 
@@ -69,6 +70,7 @@ def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 
 register(Op("pack_int", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
+            traits=Trait.NEST,
             doc="the right-hand side of a product of integers in panels of nr columns"))
 
 
@@ -93,7 +95,7 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> 
 register(Op("matmul_int", _matmul_infer,
             lambda a, b, *, n, choice: _wrapped(np.matmul(a.astype(np.float64),
                                                           _unpacked(b, a.shape[-1], n))),
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             doc="a product of small integers with a packed right-hand side"))
 
 
@@ -172,6 +174,7 @@ def _summed(x: Array, w: Array, strides: Any = (1, 1), dilation: Any = (1, 1)) -
 
 register(Op("conv_int", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            cost=lambda y, *_, window, depth, **__: 2 * elements(y) * product(window) * depth,
             doc="2-d convolution of small integers, channels last, its padding in the input"))
 
 
@@ -213,7 +216,7 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str)
 
 
 register(Op("winograd_int", _winograd_infer, _winograd_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
             doc="3×3 convolution of stride 1 of small integers by Winograd's short sums: exact "
                 "where they are below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
 
@@ -269,4 +272,5 @@ def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: 
 
 register(Op("depthwise_int", _depthwise_infer, _depthwise_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            cost=lambda *types, **attrs: 2 * per_tap(*types, **attrs),
             doc="one filter of integers a channel, channels last, its padding in the input"))

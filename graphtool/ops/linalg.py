@@ -10,12 +10,13 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, product, symbol_of, text
 
 
@@ -88,6 +89,12 @@ def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose
     return ga, gb
 
 
+def _matmul_cost(y: TensorType, a: TensorType, _b: TensorType, *, transpose_a: bool,
+                 **_: Any) -> Dim:
+    """2·M·N·K for each matrix of the batch"""
+    return 2 * elements(y) * a.shape[-2 if transpose_a else -1]
+
+
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
-            traits=Trait.CONTRACTION,
+            traits=Trait.CONTRACTION, cost=_matmul_cost, precision=Precision.LOW,
             doc="batched matrix product; leading dims broadcast; `dtype` is the accumulator's"))

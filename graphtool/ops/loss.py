@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.facets import Indexing
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, count, need
 
@@ -69,7 +70,7 @@ def _picked(x: Any, labels: Any, axis: int) -> Any:
     return found
 
 
-@composite
+@composite(indexing=Indexing("axis"))
 def nll_loss(x: Any, labels: Any, weight: Any = None, *, axis: int = 1, reduction: str = "mean",
              ignore_index: int = -100) -> Any:
     """−x[label]·weight[label] with x = log p along an axis; the mean is over the weights."""
@@ -106,7 +107,7 @@ def _smooth(x: Any, labels: Any, weight: Any, axis: int, reduction: str, ignore_
     return _reduce(loss, "sum") / _reduce(kept, "sum")
 
 
-@composite
+@composite(indexing=Indexing("axis"))
 def cross_entropy(x: Any, labels: Any, weight: Any = None, *, axis: int = 1,
                   reduction: str = "mean", ignore_index: int = -100,
                   label_smoothing: float = 0.0) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.ir.facets import Lowering
+from graphtool.ir.facets import Lowering, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ops.common import Array, check_axis, filled, need
+from graphtool.ops.costs import per_operand
 from graphtool.symbolic import Dim, known, text
 
 
@@ -60,6 +61,7 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
 
 
 register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
+            cost=per_operand, precision=Precision.FOLLOW,
             doc="values and indices along an axis, stable"))
 
 
@@ -95,6 +97,6 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 
 
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
-            lowering=Lowering.STATEMENTS,
+            lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW,
             doc="the k greatest (or least) along an axis in order, with their indices; of equal "
                 "ones the first"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
@@ -116,7 +116,7 @@ def _dropout_vjp(g: Any, y: Any, x: Any, _state: Any, *, p: float) -> tuple[Any,
     return (None if g[0] is None else o.select(y[1], g[0] * keep, 0.0)), None
 
 
-@composite(types=_dropout_types, vjp=_dropout_vjp, traits=Trait.RANDOM)
+@composite(types=_dropout_types, vjp=_dropout_vjp, traits=Trait.RANDOM, precision=Precision.FOLLOW)
 def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
     """x / (1 − p) where kept, 0 with probability p → (y, the mask of what is kept, next state)."""
     draw, after = o.uniform(state, shape=x.shape, dtype=dtypes.float32)

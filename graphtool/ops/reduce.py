@@ -8,13 +8,14 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
 from graphtool.ops import gradients
 from graphtool.ops.common import Array, check_axis, fail, need
+from graphtool.ops.costs import per_operand
 from graphtool.symbolic import symbol_of
 
 Kind = Literal["sum", "prod", "max", "min", "and", "or"]
@@ -78,7 +79,9 @@ def _declare(kind: Kind) -> None:
         return gradients.reduce(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
-                lower, traits=Trait.REDUCTION, doc=f"{kind} over axes, kept as 1"))
+                lower, traits=Trait.REDUCTION, cost=per_operand,
+                precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
+                doc=f"{kind} over axes, kept as 1"))
 
 
 def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -> Pull:
@@ -139,7 +142,7 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
-            traits=Trait.REDUCTION,
+            traits=Trait.REDUCTION, cost=per_operand,
             doc="index of the extreme; the first (or last) of ties"))
 
 
@@ -187,4 +190,5 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
-            lowering=Lowering.STATEMENTS, doc="running sum, prod, max or min along an axis"))
+            lowering=Lowering.STATEMENTS, cost=per_operand,
+            doc="running sum, prod, max or min along an axis"))

@@ -8,11 +8,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Lowering
+from graphtool.ir.facets import Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside
 from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
+from graphtool.ops.costs import nothing, taken
 from graphtool.ops.indexing import flatten_index, inverse, reshape_blocks, unflatten_index
 from graphtool.symbolic import (
     Dim,
@@ -57,7 +58,8 @@ def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
 
 register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
             lambda g, y, x, *, shape: (OPS["reshape"](g, shape=x.shape),), _reshape_lower,
-            category="shape", lowering=Lowering.VIEW,
+            category="shape", lowering=Lowering.VIEW, movement=Movement.KEEPS,
+            precision=Precision.FOLLOW, traffic=nothing,
             doc="the same elements in row-major order under another shape"))
 
 # ---- transpose ---------------------------------------------------------------------------------
@@ -76,7 +78,8 @@ def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:
 
 register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
             lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
-            category="shape", lowering=Lowering.VIEW,
+            category="shape", lowering=Lowering.VIEW, movement=Movement.PERMUTES,
+            precision=Precision.FOLLOW,
             doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
 
 # ---- broadcast ---------------------------------------------------------------------------------
@@ -93,7 +96,8 @@ def _broadcast_vjp(g: Any, _y: Any, x: Any, *, shape: Any) -> tuple[Any, ...]:
 
 register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x, shape),
             _broadcast_vjp, lambda _, x, *, shape: Pull(x.dtype, shape, x.at_broadcast),
-            category="shape", lowering=Lowering.VIEW, doc="NumPy's broadcast_to"))
+            category="shape", lowering=Lowering.VIEW, movement=Movement.REPEATS,
+            precision=Precision.FOLLOW, doc="NumPy's broadcast_to"))
 
 # ---- slice -------------------------------------------------------------------------------------
 
@@ -127,7 +131,8 @@ def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any)
 
 
 register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
-            lowering=Lowering.VIEW,
+            lowering=Lowering.VIEW, movement=Movement.TAKES, precision=Precision.FOLLOW,
+            traffic=taken,
             doc="x[start:limit:stride] on every axis; strides are positive, `reverse` flips"))
 
 # ---- pad ---------------------------------------------------------------------------------------
@@ -212,7 +217,7 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
 
 
 register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
-            lowering=Lowering.WINDOW,
+            lowering=Lowering.WINDOW, movement=Movement.FILLS, precision=Precision.FOLLOW,
             doc="value before, after and between the elements; negative edges crop"))
 
 # ---- concat ------------------------------------------------------------------------------------
@@ -264,7 +269,8 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
 
 
 register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
-            _concat_lower, category="shape", lowering=Lowering.WINDOW,
+            _concat_lower, category="shape", lowering=Lowering.WINDOW, movement=Movement.JOINS,
+            precision=Precision.FOLLOW,
             doc="the operands one behind the other along an axis"))
 
 # ---- reverse -----------------------------------------------------------------------------------
@@ -285,4 +291,5 @@ def _reverse_lower(_: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
 
 register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
             lambda g, y, x, *, axes: (OPS["reverse"](g, axes=axes),), _reverse_lower,
-            category="shape", doc="back to front along axes"))
+            category="shape", movement=Movement.REVERSES, precision=Precision.FOLLOW,
+            doc="back to front along axes"))

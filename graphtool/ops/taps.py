@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, inside, iterator
 from graphtool.ops.common import Array, need
+from graphtool.ops.costs import per_operand, per_tap
 from graphtool.ops.geometry import Pairs, conv_defaults
 from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
@@ -70,7 +71,7 @@ def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
 
 
 register(Op("extreme_tap", _tap_infer, _tap_eval, None, _tap_lower,
-            traits=Trait.WINDOWED,
+            traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
             doc="the number, within its window, of the first extreme; padding is the neutral "
                 "element"))
 
@@ -144,6 +145,6 @@ def _unpool_vjp(t: Any, _y: Any, g: Any, taps: Any, *, shape: Any, window: Any, 
 
 
 register(Op("unpool", _unpool_infer, _unpool_eval, _unpool_vjp, _unpool_lower,
-            traits=Trait.WINDOWED,
+            traits=Trait.WINDOWED, cost=per_operand, precision=Precision.FOLLOW,
             doc="each g at the element of its window that `taps` numbers; sums where windows "
                 "overlap, zeros elsewhere: the gradient of a maximum over windows"))

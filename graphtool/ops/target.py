@@ -19,7 +19,8 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+from graphtool.ops.costs import elements, per_tap, rows_by_columns
+from graphtool.symbolic import Dim, ceildiv, maximum, minimum, product
 
 
 def sums(operand: DType) -> DType:
@@ -78,6 +79,7 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
 
 
 register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
+            traits=Trait.NEST,
             doc="the right-hand side of a product in panels of nr columns"))
 
 
@@ -103,7 +105,7 @@ def _matmul_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
 
 
 register(Op("matmul_packed", _matmul_infer, _matmul_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             doc="a product with a packed right-hand side"))
 
 
@@ -116,7 +118,7 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> Ten
 
 register(Op("matmul_blas", _matmul_blas_infer,
             lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             doc="a product by a CBLAS library"))
 
 
@@ -186,8 +188,13 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
                        strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
+def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
+    """Weights are [groups, panels, kh, kw·channels, columns]."""
+    return 2 * elements(y) * product(w.shape[2:4])
+
+
 register(Op("conv_packed", _conv_infer, _conv_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=conv_cost,
             doc="2-d convolution, channels last, of an input whose padding is in it"))
 
 
@@ -214,8 +221,12 @@ def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: 
     return np.asarray(y).reshape(*y.shape[:2], -1, w.shape[2])
 
 
+def _depthwise_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
+    return 2 * elements(y) * product(w.shape[:2])
+
+
 register(Op("depthwise", _depthwise_infer, _depthwise_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_depthwise_cost,
             doc="one filter a channel, channels last, of an input whose padding is in it; weights "
                 "of more channels than it has repeat, for neighbours that are one pixel"))
 
@@ -233,7 +244,7 @@ def _pooled_eval(x: Array, *, kind: str, window: Any, strides: Any, dilation: An
                                 window_dilation=(1, *dilation, 1))
 
 
-register(Op("pooled", _pooled_infer, _pooled_eval, lowering=Lowering.TEMPLATE,
+register(Op("pooled", _pooled_infer, _pooled_eval, lowering=Lowering.TEMPLATE, cost=per_tap,
             doc="windows of images, channels last, whose padding is in them"))
 
 # ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
@@ -287,8 +298,13 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str,
     return OPS["conv"](x, plain, channels_last=True, groups=groups)
 
 
+def winograd_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
+    """(t+2)² products of all channels for t² outputs; the transforms are left out"""
+    return 2 * elements(y) * w.shape[2] * (tile + 2) ** 2 // tile**2
+
+
 register(Op("winograd", _winograd_infer, _winograd_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
             doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))
 
 # ---- attend: attention as kernels/attention.h computes it --------------------------------------
@@ -307,7 +323,14 @@ def _attend_eval(*xs: Array | None, choice: str, **attrs: Any) -> Any:
     return OPS["attention"](*xs, **attrs)
 
 
+def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
+                 **__: Any) -> Dim:
+    """Two products and a softmax of about ten operations an element; a causal mask saves nothing"""
+    scores = product(q.shape[:-1]) * k.shape[-2]
+    return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
+
+
 register(Op("attend", _attend_infer, _attend_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
             doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "
                 "that is added"))

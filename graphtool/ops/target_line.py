@@ -10,8 +10,9 @@ from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ops.common import Array, need
+from graphtool.ops.costs import elements
 from graphtool.ops.target import G, space, sums, unpack
-from graphtool.symbolic import ceildiv
+from graphtool.symbolic import Dim, ceildiv
 
 
 def _pack_infer(w: TensorType, *, tile: int, nr: int, upright: bool) -> TensorType:
@@ -53,7 +54,12 @@ def _line_eval(x: Array, w: Array, *, channels: int, tile: int, window: Any, dil
                        channels_last=True)
 
 
+def _line_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
+    """t+2 products of all lines, threes of taps and channels for t outputs"""
+    return 2 * elements(y) * w.shape[2] * (tile + 2) // tile
+
+
 register(Op("winograd_line", _line_infer, _line_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
+            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_line_cost,
             doc="convolution of stride 1, channels last, by Winograd's short sums along one axis: "
                 "rows, or columns where it is upright"))

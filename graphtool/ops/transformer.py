@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
@@ -64,7 +64,7 @@ def _safe_softmax(scores: Any) -> Any:
     return e / o.select(o.eq(total, 0.0), 1.0, total)
 
 
-@composite(types=_attention_types, traits=Trait.KERNEL)
+@composite(types=_attention_types, traits=Trait.KERNEL, precision=Precision.LOW)
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
               scale: float | None = None, softcap: float = 0.0) -> Any:
     """softmax(mask(softcap(q·kᵀ·scale)))·v with q […, Hq, S, D], k and v […, Hkv, T, ·].
@@ -110,7 +110,7 @@ def _rotary_types(x: TensorType, cos: TensorType, sin: TensorType, *,
     return like_first(x)
 
 
-@composite(types=_rotary_types)
+@composite(types=_rotary_types, precision=Precision.FOLLOW)
 def rotary_embedding(x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
     """Rotates pairs of the last axis: (a, b) → (a·cos − b·sin, a·sin + b·cos).
 

@@ -14,17 +14,18 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, iterator
 from graphtool.ops import gradients
 from graphtool.ops.common import Array, need
+from graphtool.ops.costs import elements, per_tap
 from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
 from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import symbol_of
+from graphtool.symbolic import Dim, product, symbol_of
 
 
 def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None = None,
@@ -122,8 +123,14 @@ def _conv_vjp(g: Any, y: Any, x: Any, w: Any, **attrs: Any) -> tuple[Any, ...]:
     return gradients.conv(g, x, w, **attrs)
 
 
+def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
+               lhs_dilation: tuple[int, ...] | None, **_: Any) -> Dim:
+    """2 · outputs · channels in a group · window; zeros between dilated inputs are not counted"""
+    return 2 * elements(y) * product(w.shape[1:]) // product(lhs_dilation or ())
+
+
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
-            traits=Trait.CONTRACTION,
+            traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
             doc="n-d correlation with strides, padding, both dilations, groups"))
 
 # ---- reduce_window -----------------------------------------------------------------------------
@@ -213,7 +220,7 @@ def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
 
 
 register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lower,
-            traits=Trait.WINDOWED,
+            traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
             doc="pooling: sum, prod, max or min over a sliding window on every axis; "
                 "padding counts as the neutral element"))
 
@@ -272,5 +279,5 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
 
 _NOWHERE = 2**62  # what a window of nothing but padding gives
 register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
-            traits=Trait.WINDOWED,
+            traits=Trait.WINDOWED, cost=per_tap,
             doc="where the first extreme of each window stands: its row-major position in x"))

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from graphtool.analysis.costs import flops, nbytes
+from graphtool.analysis.costs import flops
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, replay, trace
 from graphtool.kernels.choice.cost import layer
+from graphtool.ops.costs import nbytes
 from graphtool.passes.chunk.examples import apart, for_fewer
 from graphtool.target import Target, named
 

@@ -18,6 +18,7 @@ from graphtool.analysis import costs, peak_memory
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Graph, Module, Node, Operand, Value, producers
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.ops.costs import nbytes
 from graphtool.passes.arguments import UNITS
 from graphtool.passes.remat.min_cut import Network
 
@@ -114,7 +115,7 @@ def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
 def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
     """Keep what costs the most work for its bytes, as long as the peak allows it."""
     def gain(node: Node) -> tuple[float, int]:
-        size = sum(peak_memory.at_least_sizes(costs.nbytes(v.type)) for v in node.outputs)
+        size = sum(peak_memory.at_least_sizes(nbytes(v.type)) for v in node.outputs)
         return -_flops(node) / max(size, 1), order[node]
     order = {n: i for i, n in enumerate(graph.nodes)}
     for node in sorted((n for n in plan.again if _flops(n)), key=gain)[:TRIES]:
@@ -142,7 +143,7 @@ class _Work:
         self.nodes = [n for n in graph.nodes if n in forward and n.op.name != "constant"]
         self.values = [v for n in self.nodes for v in n.outputs]
         free = set(graph.outputs)
-        self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(costs.nbytes(v.type))
+        self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(nbytes(v.type))
                       for v in self.values}
         # a byte moved is about as dear as an operation, and nothing is quite free
         self.work = {n: _flops(n) + _moved(n) + 1 for n in self.nodes}

@@ -1,0 +1,55 @@
+"""Costs that several ops share: functions of the result's type, the operands' types and attributes.
+
+A cost counts floating-point operations; those of memory count bytes. Where an op gives several
+results, `y` is the type of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim, product
+
+Cost = Callable[..., Dim]
+
+
+def elements(t: TensorType) -> Dim:
+    """How many elements a tensor has."""
+    return product(t.shape)
+
+
+def nbytes(t: TensorType) -> Dim:
+    """Bytes of a tensor in memory."""
+    return elements(t) * t.dtype.bytes
+
+
+def nothing(*_: Any, **__: Any) -> Dim:
+    """0: the op computes, or moves, nothing."""
+    return 0
+
+
+def per_result(count: int = 1) -> Cost:
+    """So many operations for each element of the result."""
+    return lambda y, *_, **__: count * elements(y)
+
+
+def per_operand(_y: TensorType, x: TensorType, *_: Any, **__: Any) -> Dim:
+    """One operation for each element of the first operand."""
+    return elements(x)
+
+
+def rows_by_columns(y: TensorType, a: TensorType, *_: Any, **__: Any) -> Dim:
+    """2·M·N·K for each matrix of the batch; K is the last axis of a."""
+    return 2 * elements(y) * a.shape[-1]
+
+
+def per_tap(y: TensorType, *_: Any, window: tuple[int, ...], **__: Any) -> Dim:
+    """One operation for each element of each window."""
+    return elements(y) * product(window)
+
+
+def taken(y: TensorType, _x: TensorType, *rest: Any, **_: Any) -> Dim:
+    """Bytes of what the op takes of its first operand, read and written, and of the others."""
+    return 2 * nbytes(y) + sum((nbytes(t) for t in rest if isinstance(t, TensorType)), 0)
