@@ -15,9 +15,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Indexing, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import Op, evaluate
+from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import replay
@@ -238,16 +239,7 @@ def check_bounds(row: Symbol, size: Dim) -> None:
 
 # ---- made-up inputs ----------------------------------------------------------------------------
 
-_PASS_ON = {"cast", "reshape", "transpose", "slice", "concat", "broadcast", "reverse", "pad",
-            "select", "clamp", "max", "min"}
 _WORDS = ("", "a", "an apple", "1", "Été")
-_INDEXED: dict[str, tuple[int, Callable[[Node], Sequence[Dim]]]] = {  # operand, what it indexes
-    "gather": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
-    "scatter": (1, lambda n: [_type(n, 0).shape[a] for a in n.attrs["axes"]]),
-    "embedding": (1, lambda n: _type(n, 0).shape[:1]),
-    "cross_entropy": (1, lambda n: _type(n, 0).shape[1:2]),
-    "nll_loss": (1, lambda n: _type(n, 0).shape[1:2]),
-}
 
 
 def random_inputs(module: Module, seed: int = 0,
@@ -297,22 +289,28 @@ def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
             limits[v] = min(limits.get(v, limit), limit)
 
     for node in reversed(graph.nodes):
-        if node.op.name in _INDEXED:
-            at, extents = _INDEXED[node.op.name]
-            for d in extents(node):
+        if (indexing := node.op.indexing) is not None:
+            for d in _indexed(node, indexing):
                 n = substitute(d, sizes)
                 if isinstance(n, int):
-                    lower(node.inputs[at], n)
-        elif node.op.name == "cast" and node.attrs["dtype"] is dtypes.bool_:
+                    lower(node.inputs[indexing.indices], n)
+        elif node.op is o.cast and node.attrs["dtype"] is dtypes.bool_:
             lower(node.inputs[0], 2)
-        elif node.op.name in _PASS_ON and node.outputs[0] in limits:
-            for x in node.inputs[1:] if node.op.name == "select" else node.inputs:
+        elif node.outputs and node.outputs[0] in limits and _passes_on(node.op):
+            for x in node.inputs[1:] if node.op is o.select else node.inputs:
                 lower(x, limits[node.outputs[0]])
     return limits
 
 
-def _type(node: Node, operand: int) -> TensorType:
-    x = node.inputs[operand]
+def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
+    """The sizes of the axes that the node's indices are places in."""
+    x = node.inputs[indexing.into]
     if not isinstance(x, Value):
         raise InternalError("GT7502", f"{node.op.name} indexes a literal", where=_place(node))
-    return x.type
+    axes = node.attrs[indexing.axes] if isinstance(indexing.axes, str) else indexing.axes
+    return [x.type.shape[a] for a in (axes if isinstance(axes, tuple) else (axes,))]
+
+
+def _passes_on(op: Op) -> bool:
+    """Whether the elements of the result are those of the operands."""
+    return bool(op.movement) or Trait.PICKS in op.traits or op is o.cast

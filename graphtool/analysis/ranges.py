@@ -10,7 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -19,7 +19,6 @@ from graphtool.symbolic import product
 Array = np.ndarray[Any, Any]
 BYTES = (dtypes.uint8, dtypes.int8)
 SMALL = (*BYTES, dtypes.uint4, dtypes.int4, dtypes.uint2, dtypes.int2)
-MOVES = frozenset({"reshape", "transpose", "slice", "reverse"})
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def narrow(x: Any) -> Narrow | None:
             if found is None or found.zero is not None or left.shape != x.shape:
                 return None
             return Narrow(found.q, zero)
-        case name if name in MOVES:
+        case _ if node.op.movement & Movement.ONCE:
             found = narrow(wrapped(x, node.inputs[0]))
             if found is None or not is_single(found.zero):
                 return None
@@ -83,7 +82,8 @@ def known_array(x: Any, depth: int = 6) -> Array | None:
         return None
     if node.op.name == "constant":
         return None if node.attrs["param"] else np.asarray(node.attrs["data"].source)
-    if Trait.ELEMENTWISE not in node.op.traits and node.op.name not in MOVES | {"broadcast"}:
+    if Trait.ELEMENTWISE not in node.op.traits and not (
+            node.op.movement & (Movement.ONCE | Movement.REPEATS)):
         return None
     operands: list[Any] = []
     for v in node.inputs:

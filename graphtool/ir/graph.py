@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op
 from graphtool.ir.types import TensorType as TensorType
 from graphtool.symbolic import Symbol
@@ -84,6 +85,16 @@ class Module:
 def producers(graph: Graph) -> dict[Value, Node]:
     """Which node defines each value; graph inputs are absent."""
     return {v: node for node in graph.nodes for v in node.outputs}
+
+
+def is_constant(node: Node | None) -> TypeGuard[Node]:
+    """Whether the node holds an array of the model; False for None, an input of the graph."""
+    return node is not None and node.op.lowering is Lowering.DATA
+
+
+def is_parameter(node: Node | None) -> TypeGuard[Node]:
+    """Whether the node holds an array that training may change."""
+    return is_constant(node) and bool(node.attrs["param"])
 
 
 def use_counts(graph: Graph) -> dict[Value, int]:

@@ -11,8 +11,6 @@ from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
 
-LIGHT = frozenset({"add", "sub", "mul", "neg", "select", "le", "lt", "ge", "gt", "eq", "ne"})
-
 
 def cse(graph: Graph) -> Graph:
     """The graph with equal nodes merged. Trainable parameters stay apart though equal today, and
@@ -72,7 +70,7 @@ class _Merging:
         return x
 
     def is_light(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
-        return node.op.name in LIGHT and any(
+        return Trait.LIGHT in node.op.traits and any(
             (x in self.widened or x in self.light) and x.type.shape == node.outputs[0].type.shape
             for x in inputs if isinstance(x, Value))
 

@@ -13,8 +13,9 @@ import numpy as np
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, producers, use_counts
+from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder, rebuild
@@ -22,8 +23,7 @@ from graphtool.passes.specialize import bind
 from graphtool.symbolic import Poly, Symbol
 
 _MAX_BYTES = 1 << 20
-_ROWS = frozenset({"gather", "embedding"})
-_WIDENING = frozenset({"cast", "sub", "mul", "reshape", "broadcast", "slice"})
+_MOVES = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
 _TABLE = 1 << 12  # bytes by which a table grows at most of which a run draws rows only
 _SHARED = 1 << 12  # bytes up to which a constant joins nothing: 0.5 is read everywhere
 
@@ -75,10 +75,12 @@ def _drawn(graph: Graph) -> set[Value]:
             fixed.update(node.outputs)
     held, drawn = set(graph.outputs), set[Value]()
     for node in reversed(graph.nodes):
-        if node.op.name in _WIDENING:
+        widening = bool(node.op.movement & _MOVES) or node.op in (o.cast, o.sub, o.mul)
+        if widening:
             drawn.update(v for v in node.outputs if v not in held and v in fixed)
-        passes = node.op.name in _WIDENING and drawn.issuperset(node.outputs)
-        rows = node.op.name in _ROWS and node.inputs[1] not in fixed
+        passes = widening and drawn.issuperset(node.outputs)
+        table = node.op.indexing
+        rows = table is not None and table.draws and node.inputs[table.indices] not in fixed
         held.update(x for i, x in enumerate(node.inputs) if isinstance(x, Value) and not (
             passes or (rows and i == 0)))
     return drawn

@@ -6,15 +6,15 @@ reducing node with all that only it reads and that is cheap to compute in place.
 
 from __future__ import annotations
 
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
+from graphtool.ir.op import ops as o
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
-MOVES = frozenset({"reshape", "transpose", "slice", "broadcast", "reverse"})
-PACKS = ("pack", "pack_pairs", "pack_int")
+_ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 
 
@@ -186,12 +186,12 @@ class Fuser:
             return "it is an output of the graph, so it is stored anyway"
         if any(r not in inside for r in self.readers[v]):
             return "others read it too, and each would compute it again"
-        if maker.op.name in MOVES:
+        if maker.op.movement & (Movement.ONCE | Movement.REPEATS):
             return "" if _moves_freely(maker) else (
                 "a group has no general reshape: reading through it divides at each element")
         if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
-        if reader.op.name in (*PACKS, "gather"):
+        if reader.op.category == "memory" or reader.op.indexing is not None:
             return "" if Trait.ELEMENTWISE in maker.op.traits and not _repeats(v, reader) else (
                 f"{reader.op.name} takes elements several times, or of what is not elementwise")
         return self.beside(maker, inside)
@@ -206,7 +206,7 @@ class Fuser:
                 return "a reduction is computed in place over the innermost axes only"
             return "" if not self.turned(maker, inside) else (
                 "its rows are turned on the way: each element would sum its row again")
-        if Trait.ELEMENTWISE not in maker.op.traits and maker.op.name not in ("gather", "iota"):
+        if Trait.ELEMENTWISE not in maker.op.traits and maker.op not in (o.gather, o.iota):
             return f"{maker.op.name} is computed for itself"
         return "it belongs to another group already" if maker in self.taken else ""
 
@@ -229,8 +229,7 @@ class Fuser:
         while changed:
             changed = False
             for node in list(inside):
-                if node is root or node.op.name not in ("reshape", "transpose", "slice",
-                                                        "broadcast"):
+                if node is root or not node.op.movement or node.op.lowering is not Lowering.VIEW:
                     continue
                 x = node.inputs[0]
                 if isinstance(x, Value) and self.made.get(x) not in inside:
@@ -239,10 +238,7 @@ class Fuser:
 
 
 def _roots_nest(node: Node) -> bool:
-    traits = node.op.traits
-    return node.op.lower is not None and len(node.outputs) == 1 and (
-        Trait.ELEMENTWISE in traits or Trait.REDUCTION in traits or Trait.WINDOWED in traits
-        or node.op.name in (*PACKS, "gather", "dynamic_slice", "dynamic_update_slice"))
+    return node.op.lower is not None and len(node.outputs) == 1 and bool(node.op.traits & _ROOTS)
 
 
 def _trailing(node: Node) -> bool:
@@ -259,7 +255,7 @@ def _turns(node: Node) -> bool:
     """
     x = node.inputs[0]
     if node.op.name != "transpose" or not isinstance(x, Value):
-        return node.op.name in PACKS
+        return node.op.category == "memory"
     order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
     return bool(order) and order[-1] != max(order)
 

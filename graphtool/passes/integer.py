@@ -16,7 +16,6 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.analysis.ranges import (
     BYTES,
-    MOVES,
     Narrow,
     is_single,
     known_array,
@@ -24,6 +23,7 @@ from graphtool.analysis.ranges import (
     narrow,
     wrapped,
 )
+from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.op import ops as o
@@ -71,7 +71,7 @@ def dequantised(x: Any) -> Real | None:
             if found is not None and wrapped(x, value).shape == x.shape:
                 return Real(found, wrapped(x, scale))
         return None
-    if node.op.name in MOVES or node.op.name == "max_pool":
+    if node.op.movement & Movement.ONCE or node.op.name == "max_pool":
         inner = dequantised(wrapped(x, node.inputs[0]))
         if inner is None or not is_single(inner.narrow.zero):
             return None

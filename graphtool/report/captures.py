@@ -15,13 +15,13 @@ import numpy as np
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError
-from graphtool.ir.graph import Module, Node
+from graphtool.ir.facets import Movement
+from graphtool.ir.graph import Module, Node, is_constant, is_parameter
+from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 
 Array = np.ndarray[Any, Any]
-_VIEWS = frozenset(("reshape", "transpose", "broadcast", "slice", "reverse", "bitcast"))
-_SHAPES = frozenset(("dim", "size", "iota"))
 
 
 class CaptureRow(msgspec.Struct):
@@ -63,14 +63,13 @@ def _row(way: str, x: Module | GraphtoolError, inputs: Sequence[Array],
     if isinstance(x, GraphtoolError):
         return CaptureRow(way, error=f"[{x.code}] {x.message}", where=x.where, hint=x.hint)
     nodes = list(all_nodes(x.graph))
-    counts = Counter(n.op.name for n in nodes if n.op.name != "constant")
+    counts = Counter(n.op.name for n in nodes if not is_constant(n))
 
-    def number(of: frozenset[str]) -> int:
-        return sum(counts[name] for name in of)
     row = CaptureRow(way, sum(counts.values()), dict(sorted(counts.items())),
-                     sum(map(_is_parameter, nodes)),
-                     sum(n.op.name == "constant" and not _is_parameter(n) for n in nodes),
-                     number(_SHAPES), counts["cast"], number(_VIEWS))
+                     sum(map(is_parameter, nodes)),
+                     sum(is_constant(n) and not is_parameter(n) for n in nodes),
+                     counts["dim"] + counts["size"] + counts["iota"], counts["cast"],
+                     sum(map(_is_view, nodes)))
     try:
         row.difference = _difference(x, inputs, wanted)
     except GraphtoolError as error:
@@ -78,8 +77,8 @@ def _row(way: str, x: Module | GraphtoolError, inputs: Sequence[Array],
     return row
 
 
-def _is_parameter(node: Node) -> bool:
-    return node.op.name == "constant" and bool(node.attrs["param"])
+def _is_view(node: Node) -> bool:
+    return bool(node.op.movement & (Movement.ONCE | Movement.REPEATS)) or node.op is o.bitcast
 
 
 def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]) -> float | None:

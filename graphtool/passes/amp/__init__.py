@@ -1,4 +1,4 @@
-"""amp: automatic mixed precision, by a table of ops, on a model or on a whole training graph.
+"""amp: automatic mixed precision, by the class of each op, on a model or on a whole training graph.
 
 What costs most computes in the low type, what would lose digits in float32, and the rest in the
 widest type of its operands. Parameters and state stay float32; a training graph in float16 gets a
@@ -14,7 +14,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
@@ -25,18 +25,7 @@ from graphtool.passes.cse import cse
 from graphtool.passes.decompose import decompose
 from graphtool.passes.distribute import gradients
 
-LOW = frozenset({"matmul", "linear", "conv", "attention"})
-# what is as good in few digits as its operands are; elementwise ops besides those of HIGH
-FOLLOW = frozenset({
-    "reshape", "transpose", "slice", "broadcast", "concat", "pad", "reverse", "gather", "stack",
-    "dynamic_slice", "dynamic_update_slice", "reduce_max", "reduce_min", "reduce_window",
-    "max_pool", "extreme_tap", "unpool", "sort", "top_k", "relu", "gelu", "silu", "mish", "elu",
-    "selu", "celu", "leaky_relu", "prelu", "hard_sigmoid", "hard_swish", "hardtanh",
-    "thresholded_relu", "dropout", "embedding", "rotary_embedding", "all_gather"})
-MOVES = frozenset({"reshape", "transpose", "broadcast"})
-HIGH = frozenset({  # elementwise ops that want float32: they lose digits, or leave float16's range
-    "exp", "expm1", "log", "log1p", "pow", "rsqrt", "lgamma", "digamma", "erf_inv", "asin", "acos",
-    "tan", "sinh", "cosh"})
+_MOVES = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS  # what a cast may pass
 
 
 def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2.0,
@@ -69,12 +58,17 @@ def _with_low_residuals(module: Module, low: DType) -> Module:
     graph = module.graph
     count, marks = len(graph.outputs), gradients(module)
     seen = Graph(graph.inputs, graph.nodes, (*graph.outputs, *marks))
-    opened = cse(decompose(seen, keep=tuple(sorted(LOW | FOLLOW)), placed=False))
+    opened = cse(decompose(seen, keep=_mixed(), placed=False))
     marks = list(opened.outputs[count:])
-    made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low, LOW)
+    made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low)
     names = value_names(made)
     return replace(module, graph=made, meta={**module.meta, "training": {
         **module.meta["training"], "gradients": [names[v] for v in marks]}})
+
+
+def _mixed() -> tuple[str, ...]:
+    """The ops that may compute in 16 bits."""
+    return tuple(op.name for op in OPS.values() if op.precision is not Precision.HIGH)
 
 
 def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
@@ -125,7 +119,7 @@ class _Made:
 
     def _narrow(self, x: Value, b: Builder) -> Value:
         maker = b.made.get(x)
-        if maker is None or maker.op.name not in MOVES:
+        if maker is None or not maker.op.movement & _MOVES:
             return self._cast(x, self.low, b)
         (source,) = maker.inputs  # rounded before it is moved
         assert isinstance(source, Value)
@@ -141,11 +135,10 @@ class _Made:
 
 def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType:
     """In what type the node's floats are: those of a constant follow the others."""
-    name = node.op.name
-    if name in LOW and node.outputs[0].type.dtype is dtypes.float32:
+    if node.op.precision is Precision.LOW and node.outputs[0].type.dtype is dtypes.float32:
         return low
-    follows = name in FOLLOW or (Trait.ELEMENTWISE in node.op.traits and name not in HIGH)
-    if not follows or any(isinstance(a, Graph) for a in node.attrs.values()):
+    if node.op.precision is not Precision.FOLLOW or any(
+            isinstance(a, Graph) for a in node.attrs.values()):
         return dtypes.float32
     varying = [x for x, old in zip(xs, node.inputs, strict=True) if isinstance(x, Value)
                and x.type.dtype in (low, dtypes.float32) and old not in fixed]
@@ -157,7 +150,7 @@ def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
     out = {v for v in state if v.type.rank}
     for node in graph.nodes:
         if (node.op.name == "constant" and node.attrs["param"]) or (
-                node.op.name in MOVES and node.inputs[0] in out):
+                node.op.movement & _MOVES and node.inputs[0] in out):
             out |= set(node.outputs)
     return out
 

@@ -10,19 +10,18 @@ from collections.abc import Collection
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.remat import ancestors
 
 
-def kept_low(graph: Graph, gradients: Collection[Value], low: DType,
-             products: Collection[str]) -> Graph:
+def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
     """The graph whose gradients read residuals in `low`; its first output is the loss."""
     forward = ancestors(graph, graph.outputs[:1])
     behind = ancestors(graph, gradients) - forward
-    rounded = _rounded(graph, forward, products)
+    rounded = _rounded(graph, forward)
     b = Builder()
     short: dict[Value, Value] = {}
 
@@ -43,14 +42,14 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType,
     return Graph(graph.inputs, tuple(b.nodes), graph.outputs)
 
 
-def _rounded(graph: Graph, forward: Collection[Node], products: Collection[str]) -> set[Value]:
+def _rounded(graph: Graph, forward: Collection[Node]) -> set[Value]:
     """Wide values of the forward pass that a later product is computed from."""
     reach: set[Value] = set()
     out: set[Value] = set()
     for node in reversed(graph.nodes):
         if node not in forward:
             continue
-        if node.op.name in products or any(v in reach for v in node.outputs):
+        if node.op.precision is Precision.LOW or any(v in reach for v in node.outputs):
             reach.update(x for x in node.inputs if isinstance(x, Value))
             out.update(v for v in node.outputs if v in reach and node.op.name not in (
                 "constant", "cast") and v.type.dtype is dtypes.float32)

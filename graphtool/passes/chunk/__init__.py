@@ -24,7 +24,6 @@ from graphtool.passes.chunk.examples import apart, for_fewer
 from graphtool.target import Target, named
 
 WORTH = 0.95  # of the time as it is: what a loop must come below
-_MOVES = frozenset({"reshape", "transpose", "broadcast", "slice", "pad", "concat", "reverse"})
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> di
 def _anchor(node: Node, batched: set[Value]) -> bool:
     """Whether the node is a kernel of its own; others are part of the one before, or views."""
     return node.outputs[0] in batched and not (
-        Trait.ELEMENTWISE in node.op.traits or node.op.name in _MOVES)
+        Trait.ELEMENTWISE in node.op.traits or node.op.movement)
 
 
 def _bytes(v: Value) -> int:

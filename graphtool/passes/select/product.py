@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
@@ -19,7 +20,7 @@ from graphtool.rewrite.engine import array_of
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
 
-MOVES = frozenset({"reshape", "transpose", "slice", "reverse", "pad", "concat"})
+_MOVES = Movement.ONCE | Movement.FILLS | Movement.JOINS
 UNKNOWN = 128  # what an open dim without bound is taken for
 
 
@@ -124,7 +125,7 @@ def is_constant(x: Tracer) -> bool:
     made, pending = x.builder.made, [x.value]
     while pending:
         node = made.get(pending.pop())
-        if node is None or node.op.name not in ("constant", *MOVES):
+        if node is None or not (node.op.lowering is Lowering.DATA or node.op.movement & _MOVES):
             return False
         pending += [v for v in node.inputs if isinstance(v, Value)]
     return True
