@@ -164,8 +164,7 @@ def stages(model: str, folder: str) -> Row:
 
     `compile` is the C compiler, packing, and writing the directory; `command` is the whole command
     `graphtool build` with an empty cache, `again` the same once more."""
-    from graphtool import importers
-    from graphtool.api import optimize
+    from graphtool import importers, optimize
     from graphtool.emit.c import emit
     from graphtool.ir.serial import collect_all
     from graphtool.lower import lower
@@ -198,7 +197,7 @@ def stages(model: str, folder: str) -> Row:
 
 def startup_rows() -> list[Row]:
     from benchmarks.graphs import chain
-    from graphtool.api import write
+    from graphtool import write
     with tempfile.TemporaryDirectory(prefix="graphtool-bench-") as folder:
         path = Path(folder) / "chain.graph.json"
         write(chain(100), path)

@@ -140,7 +140,7 @@ def _loader(name: str, route: str) -> Callable[[], Any]:
 
 
 def _build(module: Any, out: Path) -> dict[str, float]:
-    from graphtool.api import optimize
+    from graphtool import optimize
     from graphtool.native.build import build
     start = time.perf_counter()
     optimised = optimize(module, verify=False)

@@ -111,9 +111,10 @@ def _reason(error: Any) -> str:
 def _compared(sample: Any, leaves: list[Any], theirs: list[Any]) -> tuple[str, str]:
     import torch
 
-    from graphtool import api, interp, transforms
+    import graphtool
+    from graphtool import interp, transforms
     from graphtool.ir.graph import Graph
-    graph = api.import_model(sample, sample.tensors).graph
+    graph = graphtool.import_model(sample, sample.tensors).graph
     if len(graph.inputs) != len(leaves):
         return UNCOVERED, "random"
     outs = [i for i, t in enumerate(theirs) if t.requires_grad]

@@ -18,8 +18,7 @@ from benchmarks.work import Array
 
 
 def _graphtool_build(case: Case) -> None:
-    from graphtool import importers
-    from graphtool.api import optimize
+    from graphtool import importers, optimize
     from graphtool.native.build import build
     module = optimize(importers.import_source(str(case.model.onnx)), verify=False)
     build(module, case.cache / "build")

@@ -77,10 +77,11 @@ def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None,
                 first: str = "") -> None:
     """The compiled step of a torch model, batch size and all compiled in; `first` are passes that
     run on the training graph before all others."""
-    from graphtool import api, passes
+    import graphtool
+    from graphtool import passes
     from graphtool.native.training import build_training
     from graphtool.transforms.training import Recipe, training
-    module = api.import_model(model.eval(), (x,))
+    module = graphtool.import_model(model.eval(), (x,))
     joint = training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe))
     build_training(passes.run(joint, first) if first else joint, folder, rules=rules)
 

@@ -1,33 +1,64 @@
 """A compiler for machine-learning graphs: capture, inspect, optimise, emit C, build, run.
 
-What the command line does, in Python: `import_model`, `optimize`, `build`, `load`. The names are
-imported when they are first used.
+What the command line does, in Python. A name is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphtool.api import build, evaluate, import_model, load, optimize, read, write
-    from graphtool.errors import GraphtoolError
+    from graphtool.api.compiling import build, emit_c, lower_model, train_model
+    from graphtool.api.derivatives import grad, jvp, vmap
+    from graphtool.api.measuring import bench, check, diff, profile, tune_model
+    from graphtool.api.models import evaluate, import_model, optimize, read, show, write
+    from graphtool.errors import (
+        CompilerError,
+        GraphtoolError,
+        InputError,
+        InternalError,
+        TypeMismatch,
+        UnsupportedError,
+        UsageError,
+    )
     from graphtool.integrations import onnx_backend
+    from graphtool.ir.graph import Module
+    from graphtool.loops.ir import Program
+    from graphtool.native.runtime import Model, load
+    from graphtool.train.loop import Plan
+    from graphtool.transforms.training.recipe import Recipe
 
-__all__ = ["GraphtoolError", "build", "evaluate", "import_model", "load", "onnx_backend",
-           "optimize", "read", "write"]
+__all__ = [
+    "CompilerError", "GraphtoolError", "InputError", "InternalError", "Model", "Module", "Plan",
+    "Program", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError", "bench", "build",
+    "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load", "lower_model",
+    "onnx_backend", "optimize", "profile", "read", "show", "train_model", "tune_model", "vmap",
+    "write"]
 
-_HOME = {"GraphtoolError": "graphtool.errors",
-         "load": "graphtool.native.runtime",  # needs no package but numpy
-         "onnx_backend": "graphtool.integrations.onnx_backend"}
+if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
+    _HOMES = {
+        "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
+        "api.derivatives": ("grad", "jvp", "vmap"),
+        "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
+        "api.models": ("evaluate", "import_model", "optimize", "read", "show", "write"),
+        "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
+                   "TypeMismatch", "UnsupportedError", "UsageError"),
+        "integrations": ("onnx_backend",),
+        "ir.graph": ("Module",),
+        "loops.ir": ("Program",),
+        "native.runtime": ("Model", "load"),  # needs no package but numpy
+        "train.loop": ("Plan",),
+        "transforms.training.recipe": ("Recipe",),
+    }
+    _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
+    def __getattr__(name):
+        if name not in _HOME:
+            raise AttributeError(f"module 'graphtool' has no attribute {name!r}")
+        from importlib import import_module
+        if name == "onnx_backend":
+            return import_module("graphtool.integrations.onnx_backend")
+        return getattr(import_module(f"graphtool.{_HOME[name]}"), name)
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'graphtool' has no attribute {name!r}")
-    module = import_module(_HOME.get(name, "graphtool.api"))
-    return module if name == "onnx_backend" else getattr(module, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        return list(__all__)

@@ -32,10 +32,14 @@ class GraphtoolError(Exception):
 
 
 class UsageError(GraphtoolError):
+    """The command line or an argument is wrong."""
+
     exit_code = 2
 
 
 class InputError(GraphtoolError):
+    """A file or a value that came in is bad."""
+
     exit_code = 3
 
 
@@ -71,10 +75,14 @@ class UnsupportedError(GraphtoolError):
 
 
 class CompilerError(GraphtoolError):
+    """The C compiler is missing or failed."""
+
     exit_code = 5
 
 
 class InternalError(GraphtoolError):
+    """A fault of graphtool itself."""
+
     exit_code = 70
 
 

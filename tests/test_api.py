@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,20 +18,21 @@ from graphtool.io import npz
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
-def test_all_names_are_there() -> None:
+def test_the_names_are_those_of_all() -> None:
+    assert sorted(dir(graphtool)) == sorted(graphtool.__all__)
     assert all(getattr(graphtool, name) for name in graphtool.__all__)
-    assert set(graphtool.__all__) <= set(dir(graphtool))
     with pytest.raises(AttributeError):
-        _ = graphtool.nothing
+        _ = graphtool.nothing  # type: ignore[attr-defined]
+
+
+def test_no_package_hides_a_function() -> None:
+    """Importing `graphtool.x` makes x an attribute of graphtool: no function may be called so."""
+    inside = {p.stem for p in (SAMPLES.parent / "graphtool").iterdir()}
+    assert not inside & set(graphtool.__all__)
 
 
 def test_the_package_itself_imports_nothing() -> None:
     code = "import sys, graphtool; assert not {'numpy', 'onnx', 'typer'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_build_stays_the_function() -> None:
-    code = "import graphtool.native.build; assert callable(graphtool.build)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -89,3 +92,75 @@ def test_the_onnx_backend_takes_and_gives_sequences() -> None:
         out, n = rep.run([[a, b], np.asarray(0)])
         assert int(n) == 3 and np.array_equal(out, [a, b, -b])
         assert len(rep.run([[a, b, a], np.asarray(0)])[0]) == 4
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the functions are called with: one small model, its graph, build and numbers."""
+    folder = tmp_path_factory.mktemp("api")
+    module = graphtool.import_model(SAMPLES / "digits.onnx")
+    graphtool.write(module, folder / "m.graph.json")
+    image = npz.load(SAMPLES / "digits_test.npz")["image"][:5]
+    recipe = graphtool.Recipe("cross_entropy", optimizer="adam")
+    return {"folder": folder, "module": module, "image": image,
+            "built": graphtool.build(module, folder / "b"),
+            "step": graphtool.build(graphtool.grad(module, recipe), folder / "step")}
+
+
+CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "bench": lambda w: graphtool.bench(w["built"], seconds=0.01).timings[0].median_ms > 0,
+    "build": lambda w: (w["built"] / "build.json").exists(),
+    "check": lambda w: graphtool.check(w["module"], w["built"]).ok,
+    "diff": lambda w: not graphtool.diff(
+        w["module"], graphtool.vmap(w["module"])).equal,
+    "emit_c": lambda w: "digits.c" in graphtool.emit_c(graphtool.lower_model(
+        graphtool.optimize(w["module"]), name="digits")),
+    "evaluate": lambda w: graphtool.evaluate(
+        w["module"], {"image": w["image"]}, dtype="float64")["logits"].dtype == np.float64,
+    "grad": lambda w: "loss" in graphtool.grad(
+        w["module"], graphtool.Recipe("cross_entropy")).output_names,
+    "import_model": lambda w: len(w["module"].graph.nodes) > 0,
+    "jvp": lambda w: "tangent.logits" in graphtool.jvp(w["module"]).output_names,
+    "load": lambda w: graphtool.load(w["built"])(image=w["image"])["logits"].shape == (5, 10),
+    "lower_model": lambda w: len(graphtool.lower_model(
+        graphtool.optimize(w["module"], target="generic"), target="generic").kernels) > 0,
+    "optimize": lambda w: len(graphtool.optimize(w["module"], precision="strict").graph.groups) > 0,
+    "profile": lambda w: graphtool.profile(w["built"], runs=2).total_us > 0,
+    "read": lambda w: graphtool.diff(
+        w["module"], graphtool.read(w["folder"] / "m.graph.json")).equal,
+    "show": lambda w: graphtool.show(w["module"]).endswith("return logits"),
+    "train_model": lambda w: graphtool.train_model(
+        w["step"], {"image": w["image"], "y": np.arange(5)},
+        graphtool.Plan(epochs=1, batch=5))[1].finished,
+    "tune_model": lambda w: len(graphtool.tune_model(
+        w["module"], w["folder"] / "t.jsonl", budget=0.001, seconds=0.01).sites) == 1,
+    "vmap": lambda w: graphtool.vmap(w["module"], size=3).graph.inputs[0].type.shape[0] == 3,
+    "write": lambda w: (w["folder"] / "m.graph.json").exists(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_each_function_does_what_it_says(name: str, work: dict[str, Any]) -> None:
+    assert CALLS[name](work)
+
+
+def test_no_function_is_left_out() -> None:
+    functions = {n for n in graphtool.__all__ if n.islower() and n != "onnx_backend"}
+    assert functions == set(CALLS)
+    assert all(getattr(graphtool, n).__doc__ for n in graphtool.__all__)
+
+
+def test_what_is_printed_of_objects_is_short(work: dict[str, Any]) -> None:
+    module, model = work["module"], graphtool.load(work["built"])
+    assert repr(module) == (
+        f"<Module (image: f32[batch,1,8,8]) -> (f32[batch,10]), {len(module.graph.nodes)} nodes>")
+    assert repr(model) == "<Model model: (image: f32[batch,1,8,8]) -> (logits: f32[batch,10])>"
+
+
+def test_a_users_script_is_typed() -> None:
+    """Under mypy --strict, and nothing in it is Any."""
+    script = Path(__file__).parent / "user_script.py"
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--disallow-any-expr",
+                           "--no-incremental", str(script)], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout

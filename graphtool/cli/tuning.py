@@ -120,14 +120,5 @@ def _records(source: str, target: Target) -> list[str]:
         from graphtool.loops import serial
         from graphtool.loops.ir import runs
         return [s.choice for s in runs(serial.load(Path(source))[0].steps)]
-    from graphtool import passes
-    from graphtool.ir.run_sizes import all_nodes
-    module = sources.load(source)
-    recorded = [str(n.attrs["choice"]) for n in all_nodes(module.graph) if "choice" in n.attrs]
-    if not any(recorded):
-        module = passes.run(module, supply={"target": target})
-        recorded = [str(n.attrs["choice"]) for n in all_nodes(module.graph)
-                    if "choice" in n.attrs]
-    return recorded
-
-
+    from graphtool.tune.search import records
+    return records(sources.load(source), target)

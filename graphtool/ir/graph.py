@@ -24,6 +24,9 @@ class Value:
     type: TensorType
     hint: str
 
+    def __repr__(self) -> str:
+        return f"<Value {self.hint}: {self.type}>"
+
 
 Operand = Value | int | float | bool | None
 """A literal takes its type from the other operands; `None` is an optional operand left out."""
@@ -38,6 +41,9 @@ class Node:
     attrs: Mapping[str, Any]
     outputs: tuple[Value, ...]
     where: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Node {self.op.name}: {', '.join(v.hint for v in self.outputs)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +63,11 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     groups: tuple[Group, ...] = ()
+
+    def __repr__(self) -> str:
+        ins = ", ".join(f"{v.hint}: {v.type}" for v in self.inputs)
+        outs = ", ".join(str(v.type) for v in self.outputs)
+        return f"<Graph ({ins}) -> ({outs}), {len(self.nodes)} nodes>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,9 @@ class Module:
     meta: Mapping[str, Any] = field(default_factory=dict)
     initial: Mapping[int, Weight] = field(default_factory=dict)
     history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # value: rules and notes
+
+    def __repr__(self) -> str:
+        return repr(self.graph).replace("<Graph", "<Module", 1)
 
 
 def producers(graph: Graph) -> dict[Value, Node]:

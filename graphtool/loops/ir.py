@@ -340,6 +340,10 @@ class Program:
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return (f"<Program {self.name}: {len(self.kernels)} kernels, "
+                f"{self.arena} bytes of arena>")
+
     @property
     def sizes(self) -> tuple[Symbol, ...]:
         """The sizes that a run computes, in the order of the text."""

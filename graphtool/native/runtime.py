@@ -86,6 +86,11 @@ class Model:
         self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
         self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
 
+    def __repr__(self) -> str:
+        ins, outs = (", ".join(f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]" for p in ports)
+                     for ports in (self.manifest.inputs, self.manifest.outputs))
+        return f"<Model {self.manifest.name}: ({ins}) -> ({outs})>"
+
     @property
     def threads(self) -> int:
         """How many threads a run may use."""

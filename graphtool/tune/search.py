@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from graphtool import passes
+from graphtool.ir.graph import Module
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.kernels.choice import Alone, Candidate, choice
 from graphtool.kernels.choice import site as read_site
 from graphtool.kernels.choice.candidates import Rules, candidates, choose, weighed
@@ -57,6 +60,13 @@ class Search:
     rules: Rules
     seconds: float = 0.3
     cc: str | None = None
+
+
+def records(module: Module, target: Target) -> list[str]:
+    """The choices that a module records; one without any goes through the passes first."""
+    def recorded(m: Module) -> list[str]:
+        return [str(n.attrs["choice"]) for n in all_nodes(m.graph) if "choice" in n.attrs]
+    return recorded(module) or recorded(passes.run(module, supply={"target": target}))
 
 
 def sites(records: Iterable[str], search: Search) -> dict[Alone, int]:

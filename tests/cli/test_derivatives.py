@@ -147,10 +147,10 @@ class Net(torch.nn.Module):
 
 
 def in_file(path: Path) -> tuple[Net, Path]:
-    from graphtool import api
+    import graphtool
     torch.manual_seed(1)
     net = Net()
-    api.write(api.import_model(net, (torch.zeros(4, 5),)), path / "net.graph.json")
+    graphtool.write(graphtool.import_model(net, (torch.zeros(4, 5),)), path / "net.graph.json")
     return net, path / "net.graph.json"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api, dtypes, interp, passes
+import graphtool
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
@@ -140,7 +141,7 @@ def test_operands_at_run_time(name: str, tmp_path: Path) -> None:
     graph = trace(function, [TensorType(dtypes.of_numpy(x.dtype), x.shape) for x in xs], names)
     chosen = passes.run(Module(graph, tuple(PAIRS)), supply={"target": target(name)})
     assert not [n for n in chosen.graph.nodes if n.op.name == "matmul"]
-    built = api.load(build(chosen, tmp_path / "b", target=target(name)))
+    built = graphtool.load(build(chosen, tmp_path / "b", target=target(name)))
     wide = [x.astype(np.int64) - z for x, z in zip(xs, zeros, strict=True)]
     for got, a, b in zip(built(**dict(zip(names, xs, strict=True))).values(), wide[::2],
                          wide[1::2], strict=True):
@@ -157,7 +158,7 @@ def test_equal_to_numpy(name: str, tmp_path: Path) -> None:
     left = [n for n in chosen.graph.nodes if n.op.name in ("conv", "matmul")]
     assert not left
     given = dict(zip(names, xs.values(), strict=True))
-    built = api.load(build(chosen, tmp_path / "b", target=target(name)))
+    built = graphtool.load(build(chosen, tmp_path / "b", target=target(name)))
     evaluated = interp.run(chosen, given)
     for case, want, got, same in zip(xs, wants, built(**given).values(), evaluated.values(),
                                      strict=True):

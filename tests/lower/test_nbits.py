@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool import api, dtypes, interp, passes
+import graphtool
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
@@ -37,6 +38,6 @@ def test_rows(march: str, tmp_path: Path) -> None:
     module = Module(graph, tuple(f"y{i}" for i in range(len(CASES))))
     want = interp.run(module, xs)
     ready = passes.run(module, supply={"target": named(march)})
-    got = api.load(build(ready, tmp_path / "b", target=named(march)))(**xs)
+    got = graphtool.load(build(ready, tmp_path / "b", target=named(march)))(**xs)
     for name, y in want.items():
         np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.abs(y).max())

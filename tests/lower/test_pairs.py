@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from graphtool import api, dtypes, interp, passes
+import graphtool
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
@@ -58,7 +59,7 @@ def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Modu
 @pytest.mark.parametrize("name", SHAPES)
 def test_equal_to_float64(name: str, march: str, dtype: str, tmp_path: Path) -> None:
     module, xs = product(name, march, dtype)
-    built = api.load(build(module, tmp_path / "b", target=named(march)))
+    built = graphtool.load(build(module, tmp_path / "b", target=named(march)))
     (got,) = built(**xs).values()
     attrs = SHAPES[name][2]
     a, b = (xs[k].astype(np.float64) for k in "xw")
@@ -86,7 +87,7 @@ def test_an_open_depth(tmp_path: Path) -> None:
     graph = trace(lambda x, w: o.matmul(x, w, transpose_a=True),
                   [TensorType(BF16, (n, 12)), TensorType(BF16, (n, 32))], ["x", "w"])
     module = passes.run(Module(graph, ("y",), symbols={"n": Symbol("n", 1, 40)}))
-    built = api.load(build(module, tmp_path / "b"))
+    built = graphtool.load(build(module, tmp_path / "b"))
     for size in (1, 2, 7, 40):
         x, w = (np.random.default_rng(size).standard_normal((size, k)).astype(ml_dtypes.bfloat16)
                 for k in (12, 32))
@@ -139,7 +140,7 @@ def test_convolutions(march: str, dtype: str, tmp_path: Path) -> None:
                and n.outputs[0].type.dtype is dtypes.float32 and n.inputs[0] in module.graph.inputs]
     assert widened in ([], [(32, 32, 3, 3)])  # nothing but what Winograd transforms
     bound = {"bf16": 1.2e-2, "f16": 2e-3}[dtype]
-    built = api.load(build(module, tmp_path / "b", target=named(march)))
+    built = graphtool.load(build(module, tmp_path / "b", target=named(march)))
     for name, got, exact in zip(CONVOLUTIONS, built(**xs).values(), want, strict=True):
         np.testing.assert_allclose(got.astype(np.float64), exact, rtol=bound, atol=bound,
                                    err_msg=name)
@@ -187,6 +188,6 @@ def test_fast_convolutions(tmp_path: Path) -> None:
     kinds = [n.op.name for n in module.graph.nodes if n.op.name not in ("constant", "pad")]
     assert kinds.count("conv_bf16") == 2 and not any("pack" in k for k in kinds)
     x = rng.standard_normal((1, 20, 20, 3)).astype(np.float32)
-    (got,) = api.load(build(module, tmp_path / "b"))(x=x).values()
+    (got,) = graphtool.load(build(module, tmp_path / "b"))(x=x).values()
     want = np.asarray(model(x.astype(np.float64)))
     assert np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2)) < 1e-2

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from graphtool import api, dtypes, interp, passes
+import graphtool
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
@@ -64,7 +65,7 @@ def test_of_a_model(dtype: str, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(),
                           nn.Linear(8 * 64, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 10))
     x = torch.randn(4, 3, 8, 8)
-    module = passes.run(api.import_model(model.eval(), (x,)), f"amp{{dtype={dtype}}}")
+    module = passes.run(graphtool.import_model(model.eval(), (x,)), f"amp{{dtype={dtype}}}")
     name = module.graph.inputs[0].hint
     (want,) = interp.run(module, {name: x.numpy()}).values()
     with torch.autocast("cpu", getattr(torch, dtype)), torch.no_grad():
@@ -73,7 +74,7 @@ def test_of_a_model(dtype: str, tmp_path: Path) -> None:
     ready = passes.run(module)
     held = [n.attrs["data"] for n in ready.graph.nodes if n.op.name == "constant"]
     assert not any(w.dtype is dtypes.float32 and w.nbytes > 8 * 64 * 32 * 4 + 4096 for w in held)
-    built = api.load(api.build(module, tmp_path / "b"))
+    built = graphtool.load(graphtool.build(module, tmp_path / "b"))
     (got,) = built(**{name: x.numpy()}).values()
     np.testing.assert_allclose(got, want, atol=2e-2)
 
@@ -83,7 +84,7 @@ def test_fifty_steps_as_autocast(case: Any, tmp_path: Path) -> None:
     make, shape, optimizer, oracle, lr = case
     torch.manual_seed(0)
     model, rows = make(), batches(shape, 50)
-    module = api.import_model(model.eval(), (rows[0][0],))
+    module = graphtool.import_model(model.eval(), (rows[0][0],))
     joint = training(module, Recipe("cross_entropy" if shape else "cross_entropy{axis=-1}",
                                     optimizer=optimizer))
     build_training(passes.run(joint, "amp{dtype=bfloat16}"), tmp_path / "b")
@@ -215,7 +216,8 @@ def joint_of(name: str) -> Module:
     torch.manual_seed(0)
     model, x = {"images": (Images(), torch.randn(8, 3, 16, 16)),
                 "tokens": (Tokens(), torch.randint(0, 50, (8, 24)))}[name]
-    return training(api.import_model(model.eval(), (x,)), Recipe("cross_entropy", optimizer="adam"))
+    return training(graphtool.import_model(model.eval(), (x,)),
+                    Recipe("cross_entropy", optimizer="adam"))
 
 
 @pytest.mark.parametrize("name", ["images", "tokens"])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api, interp, passes
+import graphtool
+from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import Graph, Module, TensorType
@@ -77,7 +78,7 @@ def test_a_part_of_the_batch_in_c(tmp_path: Path) -> None:
     names = [c if c.name != "chunk" else PassCall("chunk", {"size": 2}) for c in passes.calls()]
     chunked = passes.run(m, names)
     assert loops(chunked.graph) == [4]
-    got = api.load(api.build(chunked, tmp_path / "b")).run(feed)
+    got = graphtool.load(graphtool.build(chunked, tmp_path / "b")).run(feed)
     for key, want in interp.run(m, feed).items():
         np.testing.assert_allclose(got[key], want, rtol=1e-4, atol=1e-5)
 

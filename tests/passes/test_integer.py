@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api, dtypes, interp, passes
+import graphtool
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import trace
@@ -102,7 +103,7 @@ def test_agrees(name: str, tmp_path: Path) -> None:
     assert any(n.op.name.endswith("_int") for n in after.graph.nodes)
     xs = {"x": RNG.normal(size=TAKEN[name][1].shape).astype(np.float32)}
     (want,), (same,) = interp.run(before, xs).values(), interp.run(after, xs).values()
-    (got,) = api.load(build(after, tmp_path / "b"))(**xs).values()
+    (got,) = graphtool.load(build(after, tmp_path / "b"))(**xs).values()
     step = 0.1 if name == "conv" else 0.05
     np.testing.assert_allclose(same, want, atol=step * 1.01)
     np.testing.assert_array_equal(got, same)

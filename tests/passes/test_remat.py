@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api, interp, passes
+import graphtool
+from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import peak_memory
 from graphtool.dtypes import float32
@@ -98,12 +99,12 @@ def test_the_arena_of_the_compiled_step_is_within_the_budget(tmp_path: Path) -> 
     plans = curve(module, arena)
     assert len(plans) >= 2 and plans[0].peak == arena(module)
     for budget in {plans[0].peak - 1, plans[-1].peak}:
-        found = api.optimize(module, f"remat{{budget={budget}}}")
+        found = graphtool.optimize(module, f"remat{{budget={budget}}}")
         build_training(found, tmp_path / str(budget))
         row = json.loads((tmp_path / str(budget) / "build.json").read_text())
         assert plans[-1].peak <= row["arena"] <= budget
     with pytest.raises(InputError, match=f"at least {plans[-1].peak:,}"):
-        api.optimize(module, f"remat{{budget={plans[-1].peak - 1}}}")
+        graphtool.optimize(module, f"remat{{budget={plans[-1].peak - 1}}}")
 
 
 def test_deterministic() -> None:

@@ -18,7 +18,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-from graphtool import api
+import graphtool
 from graphtool.cli.faults import run as cli
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.native.training import build_training
@@ -74,7 +74,7 @@ def test_digits_from_random_weights(digits: Path, tmp_path: Path) -> None:
                 str(tmp_path / "run" / "model.safetensors"), "-o",
                 str(tmp_path / "t.graph.json")]) == 0
     z = data()
-    out = api.evaluate(api.read(tmp_path / "t.graph.json"), {"image": z["image"]})
+    out = graphtool.evaluate(graphtool.read(tmp_path / "t.graph.json"), {"image": z["image"]})
     logits = next(iter(out.values()))
     assert (logits.argmax(1) == z["y"]).mean() >= 0.98
     sys.path.insert(0, str(SAMPLES))
@@ -149,7 +149,7 @@ def test_a_fixed_batch(tmp_path: Path) -> None:
     """A compiled batch size: the rest is left out of training, and counted in validation."""
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-    module = api.import_model(network, (torch.randn(32, 1, 8, 8),))
+    module = graphtool.import_model(network, (torch.randn(32, 1, 8, 8),))
     build_training(training(module, Recipe("cross_entropy", optimizer="adam")), tmp_path / "b")
     model = TrainModel(tmp_path / "b", 1)
     z = data()

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool import api, interp, passes
+import graphtool
+from graphtool import interp, passes
 from graphtool.cli.faults import run as cli
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
@@ -225,7 +226,7 @@ class Noisy(torch.nn.Module):
 
 def test_each_process_drops_something_else() -> None:
     """With one state in all; the first one's numbers are those of a process alone."""
-    module = api.import_model(Noisy().train(), (torch.ones(2, 64),))
+    module = graphtool.import_model(Noisy().train(), (torch.ones(2, 64),))
     graph = training(module, Recipe("mse", optimizer="sgd"))
     step = {k: programs(g)["step"] for k, g in (
         ("one", graph), ("many", passes.run(graph, "distribute")))}

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from graphtool import api, dtypes, transforms
+import graphtool
+from graphtool import dtypes, transforms
 from graphtool import ops as o
 from graphtool.interp import Setting, evaluate_graph
 from graphtool.ir.graph import Graph, TensorType
@@ -39,7 +40,7 @@ def test_a_training_step_as_torch(model: nn.Module, shape: tuple[int, ...]) -> N
     torch.manual_seed(0)
     model = model.eval().float()
     x, labels = torch.randn(shape), torch.randint(0, 10, shape[:1])
-    graph = with_loss(api.import_model(model, (x,)).graph)
+    graph = with_loss(graphtool.import_model(model, (x,)).graph)
     params = [n.outputs[0] for n in graph.nodes
               if n.op.name == "constant" and n.attrs["param"] and n.outputs[0].type.dtype.is_float]
     joint = transforms.grad(graph, 0, params)
@@ -142,7 +143,7 @@ def test_every_gradient_of_a_model(name: str) -> None:
     torch.manual_seed(0)
     model, x = {**SMALL, **LARGE}[name]()
     model = model.eval()
-    graph = api.import_model(model, (x,)).graph
+    graph = graphtool.import_model(model, (x,)).graph
 
     def squared(x: Any) -> Any:
         y = inline(x.builder, graph, [x])[0]

@@ -12,7 +12,6 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import graphtool
-from graphtool import api
 from graphtool.ops.random import state_of
 from graphtool.transforms.training import Recipe, training
 
@@ -51,7 +50,7 @@ class Net(nn.Module):
 def joint(kind: str, rate: float = 0.0) -> Any:
     torch.manual_seed(0)
     model = Net(kind, rate).train()
-    module = api.import_model(model, (torch.randn(64, 16),))
+    module = graphtool.import_model(model, (torch.randn(64, 16),))
     return training(module, Recipe("mse")), model
 
 
@@ -83,7 +82,7 @@ def test_dropout_is_the_same_when_computed_again() -> None:
 
 
 def test_fx_sees_them_too() -> None:
-    module = api.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),), capture="fx")
+    module = graphtool.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),), capture="fx")
     assert sum(n.op.name == "checkpoint" for n in module.graph.nodes) == 8
 
 
@@ -93,11 +92,11 @@ class Branch(nn.Module):
 
 
 def test_branches_are_captured_as_ever() -> None:
-    module = api.import_model(Branch(), (torch.randn(4),))
+    module = graphtool.import_model(Branch(), (torch.randn(4),))
     assert any(n.op.name == "cond" for n in module.graph.nodes)
 
 
 def test_inference_has_no_marks() -> None:
-    module = api.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),))
+    module = graphtool.import_model(Net("checkpoint").eval(), (torch.randn(4, 16),))
     assert sum(n.op.name == "checkpoint" for n in module.graph.nodes) == 8
-    assert not any(n.op.name == "checkpoint" for n in api.optimize(module).graph.nodes)
+    assert not any(n.op.name == "checkpoint" for n in graphtool.optimize(module).graph.nodes)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch._higher_order_ops import associative_scan, map, scan, while_loop
 
-from graphtool.api import build
+from graphtool import build
 from graphtool.errors import UnsupportedError
 from graphtool.native import runtime
 from tests.importers.torch.agreement import agree, normal

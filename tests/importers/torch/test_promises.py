@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool import interp
-from graphtool.api import build, import_model
+from graphtool import build, import_model, interp
 from graphtool.errors import InputError
 from graphtool.native import runtime
 from tests.importers.torch.agreement import normal

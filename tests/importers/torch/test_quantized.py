@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  (declares the ops)
 
-from graphtool.api import build
+from graphtool import build
 from graphtool.native import runtime
 from tests.importers.torch.agreement import agree, normal
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool.api import build
+from graphtool import build
 from graphtool.native import runtime
 from tests.importers.torch.agreement import agree, normal
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphtool import api
+import graphtool
 from graphtool.native.training import build_training
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
@@ -94,7 +94,7 @@ def test_fifty_steps_as_torch(case: Any, tmp_path: Path) -> None:
     make, shape, optimizer, oracle, lr = case
     torch.manual_seed(0)
     model, data = make(), batches(shape, 50)
-    module = api.import_model(model.eval(), (data[0][0],))
+    module = graphtool.import_model(model.eval(), (data[0][0],))
     loss = "cross_entropy" if shape else "cross_entropy{axis=-1}"
     build_training(training(module, Recipe(loss, optimizer=optimizer)), tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 2)
@@ -124,7 +124,7 @@ def test_the_header_compiles_alone_and_steps_from_c(tmp_path: Path) -> None:
     import subprocess
     torch.manual_seed(0)
     model, ((x, _),) = mlp(), batches((64,), 1)
-    module = api.import_model(model.eval(), (x,))
+    module = graphtool.import_model(model.eval(), (x,))
     build_training(training(module, Recipe("cross_entropy", optimizer="sgd")), tmp_path / "b",
                    name="tiny")
     (tmp_path / "main.c").write_text("""

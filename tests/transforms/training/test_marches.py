@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import api
+import graphtool
 from graphtool.native.training import build_training
 from graphtool.target import detect, named
 from graphtool.train import checkpoint
@@ -48,7 +48,7 @@ def checked(network: Any, x: Any, y: Any, recipe: Recipe, march: str, folder: Pa
             rtol: float = 1e-4) -> None:
     if not X86 or named(march).lanes > detect().lanes:
         pytest.skip(f"this machine is no {march}")
-    module = training(api.import_model(network.eval(), (x,)), recipe)
+    module = training(graphtool.import_model(network.eval(), (x,)), recipe)
     build_training(module, folder, target=named(march))
     compiled = TrainModel(folder, 2)
     batch = {compiled.inputs[0]: x.numpy(), "y": y.numpy()}
@@ -92,7 +92,7 @@ def test_arm(cc: str, name: str, tmp_path: Path) -> None:
     if not INSTALLED[cc]:
         pytest.skip(f"{COMPILERS[cc]} is not installed")
     network, x, y, recipe = small(name)
-    module = training(api.import_model(network.eval(), (x,)), recipe)
+    module = training(graphtool.import_model(network.eval(), (x,)), recipe)
     build_training(module, tmp_path / "b", target=named("armv8-a"), cc=COMPILERS[cc], exe=True)
     ports = json.loads((tmp_path / "b" / "build.json").read_text())["inputs"]
     batch = {ports[0]["name"]: x.numpy(), "y": y.numpy()}

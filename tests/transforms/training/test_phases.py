@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphtool import api
+import graphtool
 from graphtool.transforms.training import Recipe, programs, training
 from graphtool.transforms.training.phases import phase_of, phases
 from tests.transforms.training.models import cnn
@@ -13,7 +13,7 @@ from tests.transforms.training.models import cnn
 @pytest.fixture(scope="module")
 def known() -> dict[str, str]:
     network, x = cnn()
-    module = training(api.import_model(network.eval(), (x,)),
+    module = training(graphtool.import_model(network.eval(), (x,)),
                       Recipe("cross_entropy", optimizer="adamw", clip_norm=1.0, accumulate=2))
     return phases(programs(module)["step"])
 

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 import graphtool
-from graphtool import api
 from graphtool.transforms.training import Recipe, training
 
 T, B, IN, H = 6, 5, 4, 7
@@ -37,7 +36,7 @@ def test_gradients_of_all_layers_as_torch(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Layers()
     xs = [torch.randn(T, B, IN), *(torch.randn(d, B, H) for d in (4, 4, 2))]
-    module = api.import_model(model, tuple(xs))
+    module = graphtool.import_model(model, tuple(xs))
     names = [*(n for n, _ in model.named_parameters()), *module_inputs(module)]
     joint = training(module, Recipe(module.output_names[0], wrt=names))
     graphtool.build(joint, tmp_path / "b")
@@ -70,7 +69,7 @@ class First(nn.Module):
 def test_a_longer_sequence_has_no_more_nodes(kind: str) -> None:
     def size(steps: int) -> int:
         layer = First(getattr(nn, kind)(IN, H))
-        module = api.import_model(layer, (torch.randn(steps, B, IN),))
+        module = graphtool.import_model(layer, (torch.randn(steps, B, IN),))
         joint = training(module, Recipe("mse"))
-        return len(api.optimize(joint).graph.nodes)
+        return len(graphtool.optimize(joint).graph.nodes)
     assert size(4) == size(400)

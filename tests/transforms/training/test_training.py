@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphtool import api
+import graphtool
 from graphtool.errors import GraphtoolError
 from graphtool.ir import serial
 from graphtool.ir.verify import verify_module
@@ -54,7 +54,7 @@ def torch_steps(model: nn.Module, batches: Any, optimizer: Any, accumulate: int 
 ], ids=["sgd", "adamw", "accumulate"])
 def test_steps_as_torch(make: Any, text: str, oracle: Any, given: Any, more: Any) -> None:
     model, x = make()
-    module = api.import_model(model.eval(), (x,))
+    module = graphtool.import_model(model.eval(), (x,))
     train = training(module, Recipe("cross_entropy", optimizer=text, **more))
     verify_module(train)
     batches = data(x, 4)
@@ -74,8 +74,8 @@ def test_steps_as_torch(make: Any, text: str, oracle: Any, given: Any, more: Any
 def test_gradients_of_the_losses(loss: str, oracle: Any) -> None:
     model, x = models.mlp()
     y = torch.rand(8, 5)
-    module = training(api.import_model(model, (x,)), Recipe(loss, wrt=("params", "inputs")))
-    found = api.evaluate(module, {module.graph.inputs[0].hint: x.numpy(), "y": y.numpy()})
+    module = training(graphtool.import_model(model, (x,)), Recipe(loss, wrt=("params", "inputs")))
+    found = graphtool.evaluate(module, {module.graph.inputs[0].hint: x.numpy(), "y": y.numpy()})
     x.requires_grad_()
     want = oracle(model(x), y)
     want.backward()
@@ -87,7 +87,7 @@ def test_gradients_of_the_losses(loss: str, oracle: Any) -> None:
 
 def test_decay_can_spare_vectors() -> None:
     model, x = models.mlp()
-    module = api.import_model(model, (x,))
+    module = graphtool.import_model(model, (x,))
     train = training(module, Recipe("cross_entropy", optimizer="sgd{weight_decay=0.5}",
                                     decay_vectors=False))
     batches = data(x, 1)
@@ -101,7 +101,7 @@ def test_decay_can_spare_vectors() -> None:
 
 def test_groups_have_arguments_of_their_own() -> None:
     model, x = models.mlp()
-    module = api.import_model(model, (x,))
+    module = graphtool.import_model(model, (x,))
     first, *rest = (n for n, _ in model.named_parameters())
     groups = ("*{weight_decay=0.1}", f"{first}{{momentum=0.5,weight_decay=0}}")
     train = training(module, Recipe("cross_entropy", optimizer="momentum", groups=groups))
@@ -120,14 +120,14 @@ def test_groups_have_arguments_of_their_own() -> None:
 def test_bad_groups_are_refused(group: str, code: str) -> None:
     model, x = models.mlp()
     with pytest.raises(GraphtoolError) as error:
-        training(api.import_model(model, (x,)), Recipe("cross_entropy", optimizer="adamw",
+        training(graphtool.import_model(model, (x,)), Recipe("cross_entropy", optimizer="adamw",
                                                        groups=(group,)))
     assert error.value.code == code
 
 
 def test_a_training_graph_survives_its_file(tmp_path: Path) -> None:
     model, x = models.cnn()
-    module = api.import_model(model.eval(), (x,))
+    module = graphtool.import_model(model.eval(), (x,))
     train = training(module, Recipe("cross_entropy", optimizer="adam"))
     serial.save(train, tmp_path / "m.graph.json")
     again = serial.load(tmp_path / "m.graph.json")
@@ -146,14 +146,14 @@ def test_a_training_graph_survives_its_file(tmp_path: Path) -> None:
 def test_faults(recipe: Recipe, code: str) -> None:
     model, x = models.mlp()
     with pytest.raises(GraphtoolError) as fault:
-        training(api.import_model(model, (x,)), recipe)
+        training(graphtool.import_model(model, (x,)), recipe)
     assert fault.value.code == code
 
 
 def test_a_model_captured_in_training_mode() -> None:
     """Its running statistics are state already; inference uses them."""
     model, x = models.cnn()
-    train = training(api.import_model(model.train(), (x,)), Recipe("cross_entropy",
+    train = training(graphtool.import_model(model.train(), (x,)), Recipe("cross_entropy",
                                                                    optimizer="sgd"))
     verify_module(train)
     batches = data(x, 3)
@@ -166,7 +166,7 @@ def test_a_model_captured_in_training_mode() -> None:
         np.testing.assert_allclose(state[n], p.numpy(), rtol=1e-4, atol=2e-5, err_msg=n)
     predict = programs(train)["predict"]
     used = [v.hint for v in predict.graph.inputs if v.hint != name]
-    out = api.evaluate(predict, {name: x.numpy(), **{n: state[n] for n in used}})
+    out = graphtool.evaluate(predict, {name: x.numpy(), **{n: state[n] for n in used}})
     np.testing.assert_allclose(next(iter(out.values())), model.eval()(x).detach().numpy(),
                                rtol=1e-4, atol=1e-5)
 
@@ -177,7 +177,7 @@ def test_dropout_in_compiled_steps(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(6, 32), nn.Dropout(0.4), nn.ReLU(), nn.Dropout(0.2),
                           nn.Linear(32, 5)).train()
     x = torch.randn(8, 6)
-    train = training(api.import_model(model, (x,)), Recipe("cross_entropy", optimizer="sgd"))
+    train = training(graphtool.import_model(model, (x,)), Recipe("cross_entropy", optimizer="sgd"))
     assert "rng" not in train.meta["training"]["model"]
     batch = arrays(data(x, 1), train.graph.inputs[0].hint) * 3
     found, _ = models.steps(train, batch, 0.0)
@@ -194,7 +194,7 @@ def test_a_loss_whose_gradient_starts_with_a_literal(tmp_path: Path) -> None:
     """The mean over 4 is a half twice: the seed of ones times a literal is a literal."""
     torch.manual_seed(0)
     model, x, y = nn.Linear(4, 2), torch.randn(2, 4), torch.randn(2, 2)
-    train = training(api.import_model(model, (x,)), Recipe("mse", optimizer="adam"))
+    train = training(graphtool.import_model(model, (x,)), Recipe("mse", optimizer="adam"))
     build_training(train, tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 1)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)

@@ -1,0 +1,4 @@
+"""The verbs of the command line as functions; each one names the module that does the work.
+
+They are used as `graphtool.NAME`, which imports only the file that NAME stands in.
+"""

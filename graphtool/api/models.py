@@ -1,0 +1,81 @@
+"""Models into graphs, graphs into files, numbers, listings and better graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TypeVar
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool import importers, interp
+from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
+from graphtool.dtypes import dtype as named_dtype
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+from graphtool.ir.listing import listing
+from graphtool.lower.arena import arena_of
+from graphtool.passes import run as run_passes
+
+Torch = TypeVar("Torch")  # torch.nn.Module or torch.export.ExportedProgram: torch is an extra
+
+
+def import_model(source: Pathlike | Torch, args: tuple[object, ...] | None = None, *,
+                 inputs: Sequence[str] = (), capture: Capture = "export",
+                 dynamic: Mapping[str, tuple[int, int | None]] | None = None,
+                 kwargs: Mapping[str, object] | None = None) -> Module:
+    """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, a torch module, or a program
+    of torch.export.
+
+    A torch module comes with example `args` and `kwargs`; a source has its own, or takes `inputs`
+    such as `x:f32[1,3]`. `capture` is export or fx, `dynamic` maps a dim's name to its bounds.
+    Raises UnsupportedError with all that is missing, InputError for a bad model.
+    """
+    if isinstance(source, (str, PathLike)):
+        return importers.import_source(str(source), inputs=inputs, capture=capture,
+                                       dynamic=dynamic)
+    from graphtool.importers.torch import import_torch
+    return import_torch(source, args or (), capture=capture, dynamic=dynamic, kwargs=kwargs)
+
+
+def read(path: Pathlike) -> Module:
+    """The module of a .graph.json or .gt file. Raises InputError GT033x to GT035x for others."""
+    return serial.load(Path(path))
+
+
+def write(module: Module, path: Pathlike) -> None:
+    """Write a graph file (a listing where it ends in .gt), with its weights beside it.
+
+    Raises InputError GT0330 where that cannot be written.
+    """
+    serial.save(module, Path(path))
+
+
+def show(module: Module) -> str:
+    """The listing of a graph, one node a line; large constants stand in it by their digest."""
+    return "\n".join(listing(module))
+
+
+def evaluate(module: Module, inputs: Mapping[str, Array], *,
+             dtype: str | None = None) -> dict[str, Array]:
+    """The outputs by the reference evaluator, under their names.
+
+    `dtype` evaluates floats in another type, as in "float64". Raises InputError GT051x for
+    inputs that do not fit, GT050x where an operation fails on them.
+    """
+    return interp.run(module, inputs, dtype=named_dtype(dtype) if dtype else None)
+
+
+def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
+             precision: Precision = "default", kernels: Kernels = "generated",
+             tuning: Pathlike | None = None, verify: bool = True) -> Module:
+    """The module after the named passes (`fold{max_bytes=1048576},dce`), or the default ones.
+
+    `target` is cpu (this machine) or a name such as x86-64-v3, `precision` the loosest class of
+    numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`;
+    `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
+    arguments or an illegal order.
+    """
+    machine, allowed = goal(target), rules(precision, kernels, tuning)
+    return run_passes(module, passes, verify=verify, supply={
+        "target": machine, "rules": allowed, "arena": arena_of(machine, allowed)})

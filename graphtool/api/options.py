@@ -1,0 +1,30 @@
+"""What several functions take: arrays, paths, and the words that an option may have."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from graphtool.kernels.choice.candidates import Rules, rules_of
+from graphtool.kernels.choice.tuning import load as load_tuning
+from graphtool.target import Target, detect, named
+
+Array = np.ndarray[Any, Any]
+Pathlike = str | PathLike[str]
+Precision = Literal["strict", "default", "fast"]
+Kernels = Literal["generated", "blas", "auto"]
+WeightsIn = Literal["file", "embed", "c"]
+Capture = Literal["export", "fx"]
+
+
+def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None) -> Rules:
+    """Which kernels may be chosen. Raises UsageError GT0633, GT0634, InputError GT0332."""
+    return rules_of(precision, kernels, load_tuning(Path(tuning)) if tuning is not None else None)
+
+
+def goal(name: str) -> Target:
+    """The target called `name`; `cpu` is this machine. Raises UsageError GT2101."""
+    return detect() if name == "cpu" else named(name)
