@@ -1,6 +1,7 @@
-"""What the emitted C is tuned for: vector width, register tiles, caches, compiler flags.
+"""The table of machines that C is emitted for: one row each, which alone knows a machine's facts.
 
-The C itself assumes nothing: it picks its vector type from the compiler's own macros.
+A new target is one row: `register(Target("znver5", …))`. The emitted C assumes nothing of a row: it
+picks its vector type from the compiler's own macros and from GT_LANES.
 """
 
 from __future__ import annotations
@@ -10,30 +11,69 @@ import platform
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from graphtool.errors import UsageError
+
+Flags = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A family of targets that one library can hold side by side, as `--march fat` builds it.
+
+    `call` is the C expression for the level that the processor has, `header` what defines it.
+    """
+
+    name: str
+    header: str
+    call: str
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`lanes`: f32 lanes of a vector; a tile is `mr` rows × `nv` vectors of accumulators.
+    """One kind of machine.
 
-    `threads` is the most that a run may use: kernels with scratch memory keep a share for each.
-    Caches are in bytes, `bandwidth` in GB/s a core out of each of them and out of memory: only the
-    costs of alternatives are computed from these. `bf16` says whether there are dot products of it,
-    `dot8` whether there are those of four u8 by four s8.
+    Sizes: `lanes` f32 lanes of a vector; a tile is `mr` rows × `nv` vectors of accumulators, which
+    with a row of B and a broadcast fit the `registers`. `pair`: instructions that add a product of
+    pairs of 16 bits to a sum, without and with `dot8`. `threads` is the most that a run may use:
+    kernels with scratch memory keep a share for each. Caches are in bytes, `bandwidth` in GB/s a
+    core out of each of them and out of memory: only the costs of candidates depend on these.
+
+    Compiling: `flags` are spellings of the machine, of which the first that the compiler knows is
+    used; none stands for a compiler that needs no flag. `more` are flags besides. `cross` is a
+    compiler that makes code for this machine elsewhere.
+
+    Recognising: this machine is the row with the most `needs` among those whose `machines` has
+    what Python calls it and whose `needs` the CPU has all. Any of the CPU features `bf16_by` and
+    `dot8_by` says that it has dot products of bfloat16, and of four u8 by four s8: `bf16`, `dot8`.
+    A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
     """
 
-    march: str
+    name: str
+    title: str
     lanes: int
     mr: int
     nv: int
+    registers: int = 16
+    pair: tuple[int, int] = (4, 4)
     l1: int = 32 << 10
     l2: int = 512 << 10
     l3: int = 8 << 20
-    threads: int = 1
     mhz: int = 3000
     bandwidth: tuple[float, float, float, float] = (190.0, 95.0, 45.0, 15.0)
+    flags: tuple[Flags, ...] = ((),)
+    more: Flags = ()
+    cross: str = ""
+    aliases: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    needs: frozenset[str] = frozenset()
+    bf16_by: frozenset[str] = frozenset()
+    dot8_by: frozenset[str] = frozenset()
+    levels: Levels | None = None
+    level: int = 0
+    threads: int = 1
+    native: bool = False
     bf16: bool = False
     dot8: bool = False
 
@@ -42,17 +82,67 @@ class Target:
         """Columns of a register tile, and of a panel of packed weights."""
         return self.lanes * self.nv
 
+    @property
+    def foreign(self) -> bool:
+        """Whether this machine is known to be of another kind, where its compilers know nothing of
+        the target."""
+        return bool(self.machines) and platform.machine().lower() not in self.machines
 
-# tiles: all accumulators, one row of B and a broadcast must fit the registers (32, 16, 16, 32)
-TABLE: dict[str, Target] = {
-    "x86-64-v4": Target("x86-64-v4", 16, 14, 2, 48 << 10, 1 << 20, 32 << 20, mhz=3900,
-                        bandwidth=(506.0, 249.0, 112.0, 40.0)),
-    "x86-64-v3": Target("x86-64-v3", 8, 6, 2),
-    "x86-64-v2": Target("x86-64-v2", 4, 6, 2),
-    "x86-64": Target("x86-64", 4, 6, 2),
-    "armv8-a": Target("armv8-a", 4, 12, 2),
-    "generic": Target("generic", 1, 4, 4),
-}
+    @property
+    def march(self) -> str:
+        """What the command line and reports call it: the row's name, or `native`."""
+        return "native" if self.native else self.name
+
+
+def spelled(name: str, *, usual: bool = False) -> tuple[Flags, ...]:
+    """The flags of a machine in gcc's and clang's spelling, then in zig's; `usual`: what a compiler
+    that knows neither assumes anyway."""
+    return (f"-march={name}",), (f"-mcpu={name.replace('-', '_')}",), *(((),) if usual else ())
+
+
+TABLE: dict[str, Target] = {}
+
+
+def register(row: Target) -> Target:
+    """Add a row to the table. Raises UsageError GT2102 where one has its name or an alias of it."""
+    taken = {"native", "fat", *(n for t in TABLE.values() for n in (t.name, *t.aliases))}
+    if found := taken.intersection((row.name, *row.aliases)):
+        raise UsageError("GT2102", f"there is a target {min(found)!r} already",
+                         hint="give the new one another name")
+    TABLE[row.name] = row
+    return row
+
+
+X86_64 = Levels("x86-64", "levels.h", "gt_x86_level()")
+_V2 = frozenset({"sse4_2"})
+_V3 = _V2 | {"avx", "avx2", "fma", "f16c"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
+
+
+def _x86(level: int, name: str, title: str, lanes: int, mr: int, **facts: Any) -> Target:
+    """A row of the family; what all its members share stands here."""
+    return Target(name, title, lanes, mr, 2, levels=X86_64, level=level,
+                  machines=("x86_64", "amd64"),
+                  cross="python -m ziglang cc -target x86_64-linux-musl",
+                  **{"pair": (2, 2), "flags": spelled(name)} | facts)
+
+
+for _row in (
+    _x86(4, "x86-64-v4", "x86-64 with AVX-512", 16, 14, registers=32, pair=(2, 1), l1=48 << 10,
+         l2=1 << 20, l3=32 << 20, mhz=3900, bandwidth=(506.0, 249.0, 112.0, 40.0),
+         more=("-mprefer-vector-width=512",), aliases=("v4",), needs=_V4,
+         bf16_by=frozenset({"avx512_bf16"}), dot8_by=frozenset({"avx512_vnni"})),
+    _x86(3, "x86-64-v3", "x86-64 with AVX2", 8, 6, pair=(2, 1), aliases=("v3",), needs=_V3,
+         dot8_by=frozenset({"avx_vnni"})),
+    _x86(2, "x86-64-v2", "x86-64 with SSE4.2", 4, 6, aliases=("v2",), needs=_V2),
+    _x86(1, "x86-64", "x86-64 with SSE2", 4, 6, flags=spelled("x86-64", usual=True)),
+    Target("armv8-a", "64-bit Arm with NEON", 4, 12, 2, registers=32,
+           flags=spelled("armv8-a", usual=True), machines=("aarch64", "arm64"),
+           cross="python -m ziglang cc -target aarch64-linux-musl",
+           dot8_by=frozenset({"asimddp", "i8mm"})),
+    Target("generic", "any machine, without vectors", 1, 4, 4),
+):
+    register(_row)
 
 
 def cpu_flags() -> frozenset[str]:
@@ -69,21 +159,21 @@ def cpu_flags() -> frozenset[str]:
 
 def detect() -> Target:
     """The target of this machine with all its cores, to be compiled with -march=native."""
-    return replace(_native(), threads=cores())
+    return named("native")
 
 
 def _native() -> Target:
-    row = TABLE[_level()]
+    row, flags = recognised(platform.machine().lower(), cpu_flags()), cpu_flags()
     l1, l2, l3 = (own or usual for own, usual in zip(_caches(), (row.l1, row.l2, row.l3),
                                                      strict=True))
-    return replace(row, march="native", l1=l1, l2=l2, l3=l3,
-                   bf16=row.lanes == 16 and "avx512_bf16" in cpu_flags(),
-                   dot8=bool(_DOT8.get(row.lanes, frozenset()) & cpu_flags()))
+    return replace(row, native=True, flags=spelled("native"), l1=l1, l2=l2, l3=l3,
+                   bf16=bool(row.bf16_by & flags), dot8=bool(row.dot8_by & flags))
 
 
-# by lanes of a vector: the CPU features that have such dot products of bytes
-_DOT8 = {16: frozenset({"avx512_vnni"}), 8: frozenset({"avx_vnni"}),
-         4: frozenset({"asimddp", "i8mm"})}
+def recognised(machine: str, flags: frozenset[str]) -> Target:
+    """The row of a machine that Python calls `machine` and whose CPU has the features `flags`."""
+    return max((t for t in TABLE.values() if machine in t.machines and t.needs <= flags),
+               key=lambda t: len(t.needs), default=TABLE["generic"])
 
 
 @cache
@@ -101,30 +191,20 @@ def _caches() -> tuple[int, int, int]:
 
 
 def isa(target: Target) -> str:
-    """The row of the table that the target's instructions are those of."""
-    level = _level() if target.march == "native" else target.march
-    return f"{level}+bf16" if target.bf16 else level
+    """The instruction set by name, as tuning files and the cost model tell targets apart."""
+    return f"{target.name}+bf16" if target.bf16 else target.name
 
 
 def tile_rows(target: Target, nv: int, limit: int | None) -> int:
     """Rows of a register tile nv vectors wide: accumulators, a row of B, one broadcast."""
-    registers = 32 if target.lanes == 16 or isa(target).startswith("arm") else 16
-    most = max(1, min(16, (registers - nv - 1) // nv))
+    most = max(1, min(16, (target.registers - nv - 1) // nv))
     return most if limit is None else max(1, min(most, limit))
 
 
-def _level() -> str:
-    """The row of the table that this machine's instructions are those of."""
-    machine, flags = platform.machine().lower(), cpu_flags()
-    if machine in ("aarch64", "arm64"):
-        return "armv8-a"
-    if machine not in ("x86_64", "amd64"):
-        return "generic"
-    if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= flags:
-        return "x86-64-v4"
-    if {"avx2", "fma"} <= flags:
-        return "x86-64-v3"
-    return "x86-64-v2" if "sse4_2" in flags else "x86-64"
+def family(levels: Levels) -> dict[int, Target]:
+    """The targets of a family for all cores, by level, best first."""
+    rows = sorted((t for t in TABLE.values() if t.levels == levels), key=lambda t: -t.level)
+    return {t.level: named(t.name) for t in rows}
 
 
 def named(march: str, threads: int = 0) -> Target:
@@ -132,17 +212,17 @@ def named(march: str, threads: int = 0) -> Target:
 
     Raises UsageError GT2101 for an unknown one.
     """
-    return replace(_row(march), threads=threads or cores())
+    return replace(_row_of(march), threads=threads or cores())
 
 
-def _row(march: str) -> Target:
+def _row_of(march: str) -> Target:
     if march == "native":
         return _native()
-    march = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4"}.get(march, march)
-    if march not in TABLE:
-        raise UsageError("GT2101", f"unknown target {march!r}",
-                         hint=f"one of native, {', '.join(TABLE)}")
-    return TABLE[march]
+    for row in TABLE.values():
+        if march == row.name or march in row.aliases:
+            return row
+    raise UsageError("GT2101", f"unknown target {march!r}",
+                     hint=f"one of native, {', '.join(TABLE)}")
 
 
 def cores() -> int:

@@ -19,10 +19,10 @@ from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
 from graphtool.native.build import build as build_one
-from graphtool.native.fat import build_fat, targets
+from graphtool.native.fat import build_fat
 from graphtool.native.training import build_training
 from graphtool.passes import run as run_passes
-from graphtool.target import Target
+from graphtool.target import X86_64, Target, family
 from graphtool.train import checkpoint
 from graphtool.train import data as examples
 from graphtool.train.loop import Plan, Progress, Trainer
@@ -79,10 +79,11 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
         raise UsageError("GT3052", "mpi is for training graphs, this is a model",
                          hint="grad with an optimizer makes one")
     if target == "fat":
-        levels = {level: _ready(model, passes, t, allowed) for level, t in targets().items()}
-        return build_fat({level: lower(ready, t, name=name) for (level, ready), t in zip(
-                             levels.items(), targets().values(), strict=True)}, Path(out_dir),
-                         name=name, weights=weights, **how, store={
+        targets = family(X86_64)
+        levels = {level: _ready(model, passes, t, allowed) for level, t in targets.items()}
+        return build_fat({level: lower(ready, targets[level], name=name)
+                          for level, ready in levels.items()}, Path(out_dir), name=name,
+                         weights=weights, **how, store={
                              w.digest: w for m in levels.values() for w in collect_all(m.graph)})
     machine = goal(target)
     return build_one(_ready(model, passes, machine, allowed), Path(out_dir), name=name,

@@ -143,12 +143,13 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
          **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
-    from graphtool.native.fat import build_fat, targets
+    from graphtool.native.fat import build_fat
+    from graphtool.target import X86_64, family
     if keep or source.endswith(".program.json") or _training_graph(source):
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
                          hint="name one level for the others, like --march x86-64-v3")
-    levels = {n: _lowered(source, name, t, passes, rules) for n, t in targets().items()}
+    levels = {n: _lowered(source, name, t, passes, rules) for n, t in family(X86_64).items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
                      name=name or c_name(source), store=store, **how)

@@ -36,20 +36,21 @@ _SIZES = """ `dims` has room for the sizes that the run
    computes and leaves there; outputs are dense in their actual shape. Returns -2
    where one is out of its bounds: the outputs hold nothing then."""
 _LEVELS = """
-/* The level of x86-64, 1 to 4, whose version runs: the processor's, or the lower
+/* The level of {levels}, whose version runs: the processor's, or the lower
    one that the environment names when the library is loaded: GRAPHTOOL_LEVEL. */
 int {name}_level(void);
 """
 
 
-def header(program: Program, *, levels: bool = False) -> str:
-    """`levels`: the library holds several versions of the model, and says which one it chose."""
+def header(program: Program, *, levels: str = "") -> str:
+    """The text of NAME.h; `levels` names those of which the library holds a version each."""
     name = program.name
+    which = _LEVELS.format(name=name, levels=levels) if levels else ""
     return _HEADER.format(
         name=name, upper=name.upper(), dims=dims_type(program),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
         ports="\n".join(f"/* {line} */" for line in (*_dims(program), *_ports(program))),
-        sizes=_SIZES if program.sizes else "", levels=_LEVELS.format(name=name) if levels else "")
+        sizes=_SIZES if program.sizes else "", levels=which)
 
 
 def dims_type(program: Program) -> str:

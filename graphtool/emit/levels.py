@@ -1,4 +1,4 @@
-"""The driver of a library that holds a model several times, one for each level of x86-64.
+"""The driver of a library that holds a model several times, once for each level of a processor.
 
 Which one runs is decided once, when the library is loaded; calls cost one jump more.
 """
@@ -14,11 +14,14 @@ RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \
       "        const void *const *inputs, void *const *outputs, int threads)"
 
 
-def dispatcher(name: str, levels: Mapping[int, Program]) -> str:
-    """C that defines NAME_run, NAME_arena_bytes and NAME_level over the levels' own programs."""
+def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str) -> str:
+    """C that defines NAME_run, NAME_arena_bytes and NAME_level over the levels' own programs.
+
+    `call` is the C expression for the processor's level, `header` the file that defines it.
+    """
     w = Writer()
     w.line(f'#include "{name}.h"')
-    w.line('#include "levels.h"')
+    w.line(f'#include "{header}"')
     for p in levels.values():
         w.line(f'#include "{p.name}.h"')
     w.line()
@@ -36,7 +39,7 @@ def dispatcher(name: str, levels: Mapping[int, Program]) -> str:
     w.line()
     w.line("/* When the library is loaded: the first that the processor can run. */")
     with w.block("__attribute__((constructor)) static void choose(void)\n{"):
-        w.line("const int level = gt_x86_level();")
+        w.line(f"const int level = {call};")
         w.line("for (chosen = variants; chosen->level > level; chosen++) {")
         w.line("}")
     w.line()

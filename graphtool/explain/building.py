@@ -22,6 +22,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "gets, by torch._check(y.shape[0] <= MOST); repeat_interleave also takes "
                "output_size. The evaluator needs none."),
     "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
+    "GT2102": ("two targets of one name",
+               "A row of the table of targets has the name, or the alias, that a new row wants."),
     "GT2110": ("a name that C does not take",
                "The function's name has letters, digits and underscores; give it with --name."),
     "GT2111": ("weights of a program missing",
@@ -51,7 +53,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2123": ("the C compiler took too long", "It was stopped; the machine may be overloaded."),
     "GT2124": ("a machine that the compiler does not know",
                "A cross compiler cannot compile for `native`; name a target with --march, "
-               "`generic` suits every machine."),
+               "`generic` suits every machine. For another kind of machine than this one a cross "
+               "compiler is needed, which --cc names."),
     "GT2125": ("no static linking",
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
     "GT2126": ("no MPI",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from graphtool.errors import CompilerError
 from graphtool.native import cache
-from graphtool.target import Target, cpu_flags
+from graphtool.target import TABLE, Target, cpu_flags
 
 TIMEOUT = 600  # seconds for one file
 BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",
@@ -134,7 +134,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         flags = (*BASE, *plain, *march_flags(target, command), *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
                  *(("-DGT_MPI",) if mpi else ()))
-        machine = " ".join(sorted(cpu_flags())) if target.march == "native" else ""
+        machine = " ".join(sorted(cpu_flags())) if target.native else ""
         return Compiler(command, version, flags, with_openmp, machine)
     if mpi and not cc:
         raise _no_mpi("no mpicc found")
@@ -169,24 +169,21 @@ def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...
 
     Raises CompilerError GT2124 where a cross compiler knows no such machine.
     """
-    if target.march == "generic":
-        return ("-DGT_LANES=1",)
-    wide = ("-mprefer-vector-width=512",) if target.lanes == 16 else ()
-    return (*_machine(target.march, command), f"-DGT_LANES={target.lanes}", *wide)
+    return (*_machine(target, command), f"-DGT_LANES={target.lanes}", *target.more)
 
 
-def _machine(march: str, command: tuple[str, ...]) -> tuple[str, ...]:
-    """-march, in zig's spelling if it must be; nothing for what a cross compiler assumes anyway."""
-    plain = (f"-march={march}",)
-    renamed = (f"-mcpu={march.replace('-', '_')}",)
-    none: tuple[tuple[str, ...], ...] = ((),) if march in ("x86-64", "armv8-a") else ()
+def _machine(target: Target, command: tuple[str, ...]) -> tuple[str, ...]:
+    """The machine in the compiler's spelling: a usual compiler for this machine knows the first."""
     if not crosses(command) and not any("zig" in word for word in command):
-        return plain
-    for flags in (plain, renamed, *none):
-        if supports(command, *flags):
+        if target.foreign and not supports(command, *target.flags[0]):
+            raise CompilerError("GT2124", f"{' '.join(command)} makes no code for {target.title}",
+                                hint=f"--cc '{target.cross}'" if target.cross else "")
+        return target.flags[0]
+    for flags in target.flags:
+        if not flags or supports(command, *flags):
             return flags
-    raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {march!r}",
-                        hint="name the one to compile for: --march armv8-a, x86-64-v3, generic ...")
+    raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {target.march!r}",
+                        hint=f"name the one to compile for: --march {', '.join(TABLE)}")
 
 
 def crosses(command: tuple[str, ...]) -> bool:

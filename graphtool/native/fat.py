@@ -1,4 +1,4 @@
-"""One library for every x86-64: a model compiled once for each level, chosen when it is loaded.
+"""One library for a family of targets: a model compiled once for each, chosen when it is loaded.
 
 The weights file holds what any level packs, equal arrays once; a machine maps what it touches.
 """
@@ -20,21 +20,14 @@ from graphtool.native.blas import linking
 from graphtool.native.build import Job, Options, check_options, make, parts_of, weights_of
 from graphtool.native.compiler import find
 from graphtool.symbolic import maximum
-from graphtool.target import Target, named
-
-LEVELS = {4: "x86-64-v4", 3: "x86-64-v3", 2: "x86-64-v2", 1: "x86-64"}
-
-
-def targets() -> dict[int, Target]:
-    """The target of each level, best first."""
-    return {level: named(march) for level, march in LEVELS.items()}
+from graphtool.target import X86_64, Levels, family
 
 
 def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
               store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
               exe: bool = False, static: bool = False, openmp: bool = True,
-              weights: str = "file") -> Path:
-    """Compile the programs of one model, by level, into one build directory.
+              weights: str = "file", levels: Levels = X86_64) -> Path:
+    """Compile the programs of one model, by level of a family, into one build directory.
 
     Options and errors are those of `build`; a compiler for another machine raises GT2124.
     """
@@ -42,21 +35,24 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
     held = {w.digest: w for p in lowered.values() for w in weights_of(p, store)}
     needed = [held[d] for d in sorted(held)]
     at, _ = layout(needed)
-    levels = {level: _placed(replace(p, name=f"{name}_v{level}"), at)
-              for level, p in lowered.items()}
-    best = next(iter(levels.values()))
+    variants = {level: _placed(replace(p, name=f"{name}_v{level}"), at)
+                for level, p in lowered.items()}
+    best = next(iter(variants.values()))
     whole = replace(best, name=name, meta={**best.meta, "target": "fat"},
-                    arena=reduce(maximum, (p.arena for p in levels.values())))
+                    arena=reduce(maximum, (p.arena for p in variants.values())))
     parts = parts_of(name, needed, weights)
-    sources = {f"{name}.c": dispatcher(name, levels), f"{name}.h": header(whole, levels=True)}
-    for p in levels.values():
+    targets = family(levels)
+    span = f"{levels.name}, {min(targets)} to {max(targets)}"
+    sources = {f"{name}.c": dispatcher(name, variants, levels.header, levels.call),
+               f"{name}.h": header(whole, levels=span)}
+    for p in variants.values():
         sources |= emit(p, parts)
     sources |= used_headers(sources.values())
-    own = {p.name: linking(find(cc, named(LEVELS[level]), openmp=openmp), sources).of_class(
-        p.meta.get("precision", "default")) for level, p in levels.items()}
-    all_of_it = linking(find(cc, named("x86-64"), openmp=openmp), sources)
+    own = {p.name: linking(find(cc, targets[level], openmp=openmp), sources).of_class(
+        p.meta.get("precision", "default")) for level, p in variants.items()}
+    all_of_it = linking(find(cc, targets[min(targets)], openmp=openmp), sources)
     job = Job(whole, sources, needed, parts, all_of_it, Options(exe, static, weights), own)
-    return make(job, out_dir, jobs, levels=list(levels))
+    return make(job, out_dir, jobs, levels=list(variants))
 
 
 def _placed(program: Program, at: Mapping[str, int]) -> Program:

@@ -10,9 +10,6 @@ import msgspec
 from graphtool import target
 from graphtool.native import cache, compiler
 
-_FEATURES = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni",
-             "avx512_bf16", "amx_bf16", "asimd", "sve")
-
 
 class Check(msgspec.Struct):
     """One line: `ok` is null where it does not matter."""
@@ -41,11 +38,13 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
 
 def _target() -> str:
     t = target.detect()
-    return f"{t.march}, {t.lanes} f32 lanes, tiles of {t.mr}×{t.nr}"
+    return f"{t.name}: {t.title}, {t.lanes} f32 lanes, tiles of {t.mr}×{t.nr}"
 
 
 def _features() -> str:
-    return " ".join(f for f in _FEATURES if f in target.cpu_flags()) or "unknown"
+    """The CPU's features that a row of the table of targets asks for."""
+    asked = {f for t in target.TABLE.values() for f in t.needs | t.bf16_by | t.dot8_by}
+    return " ".join(sorted(asked & target.cpu_flags())) or "unknown"
 
 
 def _compiler_checks() -> list[Check]:

@@ -22,8 +22,8 @@ from graphtool.kernels.choice import Product
 from graphtool.kernels.choice.candidates import rules_of
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.fat import LEVELS, build_fat, targets
-from graphtool.target import named
+from graphtool.native.fat import build_fat
+from graphtool.target import X86_64, family, named
 from graphtool.tune.measure import PASSES, model
 from tests.passes.pass_samples import SAMPLES
 
@@ -46,7 +46,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return graphtool.build(SAMPLES[NAME], out, target="fat", exe=True, weights=request.param)
 
 
-@pytest.mark.parametrize("level", sorted(LEVELS))
+@pytest.mark.parametrize("level", sorted(family(X86_64)))
 def test_each_level_computes_the_same(built: Path, level: int, tmp_path: Path) -> None:
     xs = interp.random_inputs(SAMPLES[NAME], 1)
     npz.save(xs, tmp_path / "in.npz")
@@ -60,7 +60,7 @@ def test_each_level_computes_the_same(built: Path, level: int, tmp_path: Path) -
 
 def test_the_manifest_names_the_levels(built: Path) -> None:
     manifest = runtime.read_manifest(built)
-    assert manifest.levels == list(LEVELS) and manifest.target == "fat"
+    assert manifest.levels == list(family(X86_64)) and manifest.target == "fat"
 
 
 def test_weights_that_levels_share_are_kept_once(built: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_library_for_large_products_serves_every_level(tmp_path: Path) -> None
     pytest.importorskip("scipy_openblas32")
     module = model(Product(1, 40, 70, 65))
     lowered = {n: lower(passes.run(module, PASSES, supply={
-        "target": t, "rules": rules_of(kernels="blas")}), t) for n, t in targets().items()}
+        "target": t, "rules": rules_of(kernels="blas")}), t) for n, t in family(X86_64).items()}
     store = {w.digest: w for w in collect_all(passes.run(module, PASSES, supply={
         "target": named("native"), "rules": rules_of(kernels="blas")}).graph)}
     built = build_fat(lowered, tmp_path / "b", name="model", store=store)

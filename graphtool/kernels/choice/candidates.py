@@ -189,8 +189,8 @@ def _depthwise(s: Conv, target: Target) -> list[Candidate]:
     hold them, or each sum waits for itself. All channels in one sweep read an image in order; of
     large windows more would be read again than the first cache holds.
     """
-    registers, every = 32 if target.lanes == 16 else 16, -(-s.c // target.lanes)
-    tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= registers
+    every = -(-s.c // target.lanes)
+    tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
     sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
     return [Candidate("depthwise", (("block", b), ("high", high)))
             for b in sweeps if b == 1 or (b - 1) * target.lanes < s.c

@@ -21,7 +21,7 @@ from graphtool.kernels.choice.machine import (
     overlapped,
     streamed,
 )
-from graphtool.target import Target, isa, tile_rows
+from graphtool.target import Target, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
 _INPUT = {2: 32, 4: 110}
@@ -74,9 +74,7 @@ def panel(columns: int, groups: int, target: Target) -> int:
 
 def _pair(t: Target) -> int:
     """Instructions that add products of pairs of 16 bits to sums."""
-    if t.lanes in (8, 16):
-        return 1 if t.dot8 else 2
-    return 2 if isa(t).startswith("x86") else 4
+    return t.pair[t.dot8]
 
 
 def _integers(s: Conv | Product, t: Target) -> tuple[float, int]:
