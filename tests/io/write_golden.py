@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import api, interp, ops, passes
+from graphtool import interp, ops, passes
 from graphtool.cli.faults import run as cli
 from graphtool.dtypes import int32
 from graphtool.io import npz
@@ -118,7 +118,7 @@ def write_builds(work: Path) -> None:
     rng = np.random.default_rng(0)
     npz.save({"x": rng.standard_normal((20, 4)).astype(np.float32),
               "y": rng.standard_normal((20, 3)).astype(np.float32)}, work / "two.npz")
-    api.write(api.read(graph), graph)
+    serial.save(serial.load(graph), graph)
     for args in (("build", str(graph), "-o", str(work / "t"), "--name", "two", "--march",
                   TARGET.march),
                  ("train", str(work / "t"), "--data", str(work / "two.npz"), "--epochs", "2",
