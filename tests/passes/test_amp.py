@@ -12,10 +12,8 @@ from torch import nn
 
 import graphtool
 from graphtool import dtypes, interp, passes
-from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
-from graphtool.ir.trace import trace
 from graphtool.lower import lower
 from graphtool.native.training import build_training
 from graphtool.target import named
@@ -25,37 +23,6 @@ from tests.train.test_trainer_program import data, regression
 from tests.transforms.training.test_compiled import CASES, batches
 
 F32 = TensorType(dtypes.float32, (4, 4))
-
-
-def types(function: Any, dtype: str = "bfloat16", count: int = 2) -> dict[str, str]:
-    """The result type of each op of a traced function after the pass."""
-    graph = trace(function, [F32] * count, ["x", "w"][:count])
-    made = passes.run(Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs)))),
-                      f"amp{{dtype={dtype}}}").graph
-    assert [v.type for v in made.outputs] == [v.type for v in graph.outputs]
-    return {n.op.name: n.outputs[0].type.dtype.short for n in made.nodes if n.op.name != "cast"}
-
-
-@pytest.mark.parametrize(("function", "want"), [
-    (lambda x, w: o.relu(o.matmul(x, w)), {"matmul": "bf16", "relu": "bf16"}),
-    (lambda x, w: o.matmul(x, w) + x, {"matmul": "bf16", "add": "f32"}),
-    (lambda x, w: o.matmul(x, w) * 2.0, {"matmul": "bf16", "mul": "bf16"}),
-    (lambda x, w: o.matmul(x, w) + np.ones((4, 4), np.float32),
-     {"matmul": "bf16", "add": "bf16", "constant": "f32"}),
-    (lambda x, w: o.softmax(o.matmul(x, w), axis=1), {"matmul": "bf16", "softmax": "f32"}),
-    (lambda x, w: o.exp(o.transpose(o.matmul(x, w), perm=(1, 0))),
-     {"matmul": "bf16", "transpose": "bf16", "exp": "f32"}),
-    (lambda x, w: o.matmul(o.reduce_sum(x, axes=(1,)), o.reduce_sum(w, axes=(0,))),
-     {"reduce_sum": "f32", "matmul": "bf16"})])
-def test_the_table(function: Any, want: dict[str, str]) -> None:
-    assert types(function) == want
-
-
-def test_what_was_low_is_not_rounded_twice() -> None:
-    """A value that goes up for one reader and down again for the next is the low one itself."""
-    graph = trace(lambda x, w: o.matmul(o.matmul(x, w), w), [F32, F32], ["x", "w"])
-    made = passes.run(Module(graph, ("y",)), "amp{dtype=bfloat16}").graph
-    assert [n.op.name for n in made.nodes] == ["cast", "cast", "matmul", "matmul", "cast"]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -247,23 +214,3 @@ def test_compiled_steps_as_float32(name: str, dtype: str, tmp_path: Path) -> Non
         losses.append([model.step(batch, 1e-3) for _ in range(12)])
     np.testing.assert_allclose(losses[1], losses[0], atol=0.03)
     assert losses[1][-1] < losses[1][0] - 0.2
-
-
-def test_a_bias_follows_and_an_operand_of_another_kind_does_not() -> None:
-    """A bias is a parameter or a donated input; data is neither, spread over the product or not."""
-    row = TensorType(dtypes.float32, (4,))
-    graph = trace(lambda x, w, c, d: (o.matmul(x, w) + c, o.matmul(x, w) + d, o.matmul(x, w) + x,
-                                      c * 2.0), [F32, F32, row, row], ["x", "w", "c", "d"])
-    made = passes.run(Module(graph, ("state", "data", "large", "c2"), donations=((3, 2),)),
-                      "amp{dtype=bfloat16}").graph
-    adds = [n.outputs[0].type.dtype.short for n in made.nodes if n.op.name == "add"]
-    assert adds == ["bf16", "f32", "f32"]
-
-
-def test_each_reader_widens_for_itself() -> None:
-    low = TensorType(dtypes.bfloat16, (4, 4))
-    graph = trace(lambda x: [o.exp(w := o.cast(x, dtype=dtypes.float32)), o.rsqrt(w)], [low], ["x"])
-    made = passes.run(Module(graph, ("y", "z")), "cse").graph
-    assert [n.op.name for n in made.nodes] == ["cast", "exp", "cast", "rsqrt"]
-    again = passes.run(Module(made, ("y", "z")), "cse").graph
-    assert again is made

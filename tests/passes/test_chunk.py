@@ -143,13 +143,3 @@ def deep(x: Any) -> Any:
 def test_large_activations_alone_are_worth_it(type_: str, turns: bool) -> None:
     graph = chunk(module(deep, type_).graph, target=TARGET)
     assert bool(loops(graph)) == turns
-
-
-def test_several_batches_are_none() -> None:
-    m = module(lambda x, y: (o.tanh(x), o.tanh(y)), "f32[4,6]", "f32[2,6]")
-    assert chunk(m.graph, target=TARGET, size=1) is m.graph
-
-
-def test_a_size_that_does_not_divide_leaves_the_batch_whole() -> None:
-    m = module(o.tanh, "f32[4,6]")
-    assert chunk(m.graph, target=TARGET, size=3) is m.graph

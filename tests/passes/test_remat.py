@@ -121,12 +121,6 @@ def test_what_is_refused(budget: str, error: type[Exception], code: str) -> None
     assert found.value.code == code  # type: ignore[attr-defined]
 
 
-def test_a_graph_without_gradients_stays_as_it_is() -> None:
-    graph = trace(lambda x: o.gelu(o.exp(x)), [TensorType(float32, (4,))])
-    module = Module(graph, ("y",))
-    assert passes.run(module, "remat{budget=0.0}") is module
-
-
 def test_checkpoints() -> None:
     marked = step(checkpoint=("h.0", "h.2"))
     again = [n.outputs[0].hint for n in marked.graph.nodes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from graphtool.errors import InputError, UsageError
 from graphtool.passes import run
 from tests.passes.pass_samples import SAMPLES, assert_same, text
 
@@ -16,13 +15,3 @@ def test_binds_everywhere(sample: str) -> None:
     assert "B" not in {c for v in new.graph.inputs for c in str(v.type)}
     assert '"symbols": {}' in text(new)
     assert_same(SAMPLES[sample], new)  # random inputs take B = 3
-
-
-def test_unknown_symbol() -> None:
-    with pytest.raises(UsageError, match="no symbol 'Q'"):
-        run(SAMPLES["block"], "specialize{Q=3}")
-
-
-def test_bounds() -> None:
-    with pytest.raises(InputError, match="B = 9"):
-        run(SAMPLES["block"], "specialize{B=9}")
