@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from graphtool.plan import Choice
     from graphtool.target import Target
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -111,7 +112,7 @@ def _seconds(budget: str | None) -> float | None:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _records(source: str, target: Target) -> list[str]:
+def _records(source: str, target: Target) -> Sequence[Choice | None]:
     """The choices that an artifact records; a model goes through the passes first."""
     if Path(source).is_dir():
         from graphtool.io.manifest import read_manifest

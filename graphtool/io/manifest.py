@@ -12,6 +12,7 @@ from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.rows import RowError, decode
 from graphtool.io.versions import BUILD, current
+from graphtool.plan import Choice
 
 
 @dataclass(eq=False, repr=False)
@@ -52,7 +53,7 @@ class StepRow:
     where: str
     flops: int | str
     barrier: bool
-    choice: str = ""  # the kernel and its rivals, as choice/ writes them
+    choice: Choice | None = None  # what the kernel was chosen over
     error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
     bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
     phase: str = ""  # of a training step: forward, backward, optimizer, or several with +

@@ -27,6 +27,7 @@ from graphtool.ir.graph import (
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.ir.trace import infer
+from graphtool.plan import Choice, Plan
 from graphtool.symbolic import Dim, Poly, Symbol, symbol
 from graphtool.symbolic.parse import parse as parse_dim
 
@@ -70,6 +71,8 @@ class _Reader:
         self.types: dict[str, TensorType] = {}
         self.open: list[str] = []
         self.told: InputError | None = None
+        self.known = {r.id: Choice(r.site, r.by, r.us) for r in file.choices}
+        self.choices: dict[Value, Choice] = {}
 
     @contextmanager
     def row(self, label: str) -> Iterator[None]:
@@ -106,7 +109,7 @@ class _Reader:
                       tuple(o.name for o in file.outputs), self.symbols,
                       {r.id: Location(r.at, r.text) for r in file.locations},
                       tuple(self.donations(graph, by_name)), file.meta, initial,
-                      {r.id: tuple(r.rules) for r in file.history})
+                      {r.id: tuple(r.rules) for r in file.history}, self.choices)
 
     def donations(self, graph: Graph, by_name: Mapping[str, Value]) -> Iterator[tuple[int, int]]:
         position = {v: i for i, v in enumerate(graph.inputs)}
@@ -172,6 +175,8 @@ class _Reader:
             found = (self.infer(op, inputs, attrs, types) if self.inferred
                      else [self.type(t) for t in texts])
             outputs = tuple(define(i, t) for i, t in zip(ids, found, strict=True))
+        if made := self.known.get(f"{self.open[-1]}/{ids[0]}" if self.open else ids[0]):
+            self.choices[outputs[0]] = made
         return Node(op, inputs, attrs, outputs, row.at)
 
     def infer(self, op: Op, inputs: tuple[Operand, ...], attrs: dict[str, Any],
@@ -212,6 +217,8 @@ class _Reader:
             return dtype(x)
         if annotation is Graph:
             return self.region(x)
+        if annotation is Plan:
+            return _plan(x)
         if annotation is Weight:
             shape = self.type(x["type"])
             return weights.weight(_values(x["value"], shape.dtype).reshape(shape.shape))
@@ -282,10 +289,20 @@ def _values(row: list[Any], dtype: DType) -> weights.Array:
     return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
 
 
+def _plan(x: dict[str, Any]) -> Plan:
+    kind, *parameters = x.items()
+    if kind[0] != "kind" or type(kind[1]) is not str or not all(
+            type(v) is int for _, v in parameters):
+        raise ValueError(x)
+    return Plan(kind[1], tuple(parameters))
+
+
 def _fits(x: Any, annotation: Any) -> bool:
     origin = get_origin(annotation) or annotation
     if annotation is DType or annotation is Poly:
         return isinstance(x, str)
+    if annotation is Plan:
+        return isinstance(x, dict)
     if annotation is float:
         return isinstance(x, (int, float)) or x in ("nan", "inf", "-inf")
     if isinstance(x, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from graphtool.dtypes import DType, string
@@ -13,6 +14,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
+from graphtool.plan import Plan
 from graphtool.symbolic import Poly, text
 
 INLINE = 16  # elements up to which a constant stands in the JSON itself
@@ -34,7 +36,7 @@ def data_row(w: Weight, embed: bool) -> dict[str, Any]:
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     """The module as text. With `embed`, large constants stand in it as base64."""
-    writer = _Writer(embed)
+    writer = _Writer(module, embed)
     names = value_names(module.graph)
     params, nodes = writer.body(module.graph, names)
     donated = {out: names[module.graph.inputs[i]] for out, i in module.donations}
@@ -58,6 +60,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     if module.history:
         tables.append(("history", [{"id": k, "rules": list(v)}
                                    for k, v in module.history.items()]))
+    if writer.choices:
+        tables.append(("choices", writer.choices))
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
 
@@ -82,9 +86,10 @@ def _group_row(g: Group, names: Mapping[Value, str]) -> dict[str, Any]:
 
 
 class _Writer:
-    def __init__(self, embed: bool) -> None:
-        self.embed = embed
+    def __init__(self, module: Module, embed: bool) -> None:
+        self.module, self.embed = module, embed
         self.regions: list[dict[str, Any]] = []
+        self.choices: list[dict[str, Any]] = []
 
     def body(self, graph: Graph, names: Mapping[Value, str], region: str = ""
              ) -> tuple[list[Any], list[Any]]:
@@ -102,6 +107,9 @@ class _Writer:
 
     def node(self, node: Node, names: Mapping[Value, str], region: str) -> dict[str, Any]:
         ids = [names[v] for v in node.outputs]
+        made = self.module.choices.get(node.outputs[0]) if node.outputs else None
+        if made is not None:
+            self.choices.append({"id": region + ids[0], **asdict(made)})
         types = [str(v.type) for v in node.outputs]
         row: dict[str, Any] = {
             "id": ids[0] if len(ids) == 1 else ids, "op": node.op.name,
@@ -128,6 +136,8 @@ class _Writer:
                 return text(x)
             case float():
                 return files.tagged_float(x)
+            case Plan():
+                return {"kind": x.kind, **dict(x.parameters)}
             case tuple():
                 return [self.attr(i, place) for i in x]
             case Weight():

@@ -14,6 +14,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op
 from graphtool.ir.types import TensorType as TensorType
+from graphtool.plan import Choice
 from graphtool.symbolic import Symbol
 
 
@@ -81,7 +82,10 @@ class Location:
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
     """A graph with what surrounds it. `donations` pairs (output, input) that share one buffer;
-    `initial` says what a donated input holds at first (nothing there: zeros)."""
+    `initial` says what a donated input holds at first (nothing there: zeros). `history` has, by the
+    name of a value, the rules that made it and notes; `choices`, by the first result of a node with
+    a plan, what the plan was chosen over. `diff` ignores both.
+    """
 
     graph: Graph
     output_names: tuple[str, ...]
@@ -90,7 +94,8 @@ class Module:
     donations: tuple[tuple[int, int], ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     initial: Mapping[int, Weight] = field(default_factory=dict)
-    history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # value: rules and notes
+    history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    choices: Mapping[Value, Choice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)

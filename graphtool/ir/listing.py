@@ -16,6 +16,7 @@ from graphtool.ir.encode import data_row, inline
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
+from graphtool.plan import Choice
 from graphtool.symbolic import Symbol, text
 
 FILL = 1 << 16  # elements up to which equal ones are written as one
@@ -30,7 +31,7 @@ class Form:
     data: Literal["short", "digest", "embed"] = "short"
     weights: str = ""  # the file that has them
     where: bool = False  # the table of source locations
-    full: bool = False  # that table, the version, history and meta: all that a graph file holds
+    full: bool = False  # all that a graph file holds: version, history, choices and meta too
 
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
@@ -55,7 +56,7 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
         bound = most[name]
         yield f"size {_bounds(size)}" + (f"  # at most {text(bound)}" if bound is not None else "")
     names = value_names(module.graph)
-    yield from _body(module.graph, names, form, "", module.initial)
+    yield from _body(module, module.graph, names, form, "")
     for group in module.graph.groups:
         members = ", ".join(name_text(names[n.outputs[0]]) for n in group.members)
         yield f"group {name_text(names[group.root])} ({group.kind}): {members}"
@@ -91,9 +92,10 @@ def _returned(module: Module, names: Mapping[Value, str]) -> str:
     return line if len(line) <= _WIDTH else "return " + ",\n  ".join(items)
 
 
-def _body(graph: Graph, names: Mapping[Value, str], form: Form, indent: str,
-          initial: Mapping[int, Weight]) -> Iterator[str]:
+def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
+          indent: str) -> Iterator[str]:
     """Inputs, constants and nodes, each region indented below its node."""
+    initial = module.initial if graph is module.graph else {}
     for i, v in enumerate(graph.inputs):
         data = f" = {data_text(initial[i], form)}" if i in initial else ""
         yield f"{indent}input {name_text(names[v])}: {v.type}{data}"
@@ -110,9 +112,17 @@ def _body(graph: Graph, names: Mapping[Value, str], form: Form, indent: str,
             if isinstance(region, Graph):
                 inner = value_names(region)
                 yield f"{indent}  {key}:"
-                yield from _body(region, inner, form, indent + "    ", {})
+                yield from _body(module, region, inner, form, indent + "    ")
                 found = ", ".join(name_text(inner[v]) for v in region.outputs)
                 yield f"{indent}    return {found}".rstrip()
+        made = module.choices.get(node.outputs[0]) if form.full and node.outputs else None
+        if made is not None:
+            yield indent + _choice(names[node.outputs[0]], made)
+
+
+def _choice(name: str, made: Choice) -> str:
+    plans = ", ".join(f"{quoted(plan)} {literal_text(us)}" for plan, us in made.us.items())
+    return f"choice {name_text(name)}: {quoted(made.site)} {name_text(made.by)} {plans}"
 
 
 def _at(node: Node) -> str:

@@ -19,6 +19,7 @@ from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Array, Weight
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.types import TensorType
+from graphtool.plan import Form
 from graphtool.symbolic import Dim
 
 Types = TensorType | tuple[TensorType, ...]
@@ -48,6 +49,7 @@ class Op:
     decompose(*xs, **attrs) → the same values from other ops.
     cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
+    plans: the forms that the attribute `plan` may have.
 
     What the other fields say is told in graphtool.ir.facets.
     """
@@ -67,6 +69,7 @@ class Op:
     movement: Movement = Movement.NONE
     precision: Precision = Precision.HIGH
     indexing: Indexing | None = None
+    plans: tuple[Form, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:

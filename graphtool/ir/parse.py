@@ -43,16 +43,17 @@ class _Parser:
         self.scan = scan
         self.places: Places = {}
         self.regions: list[Row] = []
+        self.choices: list[Row] = []
 
     def module(self) -> Row:
         raw: Row = {
             **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
             "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
-            "locations": [], "history": []}
+            "locations": [], "history": [], "choices": self.choices}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
             "group": self.group, "location": self.location, "history": self.history,
-            "meta": self.meta, "return": self.returned}
+            "choice": self.choice, "meta": self.meta, "return": self.returned}
         while self.more():
             self.statement(raw, "", rules)
         if raw["outputs"] is None:
@@ -154,7 +155,7 @@ class _Parser:
         while row["outputs"] is None:
             if not self.more():
                 raise self.scan.fault("a region ends with `return`")
-            self.statement(row, name, {"return": self.yielded})
+            self.statement(row, name, {"return": self.yielded, "choice": self.choice})
 
     # ---- the module ----------------------------------------------------------------------------
 
@@ -243,6 +244,13 @@ class _Parser:
         scan.need(":", "the value")
         row["rules"] = terms.names(self.scan)
         into["history"].append(row)
+
+    def choice(self, into: Row) -> None:
+        """`choice NODE: SITE cost PLAN 1.2, PLAN 1.9`: what the plan of a node was chosen over."""
+        name = self.scan.name("a node")
+        self.scan.need(":", "the node")
+        place = f"{into['id']}/" if "id" in into else ""
+        self.choices.append({"id": place + name, **terms.choice(self.scan)})
 
     def meta(self, into: Row) -> None:
         """`meta KEY = JSON`."""

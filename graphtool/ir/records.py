@@ -76,6 +76,16 @@ class HistoryRow(msgspec.Struct, forbid_unknown_fields=True):
     rules: list[str]
 
 
+class ChoiceRow(msgspec.Struct, forbid_unknown_fields=True):
+    """What the plan of the node `id` (`region/id` in a region) was chosen over: microseconds by
+    plan, the chosen one first, `by` cost or as tuned."""
+
+    id: str
+    site: str
+    by: str
+    us: dict[str, float]
+
+
 class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     """The file's shape; schemas/graph.schema.json is made from it."""
 
@@ -93,3 +103,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     groups: list[GroupRow] = []
     locations: list[LocationRow] = []
     history: list[HistoryRow] = []
+    choices: list[ChoiceRow] = []

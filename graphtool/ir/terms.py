@@ -14,6 +14,7 @@ from graphtool.ir.text import PLACE
 _TYPE = re.compile(r'\w+\[[^][\n"#]*\]')
 _DATA = re.compile(r"sha256:[0-9a-f]+|base64:[A-Za-z0-9+/=]*")
 _KEY = re.compile(r"([A-Za-z_]\w*)[ \t]*=")
+_PLAN = re.compile(r"(\w+)\{([^{}\n]*)\}")
 _EXPRESSION = re.compile(r'[^(),\n"#]+')
 
 Row = dict[str, Any]
@@ -97,7 +98,7 @@ def arguments(scan: Scanner) -> tuple[list[Any], Row]:
 
 
 def attribute(scan: Scanner) -> Any:
-    """A literal, a string, a tuple, a type's name, or a size such as `2*batch + 1`."""
+    """A literal, a string, a tuple, a plan, a type's name, or a size such as `2*batch + 1`."""
     scan.skip()
     start = scan.at
     if scan.sees('"'):
@@ -105,6 +106,8 @@ def attribute(scan: Scanner) -> Any:
     if (literal := scan.literal()) and (scan.sees(",") or scan.sees(")")):
         return _tagged(literal[0])
     scan.at = start
+    if match := scan.match(_PLAN):
+        return _plan(scan, match)
     if scan.take("("):
         scan.open()
         items, comma = [], False
@@ -116,6 +119,26 @@ def attribute(scan: Scanner) -> Any:
         if comma or len(items) != 1 or not isinstance(items[0], (int, str)):
             return items
     return expression(scan, start)
+
+
+def _plan(scan: Scanner, match: re.Match[str]) -> Row:
+    """The plan of a kernel, `winograd{tile=4,group=28}`."""
+    pairs = [p.partition("=") for p in match[2].split(",")] if match[2] else []
+    if not all(k.strip().isidentifier() and v.strip().isdecimal() for k, _, v in pairs):
+        raise scan.fault("expected names and numbers", match.start(2), "winograd{tile=4,group=28}")
+    return {"kind": match[1], **{k.strip(): int(v) for k, _, v in pairs}}
+
+
+def choice(scan: Scanner) -> Row:
+    """`"product{m=8}" cost "gemm{nv=2}" 1.2, "gemm{nv=1}" 1.9`."""
+    row: Row = {"site": scan.name("what is computed"), "by": scan.name("cost or tuned"), "us": {}}
+    while not row["us"] or scan.take(","):
+        plan = scan.name("a plan")
+        found = scan.literal()
+        if found is None or type(found[0]) not in (int, float):
+            raise scan.fault("expected microseconds")
+        row["us"][plan] = found[0]
+    return row
 
 
 def expression(scan: Scanner, start: int) -> str:

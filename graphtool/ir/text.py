@@ -13,6 +13,7 @@ from typing import Any
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.plan import Plan
 from graphtool.symbolic import Poly, text
 
 BARE = re.compile(r"(?:[^\W\d]|[@/])(?:[\w@/.$~#-]|::)*")  # names that need no quotes
@@ -81,6 +82,8 @@ def attr_text(x: Any) -> str:
             return f"<graph of {len(x.nodes)}>"
         case str():
             return quoted(x)
+        case Plan():  # with braces, lest it be a word
+            return str(x) if x.parameters else f"{x.kind}{{}}"
         case _:
             return repr(x)
 

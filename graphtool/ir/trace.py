@@ -66,6 +66,7 @@ class Builder:
         self.prefix = ""
         self.where = ""
         self.constants: dict[tuple[str, str, Any], Value] = {}
+        self.renamed: dict[Value, Value] = {}
 
     def input(self, type: TensorType, hint: str) -> Tracer:
         return Tracer(Value(type, hint), self)
@@ -125,7 +126,7 @@ class Builder:
     def rename(self, value: Value, hint: str) -> Value:
         """Give a value made here another name; only sound before anything else reads it."""
         node = self.made.pop(value)
-        renamed = Value(value.type, hint)
+        renamed = self.renamed[value] = Value(value.type, hint)
         outputs = tuple(renamed if v is value else v for v in node.outputs)
         new = Node(node.op, node.inputs, node.attrs, outputs, node.where)
         at = len(self.nodes) - 1

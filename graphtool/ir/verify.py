@@ -7,6 +7,7 @@ from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes, defined, mentioned, needs
 from graphtool.ir.text import node_text, value_names
 from graphtool.ir.trace import infer
+from graphtool.plan import Plan
 from graphtool.symbolic import symbols
 
 _NEIGHBOURS = 3
@@ -57,6 +58,8 @@ def verify(graph: Graph) -> None:
         if tuple(v.type for v in node.outputs) != types:
             wanted = ", ".join(map(str, types))
             raise _fault("GT7102", f"{node.op.name} gives {wanted}", graph, at)
+        if why := _misplanned(node):
+            raise _fault("GT7113", why, graph, at)
         for v in node.outputs:
             if v in defined:
                 raise _fault("GT7103", f"{v.hint} is defined twice", graph, at)
@@ -68,6 +71,15 @@ def verify(graph: Graph) -> None:
         if v not in defined:
             raise InternalError("GT7104", f"the output {v.hint} is not defined")
     _verify_groups(graph)
+
+
+def _misplanned(node: Node) -> str:
+    """Why the node's plan is none that its kernel takes; empty where it is one."""
+    plan = node.attrs.get("plan")
+    if not isinstance(plan, Plan):
+        return ""
+    form = next((f for f in node.op.plans if f.kind == plan.kind), None)
+    return form.fault(plan) if form else f"{node.op.name} is not computed by {plan.kind}"
 
 
 def _verify_groups(graph: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from graphtool import dtypes
@@ -91,7 +92,7 @@ def _step(s: Step) -> dict[str, Any]:
         case Run():
             row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
             more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier,
-                     "choice": s.choice}
+                     "choice": s.choice and asdict(s.choice)}
         case Bind():
             row = {"do": "bind", "size": _symbol(s.size), "buffer": s.buffer,
                    "index": _dim(s.index), "most": _dim(s.most)}

@@ -12,6 +12,7 @@ from typing import Literal
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.plan import Choice
 from graphtool.symbolic import Dim, Symbol, ceildiv
 
 # ---- expressions ----
@@ -196,7 +197,7 @@ class Kernel:
 class Run:
     """Call a kernel on buffers; `barrier`: then wait until all threads are done.
 
-    `choice` records against which alternatives the kernel was chosen, as choice/ writes it.
+    `choice` says over which alternatives the kernel was chosen, where there were any.
     """
 
     kernel: str
@@ -205,7 +206,7 @@ class Run:
     where: str = ""  # the line of the source, or an ONNX node's name
     flops: Dim = 0
     barrier: bool = True
-    choice: str = ""
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

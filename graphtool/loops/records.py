@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from graphtool.plan import Choice
+
 DimText = int | str
 # ["const", type, value]  ["name", type, name]  ["index", type, dim]  ["load", type, buffer, dim]
 # ["ref", row of `shared`]  [function, type, operand, ...]
@@ -140,7 +142,7 @@ class RunRow(Row, tag_field="do", tag="run"):
     where: str = ""
     flops: DimText = 0
     barrier: bool = False
-    choice: str = ""
+    choice: Choice | None = None
 
 
 class BranchRow(Row, tag_field="do", tag="branch"):

@@ -21,6 +21,7 @@ from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
+from graphtool.plan import Choice, of_plan
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 
@@ -38,7 +39,8 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     graph = module.graph
     bounds = limits(graph)
     places = {n: at.at for n, at in module.locations.items()}
-    lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places)
+    lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places,
+                         module.choices)
     all_units = units_of(graph)
     given = donation(module, all_units)
     steps = lowering.graph(graph, all_units, given)
@@ -57,11 +59,12 @@ class _Lowering:
     """The steps of a graph and its regions; they share kernels and buffers."""
 
     def __init__(self, target: Target, dims: frozenset[str], limits: Limits,
-                 places: Mapping[str, str]) -> None:
+                 places: Mapping[str, str], choices: Mapping[Value, Choice]) -> None:
         self.target, self.table = target, KernelTable()
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source
+        self.choices = choices
 
     def region(self, graph: Graph, edge: Edge) -> tuple[Step, ...]:
         return self.graph(graph, units_of(graph), Donation(), edge)
@@ -78,7 +81,7 @@ class _Lowering:
             elif item.nodes[0].op.lowering is Lowering.CONTROL:
                 steps += control_steps(item.nodes[0], placement, self.around)
             else:
-                steps += [self.run(made, item.label, item.where, _choice(item))
+                steps += [self.run(made, item.label, item.where, self.choice(item))
                           for made in unit_kernel(item, placement, self.target, self.table)]
         return (*steps, *self.copies(None, placement))
 
@@ -92,7 +95,14 @@ class _Lowering:
         most = ENDLESS if most is None else most  # no buffer is as large as it says
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
-    def run(self, made: Made, label: str, where: str = "", choice: str = "") -> Run:
+    def choice(self, unit: Unit) -> Choice | None:
+        """What the plan of the unit's kernel was chosen over, where that is known."""
+        node = next((n for n in unit.nodes if n.attrs.get("plan") is not None), None)
+        return None if node is None else of_plan(self.choices.get(node.outputs[0]),
+                                                 node.attrs["plan"])
+
+    def run(self, made: Made, label: str, where: str = "",
+            choice: Choice | None = None) -> Run:
         kernel, args, _, flops = made
         most = at_most(flops, self.limits)
         return Run(kernel.name, args, label, self.places.get(where, where),
@@ -108,13 +118,6 @@ class _Lowering:
 
     def copy(self, c: Copy, placement: Placement) -> Step:
         return self.run(copy_kernel(c, placement, self.table), c.label)
-
-
-
-
-def _choice(unit: Unit) -> str:
-    """The record of the unit's contraction, if it has one."""
-    return next((str(n.attrs["choice"]) for n in unit.nodes if "choice" in n.attrs), "")
 
 
 def _refuse_unsupported(module: Module) -> None:

@@ -36,7 +36,7 @@ def attention(site: Site) -> Lowered:
         raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",
                                hint="bound it at import: --dynamic NAME=1..4096")
     macros: Macros = [
-        ("GT_KEYS", str(site.plan.get("keys", 0))), ("GT_MR", str(rows)), ("GT_NV", str(nv)),
+        ("GT_KEYS", str(site.plan["keys"])), ("GT_MR", str(rows)), ("GT_NV", str(nv)),
         ("GT_HEADS", heads), ("GT_S", s), ("GT_T", t),
         ("GT_D", d), ("GT_DV", dv), ("GT_LDQ", q.strides[-2]), ("GT_LDK", k.strides[-2]),
         ("GT_LDV", v.strides[-2]), ("GT_SCALE", _c_float(a["scale"])),

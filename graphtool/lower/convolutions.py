@@ -45,7 +45,7 @@ def conv(site: Site) -> Lowered:
         ("GT_GROUPS", groups), ("GT_C", c), ("GT_O", a["channels"] // groups),
         ("GT_KH", kh), ("GT_KW", kw), ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
-    if (rows_first := site.plan.get("rows", -1)) >= 0:
+    if (rows_first := site.plan.get("rows")) is not None:
         macros.append(("GT_ROWS_FIRST", str(rows_first)))
     pointers = [("GT_X", x.buffer, x.offset), ("GT_W", w.buffer, w.offset)]
     hook = epilogue(site, PIXEL, tuple(map(symbol_of, PIXEL)))
@@ -74,8 +74,8 @@ def depthwise(site: Site) -> Lowered:
     kh, kw, c = w.shape
     out, plan = site.out.type.shape, site.plan
     macros: Macros = [
-        *half_macros(x.dtype), ("GT_BH", str(plan.get("high", 1))), ("GT_BW", "7"),
-        ("GT_CB", str(plan.get("block", 1))),
+        *half_macros(x.dtype), ("GT_BH", str(plan["high"])), ("GT_BW", "7"),
+        ("GT_CB", str(plan["block"])),
         *image(site), ("GT_C", c), ("GT_KH", kh), ("GT_KW", kw),
         ("GT_SH", a["strides"][0]), ("GT_SW", a["strides"][1]),
         ("GT_DH", a["dilation"][0]), ("GT_DW", a["dilation"][1])]
@@ -138,12 +138,12 @@ def winograd(site: Site) -> Lowered:
     if site.root.op.name == "winograd_int":  # pairs of numbers of 16 bits
         nr, kind = nr // 2, [("GT_INTEGERS", "1" if x.dtype is dtypes.uint8 else "2")]
     nv = panel_vectors(site.target, nr)
-    group = site.plan.get("group", 28)
+    group = site.plan["group"]
     groups = a.get("groups", 1)
     rounded_c = -(-depth * groups // site.target.lanes) * site.target.lanes
     rounded_o = -(-channels // nr) * nr
     share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
-    shared = site.plan.get("shared", 0)
+    shared = site.plan["shared"]
     work = scratch_of(site, share, 1 if shared else None)
     macros: Macros = [
         *kind, ("GT_TILE", str(m)),
@@ -162,7 +162,7 @@ def winograd_line(site: Site) -> Lowered:
     x, w, a = site.view(0), site.view(1), site.root.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
-    nv, group, channels = panel_vectors(site.target, nr), site.plan.get("group", 28), a["channels"]
+    nv, group, channels = panel_vectors(site.target, nr), site.plan["group"], a["channels"]
     share = points * (group * (-(-depth // site.target.lanes) * site.target.lanes + 16) + 16)
     share += points * (group * (-(-channels // nr) * nr + 16) + 16)
     work = scratch_of(site, share)

@@ -58,9 +58,9 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     if transposed(a):
         macros.append(("GT_LDK", a.strides[-1]))
     plan = site.plan
-    if (kept := plan.get("resident", 640)) != 640:
+    if (kept := plan["resident"]) != 640:
         macros.append(("GT_RESIDENT", str(kept * 1024 or "INT64_MAX")))
-    if split := plan.get("split", 0):
+    if split := plan["split"]:
         macros.append(("GT_BY_ROWS", str(int(split == 1))))
     own = len(rows) + 1
     pointers = [("GT_A(b)", a.buffer, batch_offset(a, which, own)),

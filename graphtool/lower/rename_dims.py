@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Group, Module
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.passes.specialize import bind
@@ -32,7 +33,8 @@ def own_names(module: Module) -> Module:
     old = module.graph
     new_graph = bind(old, {n: symbol(new, taken[n].lo, taken[n].hi)
                            for n, new in renamed.items()})
-    return replace(module, graph=_grouped(old, new_graph), symbols=symbols)
+    graph = _grouped(old, new_graph)
+    return replace(module, graph=graph, symbols=symbols, choices=carried(graph, module.choices))
 
 
 def name_before(name: str) -> str:

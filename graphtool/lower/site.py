@@ -6,6 +6,7 @@ finished row of sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,7 +14,6 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError, UsageError
 from graphtool.ir.graph import Node, Value
-from graphtool.kernels.choice import Candidate, choice
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.lower.buffer_assignment import Placement, Storage
@@ -53,10 +53,12 @@ class Site:
         return next((n for n in self.unit.nodes if n.op.name == "reduce_sum"), None)
 
     @property
-    def plan(self) -> Candidate:
-        """The kernel's parameters as they were chosen; none for a node without a record."""
-        recorded = self.root.attrs["choice"]
-        return choice(recorded).candidate if recorded else Candidate("")
+    def plan(self) -> Mapping[str, int]:
+        """The kernel's parameters as they were chosen, by name; defaults for a node without a plan.
+        """
+        plan = self.root.attrs["plan"]
+        form = next(f for f in self.root.op.plans if plan is None or f.kind == plan.kind)
+        return form.values(plan)
 
 
 def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],

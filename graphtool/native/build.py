@@ -113,7 +113,7 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
         beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
         sources[f"{name}_main.c"] = main_program(job.program, beside, layout(job.held)[1])
         sources |= used_headers(sources.values())
-    told = [s.choice for s in runs(job.program.steps)]  # in the manifest, if not in the C
+    told = [repr(s.choice) for s in runs(job.program.steps)]  # in the manifest, if not in the C
     key = build_key(sources, [*(w.digest for w in job.held), *told], job.compiler, options, job.own)
     if unchanged(out_dir, key):
         return out_dir
@@ -252,7 +252,8 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
                   for b in binds(program.steps)],
         "donations": list(program.donations),
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
-                   "barrier": s.barrier, "serial": kernels[s.kernel].serial, "choice": s.choice,
+                   "barrier": s.barrier, "serial": kernels[s.kernel].serial,
+                   "choice": s.choice and asdict(s.choice),
                    "error": added_error(s.choice),
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s in runs(program.steps)],

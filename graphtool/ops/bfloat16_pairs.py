@@ -16,7 +16,9 @@ from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
+from graphtool.ops.plans import BF16_CONV, BF16_PRODUCT
 from graphtool.ops.target import conv_cost, padded, space
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, minimum
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
@@ -54,7 +56,8 @@ register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, categor
             doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
 
 
-def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
+def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int,
+                       plan: Plan | None = None) -> TensorType:
     need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
          f"bfloat16 product of {a} and {b}")
     need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
@@ -62,7 +65,7 @@ def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int, choice: str = ""
     return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
 
 
-def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
+def _matmul_bf16_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array:
     *lead, p, half, wide = b.shape
     plain = b.astype(np.float32).reshape(*lead, p, half, wide // 2, 2)
     plain = np.moveaxis(plain, (-4, -3, -2, -1), (-2, -4, -1, -3))
@@ -72,6 +75,7 @@ def _matmul_bf16_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
 
 register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
+            plans=(BF16_PRODUCT,),
             doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
 
 
@@ -145,7 +149,7 @@ register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_co
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
                 strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-                choice: str = "") -> TensorType:
+                plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
          f"bfloat16 convolution of {x} with {w}")
     groups, c = w.shape[0], x.shape[3]
@@ -156,7 +160,7 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[in
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, dilation: Any,
-               choice: str) -> Any:
+               plan: Plan | None) -> Any:
     groups, panels, kh, pairs, wide = w.shape
     kw, c, og = window[1], x.shape[3] // groups, channels // groups
     runs = 1 if whole_rows(groups, dilation) else kw
@@ -170,4 +174,5 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, 
 register(Op("conv_bf16", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda *types, **attrs: 2 * conv_cost(*types, **attrs),
+            plans=(BF16_CONV,),
             doc="2-d convolution of bfloat16, channels last, summed in float32"))

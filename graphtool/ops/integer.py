@@ -18,7 +18,9 @@ from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import elements, per_tap, rows_by_columns
+from graphtool.ops.plans import DEPTHWISE, DIRECT, GEMM, WINOGRAD, same_tile
 from graphtool.ops.target import FRACTIONS, G, padded, winograd_cost
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, product
 
 GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
@@ -83,7 +85,8 @@ def _unpacked(b: Array, depth: int, n: int) -> Array:
     return moved.reshape(*lead, groups * group, -1)[..., :depth, :n].astype(np.float64)
 
 
-def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
+                  plan: Plan | None = None) -> TensorType:
     group = _group(a, b)
     need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
     need(ceildiv(a.shape[-1], group) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
@@ -93,9 +96,10 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> 
 
 
 register(Op("matmul_int", _matmul_infer,
-            lambda a, b, *, n, choice: _wrapped(np.matmul(a.astype(np.float64),
+            lambda a, b, *, n, plan: _wrapped(np.matmul(a.astype(np.float64),
                                                           _unpacked(b, a.shape[-1], n))),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
+            plans=(GEMM,),
             doc="a product of small integers with a packed right-hand side"))
 
 
@@ -138,7 +142,7 @@ def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Dim
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
                 window: tuple[int, int], strides: tuple[int, int],
                 dilation: tuple[int, int] = (1, 1), joined: bool = False,
-                choice: str = "") -> TensorType:
+                plan: Plan | None = None) -> TensorType:
     group = _group(x, w)
     need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
     need(x.shape[3] == depth * w.shape[0], f"{w.shape[0]} groups of {depth} channels in {x}")
@@ -148,7 +152,7 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, depth: int, window: Any, strides: Any,
-               dilation: Any, joined: bool, choice: str) -> Array:
+               dilation: Any, joined: bool, plan: Plan | None) -> Array:
     groups, panels, kh, quads, wide = w.shape
     (count, run), kw = ((1, window[1] * depth) if joined else (window[1], depth)), window[1]
     per = np.moveaxis(w.reshape(groups, panels, kh, count, quads // count, wide), 1, 3)
@@ -175,6 +179,7 @@ def _summed(x: Array, w: Array, strides: Any = (1, 1), dilation: Any = (1, 1)) -
 register(Op("conv_int", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda y, *_, window, depth, **__: 2 * elements(y) * product(window) * depth,
+            plans=(DIRECT,),
             doc="2-d convolution of small integers, channels last, its padding in the input"))
 
 
@@ -199,15 +204,16 @@ register(Op("pack_int_winograd", _pack_winograd_infer, _pack_winograd_eval, cate
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
-                    choice: str = "") -> TensorType:
+                    plan: Plan | None = None) -> TensorType:
     need(x.dtype in (dtypes.uint8, dtypes.int16) and w.dtype is dtypes.int16,
          f"u8 or i16 by i16, got {x} and {w}")
     need(x.rank == 4 and w.rank == 4 and ceildiv(x.shape[3], 2) == w.shape[2],
          f"winograd of {x} with {w}")
+    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
     return TensorType(dtypes.int32, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str) -> Array:
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, plan: Plan | None) -> Array:
     n, c = tile + 2, x.shape[3]
     back = np.linalg.pinv(G[tile] / FRACTIONS[tile][:, None])
     u = _unpacked(w, c, channels).reshape(n, n, c, channels)
@@ -217,6 +223,7 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str)
 
 register(Op("winograd_int", _winograd_infer, _winograd_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
+            plans=(WINOGRAD,),
             doc="3×3 convolution of stride 1 of small integers by Winograd's short sums: exact "
                 "where they are below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
 
@@ -248,7 +255,7 @@ register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, c
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
                      strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-                     choice: str = "") -> TensorType:
+                     plan: Plan | None = None) -> TensorType:
     _group(x, w)
     need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3], f"depthwise of {x} with {w}")
     return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation),
@@ -256,7 +263,7 @@ def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
 
 
 def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: Any,
-                    choice: str) -> Array:
+                    plan: Plan | None) -> Array:
     kh, kw = window
     plain = w[:, 0].transpose(0, 3, 1, 2).reshape(-1, kw, w.shape[3])[:kh].astype(np.int32)
     h, v = ((d - (k - 1) * r - 1) // s + 1
@@ -273,4 +280,5 @@ def _depthwise_eval(x: Array, w: Array, *, window: Any, strides: Any, dilation: 
 register(Op("depthwise_int", _depthwise_infer, _depthwise_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda *types, **attrs: 2 * per_tap(*types, **attrs),
+            plans=(DEPTHWISE,),
             doc="one filter of integers a channel, channels last, its padding in the input"))

@@ -12,6 +12,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
+from graphtool.ops.plans import PANELS
 from graphtool.ops.recurrences_back import vjp
 from graphtool.ops.steps import (
     COUNT,
@@ -27,6 +28,7 @@ from graphtool.ops.steps import (
     scan,
     unpacked,
 )
+from graphtool.plan import Plan
 from graphtool.symbolic import ceildiv
 
 # ---- one step: (states, what is kept) -----------------------------------------------------------
@@ -95,7 +97,7 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
 
 def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
            h0: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
-           direction: str, packed: int, choice: str = "") -> tuple[TensorType, ...]:
+           direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
     need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
     need(p.rank == 4 and r.rank == 3 + (packed > 0), f"p {p} must have rank 4, r {r} rank 3")
     (turns, count, batch, wide), hidden = p.shape, r.shape[-2]
@@ -111,15 +113,15 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
     return y, *(state,) * (2 if kind == "lstm" else 1), kept
 
 
-@composite(types=_types, lowering=Lowering.STATEMENTS, vjp=vjp)
+@composite(types=_types, lowering=Lowering.STATEMENTS, plans=(PANELS,), vjp=vjp)
 def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *, kind: str,
-               direction: str = "forward", packed: int = 0, choice: str = "") -> Any:
+               direction: str = "forward", packed: int = 0, plan: Plan | None = None) -> Any:
     """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h, kept) or (y, h, c, kept).
 
     p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H], or with `packed` in
     panels of so many columns, [D, ⌈G·H/packed⌉, H, packed]; bias [D, G·H] joins what comes from the
     state (a GRU that resets behind its product needs it apart); kept is what the gradient reads.
-    `choice` records why the panels are so wide.
+    `plan` says which width of the panels was chosen.
     """
     states = (h0, c0) if kind == "lstm" else (h0,)
     return steps(p, unpacked(r, p.shape[3], packed), bias, states, kind, direction)

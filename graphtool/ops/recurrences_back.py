@@ -10,6 +10,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
+from graphtool.ops.plans import PANELS
 from graphtool.ops.steps import (
     COUNT,
     GATES,
@@ -25,11 +26,12 @@ from graphtool.ops.steps import (
     scan,
     unpacked,
 )
+from graphtool.plan import Plan
 from graphtool.symbolic import ceildiv
 
 
 def vjp(g: Any, y: Any, p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *,
-         kind: str, direction: str, packed: int, choice: str) -> tuple[Any, ...]:
+         kind: str, direction: str, packed: int, plan: Plan | None) -> tuple[Any, ...]:
     """What is kept has cotangents only where a gradient is differentiated again; the kernel does
     not know them, so the steps are written as scans then."""
     gy, gh, *gc, gkept = g
@@ -82,7 +84,7 @@ def _flat(x: Any) -> Any:
 def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType | None = None,
                 gh: TensorType | None = None, h0: TensorType | None = None,
                 gc: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
-                direction: str, packed: int, choice: str = "") -> tuple[TensorType, ...]:
+                direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
     need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
     need(y.rank == 4 and r.rank == 3 + (packed > 0), f"y {y} must have rank 4, r {r} rank 3")
     (turns, count, batch, hidden), wide = y.shape, GATES[kind] * y.shape[3]
@@ -97,10 +99,10 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
     return TensorType(y.dtype, (turns, count, batch, wide)), *states
 
 
-@composite(types=_grad_types, lowering=Lowering.STATEMENTS)
+@composite(types=_grad_types, lowering=Lowering.STATEMENTS, plans=(PANELS,))
 def recurrence_grad(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: Any = None,
                     gc: Any = None, c0: Any = None, *, kind: str, direction: str = "forward",
-                    packed: int = 0, choice: str = "") -> Any:
+                    packed: int = 0, plan: Plan | None = None) -> Any:
     """Of a recurrence's results y and kept, with cotangents gy, gh and gc: the gradients of p and
     of the first states. With `packed`, r is transposed, [D, ⌈H/packed⌉, G·H, packed].
     """

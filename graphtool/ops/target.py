@@ -1,8 +1,8 @@
 """Target ops: what the kernels in kernels/*.h compute, on weights packed for them.
 
 They evaluate like any op, so a graph can be run at every stage before lowering. `nr` is the width
-of a packed panel; panels are padded with zeros. `choice` records by which kernel parameters, and
-against which rivals, as choice/ writes it: lowering reads it, values do not depend on it.
+of a packed panel; panels are padded with zeros. `plan` holds the parameters of the kernel that was
+chosen: lowering reads it, values do not depend on it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,17 @@ from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import elements, per_tap, rows_by_columns
+from graphtool.ops.plans import (
+    ATTENTION,
+    BLAS,
+    COLUMNS,
+    DEPTHWISE,
+    DIRECT,
+    GEMM,
+    WINOGRAD,
+    same_tile,
+)
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, product
 
 
@@ -85,7 +96,8 @@ register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory
 
 # ---- matmul_packed -----------------------------------------------------------------------------
 
-def _matmul_infer(a: TensorType, b: TensorType, *, n: int, choice: str = "") -> TensorType:
+def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
+                  plan: Plan | None = None) -> TensorType:
     need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
     need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
@@ -99,19 +111,20 @@ def unpack(b: Array, n: int) -> Array:
     return wide.reshape(*wide.shape[:-2], -1)[..., :n]
 
 
-def _matmul_eval(a: Array, b: Array, *, n: int, choice: str) -> Array:
+def _matmul_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array:
     a, b = summed(a, b)
     return np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype)
 
 
 register(Op("matmul_packed", _matmul_infer, _matmul_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
+            plans=(GEMM,),
             doc="a product with a packed right-hand side"))
 
 
 # ---- matmul_blas: by a library, on weights as they are ------------------------------------------
 
-def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> TensorType:
+def _matmul_blas_infer(a: TensorType, b: TensorType, *, plan: Plan | None = None) -> TensorType:
     need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0], f"product of {a} and {b}")
     return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
 
@@ -119,6 +132,7 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, choice: str = "") -> Ten
 register(Op("matmul_blas", _matmul_blas_infer,
             lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
+            plans=(BLAS,),
             doc="a product by a CBLAS library"))
 
 
@@ -164,7 +178,7 @@ register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_low
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
                 strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-                choice: str = "") -> TensorType:
+                plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
     groups, depth = w.shape[0], w.shape[3]
     need(depth * groups == window[1] * x.shape[3], f"{w} does not fit {x}")
@@ -177,7 +191,7 @@ def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any,
 
 
 def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
-               dilation: Any, choice: str) -> Any:
+               dilation: Any, plan: Plan | None) -> Any:
     x, w = summed(x, w)
     groups, panels, kh, depth, nr = w.shape
     kw = window[1]
@@ -195,13 +209,14 @@ def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
 
 register(Op("conv_packed", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=conv_cost,
+            plans=(DIRECT,),
             doc="2-d convolution, channels last, of an input whose padding is in it"))
 
 
 # ---- depthwise: w [KH, KW, C] -------------------------------------------------------------------
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
-                     dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
+                     dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 3, f"depthwise of {x} with {w}")
     height, width = space(x, w.shape[:2], strides, dilation)
     if w.shape[2] == x.shape[3]:
@@ -212,7 +227,7 @@ def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
     return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
 
 
-def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, choice: str) -> Any:
+def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, plan: Plan | None) -> Any:
     x, w = summed(x, w)
     channels = x.shape[3]
     plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:channels, None])
@@ -227,24 +242,26 @@ def _depthwise_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> D
 
 register(Op("depthwise", _depthwise_infer, _depthwise_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_depthwise_cost,
+            plans=(DEPTHWISE,),
             doc="one filter a channel, channels last, of an input whose padding is in it; weights "
                 "of more channels than it has repeat, for neighbours that are one pixel"))
 
 # ---- pooled -------------------------------------------------------------------------------------
 
 def _pooled_infer(x: TensorType, *, kind: str, window: tuple[int, int], strides: tuple[int, int],
-                  dilation: tuple[int, int] = (1, 1), choice: str = "") -> TensorType:
+                  dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and kind in ("sum", "max", "min"), f"{kind!r} of windows of {x}")
     return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
 
 
 def _pooled_eval(x: Array, *, kind: str, window: Any, strides: Any, dilation: Any,
-                 choice: str) -> Any:
+                 plan: Plan | None) -> Any:
     return OPS["reduce_window"](x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
                                 window_dilation=(1, *dilation, 1))
 
 
 register(Op("pooled", _pooled_infer, _pooled_eval, lowering=Lowering.TEMPLATE, cost=per_tap,
+            plans=(COLUMNS,),
             doc="windows of images, channels last, whose padding is in them"))
 
 # ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
@@ -282,13 +299,14 @@ register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
-                    choice: str = "", groups: int = 1) -> TensorType:
+                    plan: Plan | None = None, groups: int = 1) -> TensorType:
     need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
          and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"winograd of {x} with {w}")
+    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
     return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, choice: str,
+def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, plan: Plan | None,
                    groups: int) -> Any:
     x, w = summed(x, w)
     n = tile + 2
@@ -305,6 +323,7 @@ def winograd_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **
 
 register(Op("winograd", _winograd_infer, _winograd_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
+            plans=(WINOGRAD,),
             doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))
 
 # ---- attend: attention as kernels/attention.h computes it --------------------------------------
@@ -312,14 +331,14 @@ register(Op("winograd", _winograd_infer, _winograd_eval,
 
 def _attend_infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
                   causal: bool = False, scale: float, softcap: float = 0.0,
-                  choice: str = "") -> TensorType:
+                  plan: Plan | None = None) -> TensorType:
     need(q.rank == k.rank == v.rank >= 3, f"attention of {q}, {k}, {v}")
     need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2], f"{q}, {k}, {v} do not fit")
     need(mask is None or mask.dtype is q.dtype, "the mask is added, so it has the type of q")
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
-def _attend_eval(*xs: Array | None, choice: str, **attrs: Any) -> Any:
+def _attend_eval(*xs: Array | None, plan: Plan | None, **attrs: Any) -> Any:
     return OPS["attention"](*xs, **attrs)
 
 
@@ -332,5 +351,6 @@ def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_
 
 register(Op("attend", _attend_infer, _attend_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
+            plans=(ATTENTION,),
             doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "
                 "that is added"))

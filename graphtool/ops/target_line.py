@@ -11,7 +11,9 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ops.common import Array, need
 from graphtool.ops.costs import elements
+from graphtool.ops.plans import LINE, same_tile
 from graphtool.ops.target import G, space, sums, unpack
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv
 
 
@@ -36,16 +38,17 @@ register(Op("pack_winograd_line", _pack_infer, _pack_eval, category="memory",
 
 def _line_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
                 window: tuple[int, int], dilation: tuple[int, int], upright: bool,
-                choice: str = "") -> TensorType:
+                plan: Plan | None = None) -> TensorType:
     lines, taps = window[::-1] if upright else window
     need(x.rank == 4 and w.rank == 4 and x.shape[3] * lines * ceildiv(taps, 3) == w.shape[2],
          f"winograd_line of {x} with {w}")
+    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
     height, width = space(x, window, (1, 1), dilation)
     return TensorType(sums(x.dtype), (x.shape[0], height, width, channels))
 
 
 def _line_eval(x: Array, w: Array, *, channels: int, tile: int, window: Any, dilation: Any,
-               upright: bool, choice: str) -> Any:
+               upright: bool, plan: Plan | None) -> Any:
     lines, taps = window[::-1] if upright else window
     u = unpack(w, channels).reshape(tile + 2, lines, -1, x.shape[3], channels)
     g = np.einsum("si,irjco->ocrjs", np.linalg.pinv(G[tile]), u.astype(np.float64))  # g = G⁺·U
@@ -61,5 +64,6 @@ def _line_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: 
 
 register(Op("winograd_line", _line_infer, _line_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_line_cost,
+            plans=(LINE,),
             doc="convolution of stride 1, channels last, by Winograd's short sums along one axis: "
                 "rows, or columns where it is upright"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
+from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Module, Node
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
@@ -159,15 +160,18 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     arguments and for an illegal order, InternalError GT71xx where a pass broke the graph.
     """
     for call in calls(passes):
-        journal, notes = Journal(), dict[str, str]()
+        journal, notes, choices = Journal(), dict[str, str](), dict(module.choices)
         start = time.perf_counter()
-        result = _apply(call, module, {"journal": journal, "notes": notes, **(supply or {})})
+        result = _apply(call, module, {"journal": journal, "notes": notes, "choices": choices,
+                                       **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
                             len(result.graph.nodes), tuple(journal))
         if verify and result.graph is not module.graph:
             _verify(call, result)
         if journal or notes:
             result = dataclasses.replace(result, history=_told(result, call.name, journal, notes))
+        if choices and result.graph is not module.graph:
+            result = dataclasses.replace(result, choices=carried(result.graph, choices))
         module = result
         if after:
             after(report, module)

@@ -15,10 +15,10 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
-from graphtool.kernels.choice import choice
 from graphtool.loops.ir import Run
 from graphtool.passes import roots
 from graphtool.passes.fuse import Fuser
+from graphtool.plan import Choice, of_plan
 
 _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 
@@ -66,17 +66,17 @@ class WhyNot(msgspec.Struct):
     reason: str
 
 
-def _why(name: str, op: str, record: str, fused: list[str], told: Iterable[str], at: str) -> Why:
+def _why(name: str, op: str, made: Choice | None, fused: list[str], told: Iterable[str],
+         at: str) -> Why:
     """`told` is a node's history: rules as `pass.rule`, notes as `pass: words`."""
     lines = list(told)
     rules = [one for one in lines if ": " not in one]
     notes = [one.partition(": ")[2] for one in lines if ": " in one]
-    if not record:
+    if made is None:
         return Why(name, op, "", "", "", 0.0, [], fused, rules, at, notes)
-    made = choice(record)
-    (best, us), *rest = made.ranking
-    return Why(name, op, str(made.site), str(best), made.by, us,
-               [Rival(str(c), t) for c, t in rest], fused, rules, at, notes)
+    (best, us), *rest = made.us.items()
+    return Why(name, op, made.site, best, made.by, us, [Rival(c, t) for c, t in rest], fused,
+               rules, at, notes)
 
 
 def why_graph(module: Module, name: str | None = None) -> WhyReport:
@@ -90,25 +90,32 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
     found, noted = [], _noted(module)
     wanted = _node(module.graph, names, name) if name is not None else None
     for node in all_nodes(module.graph) if wanted is None else (wanted,):
-        record = str(node.attrs.get("choice", ""))
-        if wanted is None and not record and node not in noted:
+        made = _made(node, module)
+        if wanted is None and made is None and node not in noted:
             continue
         group = groups.get(node)
         fused = [_name(n, names) for n in group.members] if group else []
-        if group and not record:  # what the group's template is
-            record = next((str(n.attrs["choice"]) for n in group.members
-                           if "choice" in n.attrs), "")
+        if group and made is None:  # what the group's template is
+            made = next(filter(None, (_made(n, module) for n in group.members)), None)
         at = module.locations.get(node.where)
         rules = [r for root in roots(node.outputs[0].hint) for r in module.history.get(root, ())]
-        found.append(_why(_name(node, names), node.op.name, record, fused, rules,
+        found.append(_why(_name(node, names), node.op.name, made, fused, rules,
                           at.at if at else node.where))
     return WhyReport(str(module.meta.get("precision", "default")), found)
+
+
+def _made(node: Node, module: Module) -> Choice | None:
+    """What the node's plan was chosen over; the plan alone where nothing is known of that."""
+    plan = node.attrs.get("plan")
+    if plan is None:
+        return None
+    return of_plan(module.choices.get(node.outputs[0]), plan) or Choice("", "", {str(plan): 0.0})
 
 
 def _noted(module: Module) -> set[Node]:
     """The nodes of which there is a note that no kernel with a record tells."""
     nodes = [n for n in all_nodes(module.graph) if n.outputs]
-    told = {root for n in nodes if n.attrs.get("choice") for root in roots(n.outputs[0].hint)}
+    told = {root for n in nodes if n.attrs.get("plan") for root in roots(n.outputs[0].hint)}
     own = {v for v, lines in module.history.items() if any(": " in one for one in lines)} - told
     return {n for n in nodes if n.outputs[0].hint in own}
 
@@ -120,7 +127,7 @@ def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None =
     """
     rows = list(steps)
     if name is None:
-        chosen = [s for s in rows if s.choice]
+        chosen = [s for s in rows if s.choice is not None]
     else:
         chosen = [s for s in rows if name == s.kernel or name in s.label.split(" ")]
         if not chosen:
@@ -204,7 +211,9 @@ def why_lines(report: WhyReport) -> list[str]:
     out += [f"threads: {report.threads}"] if report.threads else []
     for k in report.kernels:
         out += ["", f"{k.name}  ({k.op}{', ' + k.at if k.at else ''})"]
-        if k.kernel:
+        if k.kernel and not k.site:
+            out.append(f"  kernel    {k.kernel}: over what it was chosen is not recorded")
+        elif k.kernel:
             told = "measured by tune" if k.by == "tuned" else "expected by the cost model"
             out += [f"  computes  {k.site}", f"  kernel    {k.kernel}: {k.us:g} µs, {told}"]
             out += [f"  against   {r.kernel}: {r.us:g} µs" for r in k.rivals]

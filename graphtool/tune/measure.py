@@ -21,19 +21,20 @@ from graphtool import dtypes, passes
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
-from graphtool.kernels.choice import Alone, Attention, Candidate, Contraction, Conv, Product
+from graphtool.kernels.choice import Alone, Attention, Contraction, Conv, Product
 from graphtool.kernels.choice.candidates import Rules
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
+from graphtool.plan import Plan
 from graphtool.target import Target
 
 PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Alone, candidates: Sequence[Candidate], target: Target, rules: Rules, *,
-            seconds: float = 0.3, cc: str | None = None) -> dict[Candidate, float]:
+def measure(site: Alone, candidates: Sequence[Plan], target: Target, rules: Rules, *,
+            seconds: float = 0.3, cc: str | None = None) -> dict[Plan, float]:
     """Microseconds of each candidate: the lower quartile of calls in turns.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
@@ -41,7 +42,7 @@ def measure(site: Alone, candidates: Sequence[Candidate], target: Target, rules:
     closed = replace(site, fixed=True) if isinstance(site, Product | Attention) else site
     module = model(closed)
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
-        def made(item: tuple[int, Candidate]) -> Path:
+        def made(item: tuple[int, Plan]) -> Path:
             i, c = item
             tuned = replace(rules, tuning=merged([row(closed, target, {c: 1.0})]))
             ready = passes.run(module, PASSES, verify=False,

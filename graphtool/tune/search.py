@@ -14,12 +14,12 @@ import msgspec
 
 from graphtool import passes
 from graphtool.ir.graph import Module
-from graphtool.ir.run_sizes import all_nodes
-from graphtool.kernels.choice import Alone, Candidate, choice
+from graphtool.kernels.choice import Alone
 from graphtool.kernels.choice import site as read_site
 from graphtool.kernels.choice.candidates import Rules, candidates, choose, weighed
 from graphtool.kernels.choice.cost import cost
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
+from graphtool.plan import Choice, Plan
 from graphtool.target import Target
 from graphtool.tune.measure import measure
 
@@ -62,18 +62,18 @@ class Search:
     cc: str | None = None
 
 
-def records(module: Module, target: Target) -> list[str]:
-    """The choices that a module records; one without any goes through the passes first."""
-    def recorded(m: Module) -> list[str]:
-        return [str(n.attrs["choice"]) for n in all_nodes(m.graph) if "choice" in n.attrs]
-    return recorded(module) or recorded(passes.run(module, supply={"target": target}))
+def records(module: Module, target: Target) -> list[Choice]:
+    """What a module's kernels were chosen over; one without choices goes through the passes first.
+    """
+    made = module.choices or passes.run(module, supply={"target": target}).choices
+    return list(made.values())
 
 
-def sites(records: Iterable[str], search: Search) -> dict[Alone, int]:
+def sites(records: Iterable[Choice | None], search: Search) -> dict[Alone, int]:
     """The sites in the records that have alternatives, and how often they occur; costliest first.
     A recurrence or a pool is left as its cost says: no model of it alone can be measured.
     """
-    counts = Counter(choice(r).site for r in records if r)
+    counts = Counter(read_site(r.site) for r in records if r is not None)
     open_ = {s: n for s, n in counts.items()
              if isinstance(s, Alone) and len(candidates(s, search.target, search.rules)) > 1}
 
@@ -94,7 +94,7 @@ def tune(found: Mapping[Alone, int], search: Search, budget: float | None,
         times = _measured(site, search)
         rows.append(row(site, search.target, times))
         keep(merged(rows))
-        usual = choose(site, search.target, _untuned(search.rules)).candidate
+        usual = choose(site, search.target, _untuned(search.rules)).plan
         yield _tuned(site, count, times, usual, search.target)
 
 
@@ -109,7 +109,7 @@ def due(known: Tuning, search: Search) -> list[Alone]:
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
     """Measure the file's sites of this kind of machine again, and compare with what it chooses."""
     for found in due(known, search):
-        usual = choose(found, search.target, search.rules).candidate
+        usual = choose(found, search.target, search.rules).plan
         yield _tuned(found, 1, _measured(found, search), usual, search.target)
 
 
@@ -117,13 +117,13 @@ def _untuned(rules: Rules) -> Rules:
     return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
 
 
-def _measured(site: Alone, search: Search) -> dict[Candidate, float]:
+def _measured(site: Alone, search: Search) -> dict[Plan, float]:
     allowed = candidates(site, search.target, search.rules)
     return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
-def _tuned(site: Alone, count: int, times: Mapping[Candidate, float], usual: Candidate,
+def _tuned(site: Alone, count: int, times: Mapping[Plan, float], usual: Plan,
            target: Target) -> Tuned:
     weights = {c: weighed(site, c, us, target) for c, us in times.items()}
     best = min(times, key=weights.__getitem__)

@@ -11,11 +11,12 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool.errors import CompilerError
-from graphtool.kernels.choice import Alone, Attention, Candidate, Conv, Product, Recurrence
+from graphtool.kernels.choice import Alone, Attention, Conv, Product, Recurrence
 from graphtool.kernels.choice.candidates import Rules, candidates, choose, rules_of
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
+from graphtool.plan import Choice, Plan
 from graphtool.target import named
 from graphtool.tune import measure, search
 
@@ -41,7 +42,7 @@ def test_every_candidate_computes_the_same(site: Alone, tmp_path: Path) -> None:
     for i, c in enumerate(candidates(site, T, Rules())):
         rules = Rules(tuning=merged([row(site, T, {c: 1.0})]))
         ready = passes.run(module, measure.PASSES, supply={"target": T, "rules": rules})
-        assert any(str(c) in str(n.attrs.get("choice")) for n in ready.graph.nodes)
+        assert any(n.attrs.get("plan") == c for n in ready.graph.nodes)
         got = runtime.load(build(ready, tmp_path / str(i), target=T)).run(inputs)["y"]
         assert np.allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), str(c)
         assert site not in INTEGERS or np.array_equal(got, want), str(c)
@@ -63,8 +64,7 @@ def test_sites_of_16_bits_are_measured_as_such(
     for c in {allowed[0], allowed[-1]}:
         rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
         ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
-        (made,) = [n.attrs["choice"] for n in ready.graph.nodes if n.attrs.get("choice")]
-        assert made == f"{site} tuned: {c} 1"
+        assert list(ready.choices.values()) == [Choice(str(site), "tuned", {str(c): 1.0})]
         got = runtime.load(build(ready, tmp_path / str(c), target=target)).run(inputs)["y"]
         assert np.allclose(got.astype(np.float64), want, rtol=1e-2, atol=1e-2 * np.abs(want).max())
     times = measure.measure(site, allowed[:1], target, rules_of("fast"), seconds=0.01)
@@ -75,14 +75,14 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
     how = search.Search(T, rules_of(), 0.01)
     module = measure.model(SITES[0])
     ready = passes.run(module, measure.PASSES, supply={"target": T})
-    todo = search.sites([str(n.attrs["choice"]) for n in ready.graph.nodes
-                         if "choice" in n.attrs], how)
+    todo = search.sites(ready.choices.values(), how)
     kept: list[Tuning] = []
     (found,) = search.tune(todo, how, None, kept.append, Tuning())
     assert found.best in found.candidates and found.us == found.candidates[found.best]
     tuned = Rules(tuning=kept[-1])
     again = passes.run(module, measure.PASSES, supply={"target": T, "rules": tuned})
-    assert f"tuned: {found.best} " in str([n.attrs.get("choice") for n in again.graph.nodes])
+    (made,) = again.choices.values()
+    assert (made.by, str(made.plan)) == ("tuned", found.best)
 
 
 def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,22 +117,22 @@ def test_nothing_is_measured_without_time() -> None:
 
 def test_sites_without_alternatives_are_left_out() -> None:
     how = search.Search(replace(T, threads=1), Rules())
-    records = ["product{batch=1,m=8,n=64,k=64} cost: gemm{nv=2} 1", "",
-               *["conv{n=1,h=8,w=8,c=32,o=32,kh=3,kw=3} cost: direct{nv=2,rows=1} 1"] * 2]
-    assert search.sites(records, how) == {Conv(1, 8, 8, 32, 32, 3, 3): 2}
+    product, conv = Product(1, 8, 64, 64), Conv(1, 8, 8, 32, 32, 3, 3)
+    found = [choose(s, how.target, Rules()) for s in (product, conv, conv)]
+    assert search.sites([*found, None], how) == {conv: 2}
 
 
 def test_a_recurrence_is_left_alone() -> None:
     """It has alternatives with costs, but no model of it alone that could be measured."""
     how, found = search.Search(T, Rules()), Recurrence(20, 1, 256, 64)
-    record = choose(found, T, Rules())
-    assert len(record.ranking) > 1 and not search.sites([str(record)], how)
-    known = merged([row(found, T, dict(record.ranking))])
+    made = choose(found, T, Rules())
+    assert len(made.us) > 1 and not search.sites([made], how)
+    known = merged([row(found, T, {made.plan: 1.0})])
     assert not list(search.check(known, how))
 
 
 def test_lines_are_json_with_a_key() -> None:
-    line = row(SITES[0], T, {Candidate("direct"): 1.5})
+    line = row(SITES[0], T, {Plan("direct"): 1.5})
     assert json.loads(json.dumps(line.us)) == {"direct": 1.5} and line.threads == 2
 
 
@@ -190,8 +190,8 @@ def test_sites_of_integers_are_timed() -> None:
     for site, dot8 in ((INTEGERS[0], True), (INTEGERS[2], False), (INTEGERS[6], True)):
         target = replace(T, dot8=dot8)
         ready = passes.run(measure.model(site), measure.PASSES, supply={"target": target})
-        (made,) = [str(n.attrs["choice"]) for n in ready.graph.nodes if n.attrs.get("choice")]
-        assert made.startswith(f"{site} cost: ")
+        (made,) = ready.choices.values()
+        assert (made.site, made.by) == (str(site), "cost")
         assert site in search.sites([made], search.Search(target, Rules()))
     times = measure.measure(INTEGERS[0], candidates(INTEGERS[0], T, Rules())[:2], T, Rules(),
                             seconds=0.01)

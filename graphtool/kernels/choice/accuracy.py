@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.kernels.choice import Candidate, Contraction, Conv, Site, choice
+from graphtool.kernels.choice import Contraction, Conv, Site, site
 from graphtool.ops.target import G
+from graphtool.plan import Choice, Plan
 
 Array = np.ndarray[Any, Any]
 _OUTPUTS = 16  # channels of the result that are tried
@@ -24,15 +25,13 @@ _A = {2: [[1, 1, 1, 0], [0, 1, -1, -1]],
       4: [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]}
 
 
-def added_error(record: str) -> float:
-    """The error of the kernel that a record chose, to two digits; 0 for float32 sums."""
-    if not record:
-        return 0.0
-    made = choice(record)
-    return error(made.site, made.candidate)
+def added_error(made: Choice | None) -> float:
+    """The relative error of the kernel that was chosen, to two digits; 0 for float32 sums."""
+    return 0.0 if made is None else error(site(made.site), made.plan)
 
 
-def error(site: Site, c: Candidate) -> float:
+def error(site: Site, c: Plan) -> float:
+    """The relative error of computing a site by a plan, to two digits."""
     match c.kind:
         case "winograd" if isinstance(site, Conv) and not site.integer:
             return _winograd(c.get("tile", 2), site.c // site.groups)

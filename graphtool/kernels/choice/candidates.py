@@ -11,8 +11,6 @@ from graphtool.kernels.choice import (
     BLOCK,
     Alone,
     Attention,
-    Candidate,
-    Choice,
     Conv,
     Pool,
     Product,
@@ -21,6 +19,7 @@ from graphtool.kernels.choice import (
 )
 from graphtool.kernels.choice.cost import cost, held, panel
 from graphtool.kernels.choice.tuning import Tuning
+from graphtool.plan import Choice, Plan, choice
 from graphtool.target import Target, tile_rows
 
 WINOGRAD_LEAST = 16  # input and output channels from which its transforms pay
@@ -63,7 +62,7 @@ def rules_of(precision: str = "default", kernels: str = "generated",
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning())
 
 
-def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
+def candidates(site: Site, target: Target, rules: Rules) -> list[Plan]:
     """The alternatives; where costs are equal the earlier one is taken."""
     match site:
         case Conv():
@@ -76,10 +75,10 @@ def candidates(site: Site, target: Target, rules: Rules) -> list[Candidate]:
             return _panels(site, target)
         case Pool():  # a loop over each window, or columns that neighbouring windows share
             fits = site.c >= target.lanes and site.columns <= UNROLLED
-            return [Candidate("windows"), *([Candidate("columns")] if fits else ())]
+            return [Plan("windows"), *([Plan("columns")] if fits else ())]
 
 
-def weighed(site: Site, c: Candidate, us: float, target: Target) -> float:
+def weighed(site: Site, c: Plan, us: float, target: Target) -> float:
     """What candidates are compared by: the time, and what the bytes of weights are worth."""
     return us + HELD * held(site, c, target)
 
@@ -89,13 +88,12 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
 
     Weights count by what they save: a kernel that unfolds them must be so much faster.
     """
-    def weight(rival: tuple[Candidate, float]) -> float:
+    def weight(rival: tuple[Plan, float]) -> float:
         return weighed(site, rival[0], rival[1], target)
     allowed = candidates(site, target, rules)
-    found = rules.tuning.find(site, target)
-    measured = [(c, us) for c, us in found if c in allowed]
+    measured = [(c, us) for c, us in rules.tuning.find(site, target) if c in allowed]
     if measured:
-        return Choice(site, "tuned", tuple(sorted(measured, key=weight)))
+        return choice(str(site), "tuned", dict(sorted(measured, key=weight)))
     margin = MARGIN if isinstance(site, Alone) else 0.0  # no width of a panel is the usual
     ranked = [(c, cost(site, c, target) * (1 if i == 0 else 1 + margin))
               for i, c in enumerate(allowed)]
@@ -104,38 +102,38 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     else:
         ranked = [r for r in ranked if r[0].kind != "blas"]
         ranked.sort(key=weight)
-    return Choice(site, "cost", tuple(ranked))
+    return choice(str(site), "cost", dict(ranked))
 
 
-def _conv(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+def _conv(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     if s.integer:
         return _conv_integer(s, target, rules)
     if s.groups == s.o == s.c:
         return _depthwise(s, target)
     nv = 1 if s.o // s.groups <= target.lanes else target.nv
     if s.half == BFLOAT16 and target.bf16:  # of numbers that are bfloat16 dot products lose nothing
-        return [Candidate("bf16", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
-    out = [Candidate("direct", (("nv", width), ("rows", rows)))
+        return [Plan("bf16", (("nv", nv), ("rows", rows))) for rows in (1, 0)]
+    out = [Plan("direct", (("nv", width), ("rows", rows)))
            for width in _widths(s.o // s.groups, target) for rows in (1, 0)]
     if rules.bf16 and target.bf16 and s.constant and not s.half:
-        out += [Candidate("bf16", c.parameters) for c in out]
+        out += [Plan("bf16", c.parameters) for c in out]
     # weights that training moves: what a tile of 4 loses would add up over the steps
     tiles = _winograd(s, target, rules, (4, 2) if s.constant else (2,))
     return out + (tiles or _lines(s, target, rules))
 
 
-def _conv_integer(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+def _conv_integer(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """Sums of integers are exact by any of them; the largest tile that holds those of the filters
     comes with the rules.
     """
     if s.groups == s.o == s.c:
-        return [Candidate("depthwise", (("high", high),)) for high in ((2, 1) if s.dh == 1 else
+        return [Plan("depthwise", (("high", high),)) for high in ((2, 1) if s.dh == 1 else
                                                                        (1,))]
-    out = [Candidate("direct", (("nv", nv),)) for nv in _widths(s.o // s.groups, target)]
+    out = [Plan("direct", (("nv", nv),)) for nv in _widths(s.o // s.groups, target)]
     return out + _winograd(s, target, rules, (4, 2))
 
 
-def _winograd(s: Conv, target: Target, rules: Rules, tiles: tuple[int, ...]) -> list[Candidate]:
+def _winograd(s: Conv, target: Target, rules: Rules, tiles: tuple[int, ...]) -> list[Plan]:
     if (s.kh, s.kw) != (3, 3) or not s.sh == s.sw == s.dh == s.dw == 1 or (
             not _transforms_pay(s, target)):
         return []
@@ -152,12 +150,12 @@ def _transforms_pay(s: Conv, target: Target) -> bool:
     return panel(s.o // s.groups, s.groups, target) > 0
 
 
-def _lines(s: Conv, target: Target, rules: Rules) -> list[Candidate]:
+def _lines(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """Threes of taps along one axis, of any window of stride 1 that has so many."""
     if max(s.kh, s.kw) < 3 or min(s.o, s.c) < WINOGRAD_LEAST or s.half or not s.constant or not (
             s.sh == s.sw == s.groups == 1):
         return []
-    return [Candidate("line", (("tile", m), ("nv", nv), ("group", g)))
+    return [Plan("line", (("tile", m), ("nv", nv), ("group", g)))
             for m in (4, 2) if m <= rules.winograd for nv in _widths(s.o, target)
             for g in (28, 14)]
 
@@ -171,7 +169,7 @@ def _widths(columns: int, target: Target) -> list[int]:
     return [usual, *(nv for nv in (3, 1) if target.lanes > 1 and filled(nv) < filled(usual))]
 
 
-def _groups(s: Conv, m: int, threads: int) -> list[Candidate]:
+def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
     """All tiles at once if they are few, else groups that leave the planes in the cache.
 
     Threads that share all tiles split the weights, and each reads a part of them.
@@ -180,11 +178,11 @@ def _groups(s: Conv, m: int, threads: int) -> list[Candidate]:
     given = [(g, 0) for g in ((28, 16) if tiles > 28 else ())]
     if tiles <= 64:
         given = [(tiles, shared) for shared in ((0, 1) if threads > 1 else (0,))] + given
-    return [Candidate("winograd", (("tile", m), ("group", g), *((("shared", 1),) * shared)))
+    return [Plan("winograd", (("tile", m), ("group", g), *((("shared", 1),) * shared)))
             for g, shared in given]
 
 
-def _depthwise(s: Conv, target: Target) -> list[Candidate]:
+def _depthwise(s: Conv, target: Target) -> list[Plan]:
     """Vectors of channels in a sweep, and output rows of a register block: two where the registers
     hold them, or each sum waits for itself. All channels in one sweep read an image in order; of
     large windows more would be read again than the first cache holds.
@@ -192,21 +190,21 @@ def _depthwise(s: Conv, target: Target) -> list[Candidate]:
     every = -(-s.c // target.lanes)
     tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
     sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
-    return [Candidate("depthwise", (("block", b), ("high", high)))
+    return [Plan("depthwise", (("block", b), ("high", high)))
             for b in sweeps if b == 1 or (b - 1) * target.lanes < s.c
             for high in ((2, 1) if tall else (1,))]
 
 
-def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
+def _product(s: Product, target: Target, rules: Rules) -> list[Plan]:
     widths = [1 if s.n <= target.lanes else target.nv]
     if s.half == BFLOAT16 and target.bf16:
-        return [Candidate("bf16", (("nv", widths[0]),))]
+        return [Plan("bf16", (("nv", widths[0]),))]
     if s.m <= 3 and s.n >= 4 * target.lanes:
-        widths += [8, 7, 6, 5, 4]  # the one that is filled best
+        widths += [nv for nv in (8, 7, 6, 5, 4) if nv != widths[0]]  # the one that is filled best
     else:
         widths = _widths(s.n, target)
     if s.integer:
-        return [Candidate("gemm", (("nv", nv),)) for nv in widths]
+        return [Plan("gemm", (("nv", nv),)) for nv in widths]
     kept = [640, 0] if s.fixed and s.m * s.k * 4 > 640 << 10 else [640]
     splits = [0]
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:
@@ -217,23 +215,23 @@ def _product(s: Product, target: Target, rules: Rules) -> list[Candidate]:
             for resident in kept:
                 given = {"nv": nv, "split": split, "resident": resident}
                 dull = {k for k, n in (("split", splits), ("resident", kept)) if len(n) == 1}
-                out.append(Candidate("gemm", tuple(
+                out.append(Plan("gemm", tuple(
                     (k, v) for k, v in given.items() if k not in dull)))
     plain = s.constant and not s.across and s.batch == 1 and not s.half
     if rules.bf16 and plain and target.bf16:
-        out.append(Candidate("bf16", (("nv", widths[0]),)))
+        out.append(Plan("bf16", (("nv", widths[0]),)))
     if rules.kernels != "generated" and plain and s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64:
-        out.append(Candidate("blas"))
+        out.append(Plan("blas"))
     return out
 
 
-def _attention(s: Attention, target: Target) -> list[Candidate]:
+def _attention(s: Attention, target: Target) -> list[Plan]:
     """Panels as of other products. All keys at a time, or so many that the scores of a block stay
     near; as many rows as the registers hold, or half of them where threads then share more evenly.
     Few queries are multiplied without tiles: there is nothing to choose.
     """
-    def of(keys: int, nv: int, rows: int) -> Candidate:
-        return Candidate("attention", (("keys", keys), ("nv", nv), ("rows", rows)))
+    def of(keys: int, nv: int, rows: int) -> Plan:
+        return Plan("attention", (("keys", keys), ("nv", nv), ("rows", rows)))
     if s.fixed and s.s < UNTILED:
         return [of(0, target.nv, tile_rows(target, target.nv, s.s))]
     out = []
@@ -245,7 +243,7 @@ def _attention(s: Attention, target: Target) -> list[Candidate]:
     return out
 
 
-def _panels(s: Recurrence, target: Target) -> list[Candidate]:
+def _panels(s: Recurrence, target: Target) -> list[Plan]:
     """Vectors of a panel, wider ones first: those whose tile takes all rows of a small batch. A
     part that begins a panel of its own wants a width that divides it.
     """
@@ -253,4 +251,4 @@ def _panels(s: Recurrence, target: Target) -> list[Candidate]:
               if v == 1 or tile_rows(target, v, None) >= (s.few or 1)]
     if s.parts > 1:
         widths = [v for v in widths if s.n % (v * target.lanes) == 0] or widths
-    return [Candidate("panels", (("nv", v),)) for v in widths]
+    return [Plan("panels", (("nv", v),)) for v in widths]

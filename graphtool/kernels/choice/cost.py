@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from graphtool.kernels.choice import BLOCK, Candidate, Conv, Pool, Product, Recurrence, Site
+from graphtool.kernels.choice import BLOCK, Conv, Pool, Product, Recurrence, Site
 from graphtool.kernels.choice.cost_attention import attention
 from graphtool.kernels.choice.machine import (
     LATENCY,
@@ -21,6 +21,7 @@ from graphtool.kernels.choice.machine import (
     overlapped,
     streamed,
 )
+from graphtool.plan import Plan
 from graphtool.target import Target, tile_rows
 
 # vector operations of a Winograd transform of one tile, a vector of channels: loads, sums, stores
@@ -39,12 +40,12 @@ _BF16 = 1.8  # multiply-adds a cycle against float32
 _GROUP = {1: 4, 2: 2}  # by a site's integers: products that a lane adds up in a step
 
 
-def cost(site: Site, c: Candidate, target: Target) -> float:
+def cost(site: Site, c: Plan, target: Target) -> float:
     """Expected microseconds of the candidate with all the target's threads."""
     return _COSTS[c.kind](site, c, target)
 
 
-def held(site: Site, c: Candidate, target: Target) -> int:
+def held(site: Site, c: Plan, target: Target) -> int:
     """Bytes of the candidate's weights, which stay in memory as long as the model does."""
     if not isinstance(site, Conv) or not site.constant or c.kind == "depthwise":
         return 0
@@ -83,7 +84,7 @@ def _integers(s: Conv | Product, t: Target) -> tuple[float, int]:
     return group / (1 if s.integer == 1 else _pair(t)), 4 // group
 
 
-def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
+def _direct(s: Site, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
     assert isinstance(s, Conv)
     if s.integer:
         speed, width = _integers(s, t)
@@ -106,7 +107,7 @@ def _direct(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4
     return overlapped(t, work, traffic)
 
 
-def _winograd(s: Site, c: Candidate, t: Target) -> float:
+def _winograd(s: Site, c: Plan, t: Target) -> float:
     assert isinstance(s, Conv)
     m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
     depth, columns = s.c // s.groups, s.o // s.groups
@@ -139,7 +140,7 @@ def _threes(s: Conv) -> int:
     return s.kw * ceil(s.kh, 3) if s.upright else s.kh * ceil(s.kw, 3)
 
 
-def _line(s: Site, c: Candidate, t: Target) -> float:
+def _line(s: Site, c: Plan, t: Target) -> float:
     """Transforms along one axis: each line of the window, and each three of it, has its own."""
     assert isinstance(s, Conv)
     m, group = c.get("tile", 2), c.get("group", 28)
@@ -159,7 +160,7 @@ def _line(s: Site, c: Candidate, t: Target) -> float:
     return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes)
 
 
-def _depthwise(s: Site, c: Candidate, t: Target) -> float:
+def _depthwise(s: Site, c: Plan, t: Target) -> float:
     """Sums that wait for themselves bind it, or loads of the cache: an input pixel is read once a
     row of the window and of the block.
     """
@@ -187,7 +188,7 @@ def _swept(s: Conv, vectors: int, t: Target) -> float:
     return fetched(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
 
 
-def _depthwise_quads(s: Conv, c: Candidate, t: Target) -> float:
+def _depthwise_quads(s: Conv, c: Plan, t: Target) -> float:
     """Four rows of the input are one operand, put together of four loads; a block of rows shares
     what it can."""
     high, width = c.get("high", 1), 7
@@ -198,7 +199,7 @@ def _depthwise_quads(s: Conv, c: Candidate, t: Target) -> float:
     return blocks * (max(sums, 3 * quads * columns) + 40) / t.mhz
 
 
-def _gemm(s: Site, c: Candidate, t: Target, speed: float = 1.0, width: int = 4) -> float:
+def _gemm(s: Site, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
     assert isinstance(s, Product)
     if s.integer:
         speed, width = _integers(s, t)
@@ -227,7 +228,7 @@ def tiled(s: Product, target: Target, adjacent: bool) -> bool:
     columns = _DOT + 2 * ceil(s.k, target.lanes) if adjacent or s.n == 1 else s.k
     plain = s.batch * s.m * s.n * columns
     packing = 0 if s.constant else s.batch * _PACK * s.k
-    panel = Candidate("gemm", (("nv", 1),))
+    panel = Plan("gemm", (("nv", 1),))
     return cost(s, panel, replace(target, threads=1)) + packing / target.mhz < plain / target.mhz
 
 
@@ -235,7 +236,7 @@ def _split(s: Product) -> int:
     return 1 if s.m * (s.k + s.n) >= s.k * s.n else 2
 
 
-def _bf16(s: Site, c: Candidate, t: Target) -> float:
+def _bf16(s: Site, c: Plan, t: Target) -> float:
     """Dot products of pairs; the operand that is not bfloat16 yet is rounded in the kernel before.
     """
     if isinstance(s, Conv):
@@ -246,13 +247,13 @@ def _bf16(s: Site, c: Candidate, t: Target) -> float:
     return _gemm(s, c, t, _BF16, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
-def _blas(s: Site, _: Candidate, t: Target) -> float:
+def _blas(s: Site, _: Plan, t: Target) -> float:
     assert isinstance(s, Product)
     packing = fetched(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
-    return _BLAS * _gemm(s, Candidate("gemm"), t) + packing
+    return _BLAS * _gemm(s, Plan("gemm"), t) + packing
 
 
-def _panels(s: Site, c: Candidate, t: Target) -> float:
+def _panels(s: Site, c: Plan, t: Target) -> float:
     """A few rows are multiplied in one tile, whose k-step starts two multiply-adds and two loads or
     prefetches a cycle, and takes five at least. More rows fill their tiles at any width: the least
     padding counts.
@@ -260,16 +261,16 @@ def _panels(s: Site, c: Candidate, t: Target) -> float:
     assert isinstance(s, Recurrence)
     nv = c.get("nv", t.nv)
     step = max(s.few * nv / UNITS, s.few / UNITS + nv, 5) if s.few else s.batch * nv / UNITS
-    steps = s.turns * s.directions * s.parts * ceil(s.n, nv * t.lanes) * s.k
+    steps = s.steps * s.directions * s.parts * ceil(s.n, nv * t.lanes) * s.k
     return steps * step / max(1, t.threads) / t.mhz
 
 
-def _windows(s: Site, _: Candidate, t: Target) -> float:
+def _windows(s: Site, _: Plan, t: Target) -> float:
     assert isinstance(s, Pool)
     return _pooled(s, t, s.kh * s.kw * _JOIN)
 
 
-def _columns(s: Site, _: Candidate, t: Target) -> float:
+def _columns(s: Site, _: Plan, t: Target) -> float:
     """Each column of a block is joined once, then those of each window; sums go by memory."""
     assert isinstance(s, Pool)
     columns = s.columns / BLOCK
@@ -283,7 +284,7 @@ def _pooled(s: Pool, t: Target, steps: float) -> float:
     return overlapped(t, rows * s.w * ceil(s.c, t.lanes) * steps, fetched(t, image, image))
 
 
-_COSTS: dict[str, Callable[[Site, Candidate, Target], float]] = {
+_COSTS: dict[str, Callable[[Site, Plan, Target], float]] = {
     "direct": _direct, "winograd": _winograd, "line": _line, "depthwise": _depthwise,
     "gemm": _gemm, "bf16": _bf16, "blas": _blas, "panels": _panels, "windows": _windows,
     "columns": _columns, "attention": attention}

@@ -4,8 +4,9 @@ of queries, and the softmax of the scores between them.
 
 from __future__ import annotations
 
-from graphtool.kernels.choice import Attention, Candidate, Site
+from graphtool.kernels.choice import Attention, Site
 from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
+from graphtool.plan import Plan
 from graphtool.target import Target, tile_rows
 
 _SOFTMAX = 14  # cycles of a vector of scores: its maximum, its powers, their sum
@@ -15,7 +16,7 @@ _BEGUN = 30  # cycles to begin a tile and to store it
 _FLOAT = 4
 
 
-def attention(site: Site, c: Candidate, t: Target) -> float:
+def attention(site: Site, c: Plan, t: Target) -> float:
     """Microseconds. Scores of a block are written once, read and written by their softmax, and
     read for each panel of the values: out of the first cache if those of a chunk fit it.
     """

@@ -18,7 +18,8 @@ import msgspec
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import TUNING, check, current
-from graphtool.kernels.choice import Candidate, Site, candidate
+from graphtool.kernels.choice import Site
+from graphtool.plan import Plan, plan
 from graphtool.target import Target, isa
 
 DTYPE, LAYOUT = "f32", "channels last"
@@ -48,11 +49,11 @@ class Tuning:
     rows: Mapping[Key, Row] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
 
-    def find(self, site: Site, target: Target) -> list[tuple[Candidate, float]]:
+    def find(self, site: Site, target: Target) -> list[tuple[Plan, float]]:
         """Candidates with their times; measured with as many threads, else the nearest count."""
         same = [r for r in (self.rows.get(key(str(site), target, n))
                             for n in _nearest(self, target.threads)) if r is not None]
-        return [(candidate(c), us) for c, us in same[0].us.items()] if same else []
+        return [(plan(c), us) for c, us in same[0].us.items()] if same else []
 
 
 def _nearest(tuning: Tuning, threads: int) -> list[int]:
@@ -64,7 +65,7 @@ def key(site: str, target: Target, threads: int) -> Key:
     return site, DTYPE, LAYOUT, isa(target), target.l1, target.l2, target.l3, threads
 
 
-def row(site: Site, target: Target, us: Mapping[Candidate, float]) -> Row:
+def row(site: Site, target: Target, us: Mapping[Plan, float]) -> Row:
     """A line of the file for what was measured on the target."""
     ordered = sorted((str(c), float(f"{t:.4g}")) for c, t in us.items())
     return Row(*key(str(site), target, target.threads), us=dict(ordered))
@@ -102,7 +103,7 @@ def load(path: Path) -> Tuning:
             if not r.us or not all(us > 0 for us in r.us.values()):
                 raise ValueError("no candidate has a time")
             for c in r.us:
-                candidate(c)
+                plan(c)
         except (msgspec.DecodeError, ValueError, InputError) as error:
             if isinstance(error, InputError) and error.code == "GT0334":
                 raise

@@ -29,6 +29,7 @@ from graphtool.passes.select.product import Goal, cost_size, matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
 from graphtool.passes.select.row_means import row_sums
 from graphtool.passes.select.trailing_elementwise import follow
+from graphtool.plan import Choice
 from graphtool.symbolic import product
 from graphtool.target import Target, named
 
@@ -39,11 +40,13 @@ CHOICES: dict[tuple[str, bool], Callable[[Goal, Node, Tracer, Tracer], Any]] = {
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
-           march: str = "", winograd: int = 4, notes: dict[str, str] | None = None) -> Graph:
+           march: str = "", winograd: int = 4, notes: dict[str, str] | None = None,
+           choices: dict[Value, Choice] | None = None) -> Graph:
     """The graph with contractions as ops of kernels, chosen by estimated cost or as tuned.
 
     `march` names another target than the given one; `winograd` is the largest output tile allowed
-    (0, 2 or 4); `notes` receives, by the name of a node, what else decided.
+    (0, 2 or 4); `notes` receives, by the name of a node, what else decided, and `choices`,
+    by its first result, what the plan of a node was chosen over.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
@@ -70,7 +73,10 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return _in_type(node, _attention(goal, node, wide))
         return _contraction(goal, node, inputs, b)
     # first, so that what composites contain is seen; then, as a refused attention brings softmax
-    return decompose(gates(goal, rebuild(decompose(graph), rewrite)))
+    chosen = decompose(gates(goal, rebuild(decompose(graph), rewrite)))
+    if choices is not None:
+        choices |= goal.choices
+    return chosen
 
 
 def _contraction(goal: Goal, node: Node, inputs: tuple[Operand, ...],
@@ -115,18 +121,19 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
-    return OPS["attend"](q, k, v, *given, causal=a["causal"], scale=scale, softcap=a["softcap"],
-                         choice=_chosen(goal, q, k, v, a["causal"], bool(given)))
+    made = _chosen(goal, q, k, v, a["causal"], bool(given))
+    return goal.planned(made, OPS["attend"], q, k, v, *given, causal=a["causal"], scale=scale,
+                        softcap=a["softcap"])
 
 
-def _chosen(goal: Goal, q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> str:
-    """The record of the choice of rows and keys."""
+def _chosen(goal: Goal, q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> Choice:
+    """How many rows and keys are taken at a time, and over what that was chosen."""
     queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
     site = Attention(
         cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
         cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, masked,
         fixed=all(isinstance(d, int) for d in (heads, queries, keys)))
-    return str(choose(site, goal.target, goal.rules))
+    return choose(site, goal.target, goal.rules)
 
 
 def _unfit(q: Tracer, v: Tracer) -> str:

@@ -14,7 +14,7 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import Choice, Conv
+from graphtool.kernels.choice import Conv
 from graphtool.kernels.choice.candidates import choose
 from graphtool.ops.integer import GROUP
 from graphtool.passes.select.integer_product import (
@@ -28,6 +28,7 @@ from graphtool.passes.select.integer_product import (
 )
 from graphtool.passes.select.product import Goal, cost_size
 from graphtool.passes.select.wide_pixels import diagonal, together
+from graphtool.plan import Choice
 
 _RANGE = {dtypes.uint8: (0, 255), dtypes.int8: (-128, 127)}
 
@@ -143,10 +144,10 @@ class _Image:
 
     def filters_apart(self, x: Any, w: Array) -> Any:
         made = self.choice(x, w, self.groups)
-        packed = o.pack_int_depthwise(constant(x, w), high=made.candidate.get("high", 1),
+        packed = o.pack_int_depthwise(constant(x, w), high=made.plan.get("high", 1),
                                       stride=self.strides[0])
-        return o.depthwise_int(x, packed, window=w.shape[2:], strides=self.strides,
-                               dilation=self.dilation, choice=str(made))
+        return self.goal.planned(made, o.depthwise_int, x, packed, window=w.shape[2:],
+                                 strides=self.strides, dilation=self.dilation)
 
     def filters_together(self, x: Any, w: Array) -> Any:
         joined = together(self.groups, w.shape[0], self.target.lanes)
@@ -154,18 +155,19 @@ class _Image:
         if joined > 1:
             filters = diagonal(filters, self.groups, joined)
         made, depth = self.choice(x, w, groups), filters.shape[1]
-        if made.candidate.kind == "winograd":
-            tile = made.candidate.get("tile", 2)
+        if made.plan.kind == "winograd":
+            tile = made.plan.get("tile", 2)
             nr = self.target.lanes if w.shape[0] <= self.target.lanes else self.target.nr
-            return o.winograd_int(x, o.pack_int_winograd(filters, tile=tile, nr=nr),
-                                  channels=w.shape[0], tile=tile, choice=str(made))
-        nr = self.target.lanes * made.candidate.get("nv", self.target.nv)
+            packed = o.pack_int_winograd(filters, tile=tile, nr=nr)
+            return self.goal.planned(made, o.winograd_int, x, packed, channels=w.shape[0],
+                                     tile=tile)
+        nr = self.target.lanes * made.plan.get("nv", self.target.nv)
         # groups of bytes that would be broken up at each tap: a kernel row is one run
         flush = groups == self.dilation[1] == 1 and depth % GROUP[filters.dtype] != 0
         packed = o.pack_int_conv(filters, nr=nr, groups=groups, joined=flush)
-        return o.conv_int(x, packed, channels=w.shape[0], depth=depth, window=w.shape[2:],
-                          strides=self.strides, dilation=self.dilation, joined=flush,
-                          choice=str(made))
+        return self.goal.planned(made, o.conv_int, x, packed, channels=w.shape[0], depth=depth,
+                                 window=w.shape[2:], strides=self.strides,
+                                 dilation=self.dilation, joined=flush)
 
 
 def _tile(w: Array, signed: bool) -> int:

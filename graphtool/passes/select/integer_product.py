@@ -66,8 +66,8 @@ def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
                    known, fixed=all(isinstance(d, int) for d in (batch, rows, n)),
                    integer=INTEGER[x.dtype])
     made = choose(site, goal.target, goal.rules)
-    nr = goal.target.lanes * made.candidate.get("nv", goal.target.nv)
-    return o.matmul_int(x, o.pack_int(w, nr=nr), n=n, choice=str(made))
+    nr = goal.target.lanes * made.plan.get("nv", goal.target.nv)
+    return goal.planned(made, o.matmul_int, x, o.pack_int(w, nr=nr), n=n)
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The product of int32 as a target op; None where its operands are not narrow."""

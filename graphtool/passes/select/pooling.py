@@ -52,7 +52,7 @@ def _pooled(goal: Goal, node: Node, x: Tracer) -> Any:
     (_, kh, kw, _), (_, sh, sw, _), (_, dh, dw, _) = size, strides, dilation
     n, h, w, c = map(cost_size, out)
     found = choose(Pool(n, h, w, c, kh, kw, sh, sw, dh, dw), goal.target, goal.rules)
-    if found.candidate.kind != "columns":
+    if found.plan.kind != "columns":
         return None
-    return OPS["pooled"](x, kind=a["kind"], window=(kh, kw), strides=(sh, sw), dilation=(dh, dw),
-                         choice=str(found))
+    return goal.planned(found, OPS["pooled"], x, kind=a["kind"], window=(kh, kw), strides=(sh, sw),
+                        dilation=(dh, dw))

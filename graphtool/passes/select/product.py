@@ -11,11 +11,12 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.op import OPS, Op
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice import Product
 from graphtool.kernels.choice.candidates import Rules, choose
 from graphtool.kernels.choice.cost import tiled
+from graphtool.plan import Choice
 from graphtool.rewrite.engine import array_of
 from graphtool.symbolic import Dim, bounds, product
 from graphtool.target import Target
@@ -28,16 +29,29 @@ UNKNOWN = 128  # what an open dim without bound is taken for
 class Goal:
     """What kernels are chosen for: the machine, and what may be chosen.
 
-    `notes` say in words, by the name of a node, what became of it where no costs were compared.
+    `notes` say in words, by the name of a node, what became of it where no costs were compared;
+    `made` lists the first results of nodes with a plan, and what it was chosen over.
     """
 
     target: Target
     rules: Rules
     notes: dict[str, str] = field(default_factory=dict)
+    made: list[tuple[Tracer, Choice]] = field(default_factory=list)
 
     def note(self, x: Tracer, words: str) -> None:
         """Of the node that is rewritten, of which x is an operand."""
         self.notes[x.builder.prefix] = words
+
+    def planned(self, made: Choice, op: Op, *operands: Any, **attrs: Any) -> Any:
+        """The op on these operands by the plan that was chosen; `op` is called as usual."""
+        out = op(*operands, **attrs, plan=made.plan)
+        self.made.append((out[0] if isinstance(out, tuple) else out, made))
+        return out
+
+    @property
+    def choices(self) -> dict[Value, Choice]:
+        """What was chosen, by the nodes' first results as they are called in the end."""
+        return {y.builder.renamed.get(y.value, y.value): made for y, made in self.made}
 
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
@@ -76,14 +90,16 @@ def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> 
     """x·w by the kernel that is best for the site, in the type of x."""
     # an image may get a margin, and then its rows are no walk that a library takes
     rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
-    choice = choose(site, goal.target, rules)
-    if choice.candidate.kind == "blas":
+    made = choose(site, goal.target, rules)
+    plan = made.plan
+    if plan.kind == "blas":
         plain = OPS["transpose"](w, perm=(1, 0)) if transpose else w
-        return OPS["matmul_blas"](x, plain, choice=str(choice))
-    nr = choice.candidate.get("nv", goal.target.nv) * goal.target.lanes
-    pairs = choice.candidate.kind == "bf16"
+        return goal.planned(made, OPS["matmul_blas"], x, plain)
+    nr = plan.get("nv", goal.target.nv) * goal.target.lanes
+    pairs = plan.kind == "bf16"
     left, right = (narrowed(x), narrowed(w)) if pairs else (x, w)
-    y = multiply(left, packed(right, nr, pairs, transpose), site.n, pairs, str(choice))
+    y = goal.planned(made, multiplication(pairs), left, packed(right, nr, pairs, transpose),
+                     n=site.n)
     return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
 
 
@@ -95,9 +111,9 @@ def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
     return OPS["reshape"](made, shape=(*made.shape[:-2], nr * 2))
 
 
-def multiply(x: Any, right: Any, n: int, pairs: bool, choice: str = "") -> Any:
+def multiplication(pairs: bool) -> Op:
     """The product with what `packed` made; its sums are float32."""
-    return OPS["matmul_bf16" if pairs else "matmul_packed"](x, right, n=n, choice=choice)
+    return OPS["matmul_bf16" if pairs else "matmul_packed"]
 
 
 def half(dtype: DType) -> int:

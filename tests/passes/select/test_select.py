@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphtool.ir.op import OPS
-from graphtool.kernels.choice import Attention, choice
+from graphtool.kernels.choice import Attention
 from graphtool.kernels.choice.candidates import Rules
 from graphtool.passes import run
 from graphtool.passes.select.product import Goal
@@ -128,7 +128,7 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
     new = run(m, "select")
     (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
     assert len(made.inputs) == operands
-    assert choice(made.attrs["choice"]).site == Attention(2, 3, 5, 4, 4, masked=operands > 3)
+    assert new.choices[made.outputs[0]].site == str(Attention(2, 3, 5, 4, 4, masked=operands > 3))
     assert_same(m, new, rtol=1e-5)
 
 
@@ -281,8 +281,8 @@ def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None
     (800, 1, 80), (256, 1, 128), (800, 4, 80), (544, 2, 112), (512, 32, 32), (100, 8, 16)])
 def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
     """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
-    got, record = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
-    assert got == nr and str(choice(record).candidate) == f"panels{{nv={nr // 16}}}"
+    got, made = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
+    assert got == nr and made is not None and str(made.plan) == f"panels{{nv={nr // 16}}}"
 
 
 @pytest.mark.parametrize(("c", "attrs", "op"), [

@@ -1,0 +1,33 @@
+"""Which node was chosen over what: a module's choices follow its nodes from graph to graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.run_sizes import all_nodes
+from graphtool.plan import Choice
+
+
+def planned(graph: Graph) -> Iterator[Node]:
+    """The nodes that have a plan, those of regions included."""
+    return (n for n in all_nodes(graph) if n.attrs.get("plan") is not None)
+
+
+def carried(graph: Graph, choices: Mapping[Value, Choice]) -> dict[Value, Choice]:
+    """The choices of the graph's nodes. A value that was made anew, as its type changed, is the one
+    of the same name that is gone.
+    """
+    values = [n.outputs[0] for n in planned(graph)]
+    there = set(values)
+    gone: dict[str, list[Choice]] = {}
+    for v, made in choices.items():
+        if v not in there:
+            gone.setdefault(v.hint, []).append(made)
+    out = {}
+    for v in values:
+        if v in choices:
+            out[v] = choices[v]
+        elif gone.get(v.hint):
+            out[v] = gone[v.hint].pop(0)
+    return out

@@ -1,0 +1,125 @@
+"""By which kernel, and with which parameters, a node is computed; and what that was chosen over.
+
+A plan stands in the node that it belongs to. A choice is history: it says what was expected or
+measured when the plan was chosen, and nothing that is computed depends on it. The plans that a
+place in a graph has, and what they cost, are known in kernels/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphtool.errors import InputError
+
+SHOWN = 5  # plans that a choice names, the chosen one first
+_CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A kernel and its parameters, in the order in which they are written."""
+
+    kind: str  # direct, winograd, line, depthwise, gemm, bf16, blas, panels, columns, …
+    parameters: tuple[tuple[str, int], ...] = ()
+
+    def get(self, name: str, default: int) -> int:
+        """The value of a parameter, or `default` where the plan does not give it."""
+        return dict(self.parameters).get(name, default)
+
+    def __str__(self) -> str:
+        """`winograd{tile=4,group=28}`, or the kind alone where there are no parameters."""
+        inner = ",".join(f"{k}={v}" for k, v in self.parameters)
+        return f"{self.kind}{{{inner}}}" if inner else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel's plans: its meaning, and the values from `least` to `most`.
+
+    `default` is what a plan without it means; None where lowering derives the value.
+    """
+
+    name: str
+    meaning: str
+    default: int | None = None
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the plans of one kind look like: their parameters, in the order they are written."""
+
+    kind: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def plan(self, **given: int) -> Plan:
+        """The plan with these values, in the form's order."""
+        return Plan(self.kind, tuple((p.name, given[p.name]) for p in self.parameters
+                                     if p.name in given))
+
+    def values(self, plan: Plan | None) -> dict[str, int]:
+        """The values of a plan by name, with defaults where it gives none."""
+        usual = {p.name: p.default for p in self.parameters if p.default is not None}
+        return usual | dict(plan.parameters if plan else ())
+
+    def fault(self, plan: Plan) -> str:
+        """Why the plan is not one of this form, in words; empty where it is."""
+        known = {p.name: p for p in self.parameters}
+        names = [name for name, _ in plan.parameters]
+        if names != [name for name in known if name in names]:
+            return f"{plan} has other parameters than {', '.join(known) or 'none'}, in this order"
+        for name, value in plan.parameters:
+            p = known[name]
+            if value < p.least or (p.most is not None and value > p.most):
+                most = "or more" if p.most is None else f"to {p.most}"
+                return f"{plan}: {name} is {p.least} {most}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a plan was chosen over: microseconds by plan, the chosen one first.
+
+    `site` says what is computed, as `product{m=8,n=64,k=64}`; `by` is "cost" where the times were
+    expected, "tuned" where they were measured.
+    """
+
+    site: str
+    by: str
+    us: dict[str, float]
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was chosen."""
+        return plan(next(iter(self.us)))
+
+
+def choice(site: str, by: str, ranking: Mapping[Plan, float]) -> Choice:
+    """The record of a ranking, the best plan first: a few plans, microseconds to three digits."""
+    best = list(ranking.items())[:SHOWN]
+    return Choice(site, by, {str(p): float(f"{us:.3g}") for p, us in best})
+
+
+def of_plan(made: Choice | None, plan: Plan) -> Choice | None:
+    """The choice with `plan` first: it may not be what was chosen, in a graph edited by hand."""
+    if made is None or next(iter(made.us)) == str(plan):
+        return made
+    return Choice(made.site, made.by, {str(plan): made.us.get(str(plan), 0.0)} | made.us)
+
+
+def call(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The name and the numbers of `name{a=1,b=2}`. Raises InputError GT0631 for other texts."""
+    match = _CALL.fullmatch(text)
+    pairs = [p.partition("=") for p in match[2].split(",")] if match and match[2] else []
+    if match is None or not all(k.isidentifier() and v.isdigit() for k, _, v in pairs):
+        raise InputError("GT0631", f"{text!r} names no kernel or site",
+                         hint="as in winograd{tile=4,group=28}")
+    return match[1], tuple((k, int(v)) for k, _, v in pairs)
+
+
+def plan(text: str) -> Plan:
+    """The plan that `str` wrote. Raises InputError GT0631 for anything else."""
+    return Plan(*call(text))
