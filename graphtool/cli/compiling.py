@@ -176,8 +176,7 @@ def _lowered(source: str, name: str | None, target: Target,
     A graph without fusion groups goes through the passes first, unless it is taken `as_is`.
     """
     if source.endswith(".program.json"):
-        from graphtool.loops import serial
-        program, store = serial.load(Path(source))
+        program, store = sources.program(source)
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
     from graphtool.emit.names import c_name, check_name

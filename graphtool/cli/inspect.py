@@ -70,10 +70,9 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
     elif source.endswith(".program.json") and pair is None:
-        from graphtool.loops import serial
         from graphtool.loops.ir import runs
         from graphtool.native.build import threads_of
-        program, _ = serial.load(Path(source))
+        program, _ = sources.program(source)
         found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
                               threads=threads_of(program),
                               alone={k.name for k in program.kernels if k.serial})

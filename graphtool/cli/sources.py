@@ -13,9 +13,11 @@ from graphtool.errors import InputError, UsageError, listed
 if TYPE_CHECKING:
     import numpy as np
 
+    from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.candidates import Rules
     from graphtool.kernels.choice.tuning import Tuning
+    from graphtool.loops.ir import Program
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -48,6 +50,13 @@ def read(source: str) -> Read:
         from graphtool import importers
         return Read(importers.import_source(source))
     return Read(*serial.load_pair(Path(source)), source.endswith(serial.SUFFIX))
+
+
+def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
+    """The program of a file, and its weights."""
+    import graphtool.kernels  # noqa: F401  (fills the table that the reader asks)
+    from graphtool.loops import serial
+    return serial.load(Path(source))
 
 
 def is_model(source: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter, compute_type
@@ -13,6 +15,7 @@ from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
+from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.ir import (
     Accumulate,
     For,
@@ -20,6 +23,7 @@ from graphtool.loops.ir import (
     If,
     Kernel,
     Let,
+    MacroValue,
     Param,
     Program,
     Stmt,
@@ -29,6 +33,7 @@ from graphtool.loops.ir import (
 )
 from graphtool.symbolic import Dim, Poly, symbol_of, symbols
 
+INT64_MAX = 2 ** 63 - 1
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
@@ -99,16 +104,35 @@ class Kernels:
         w.line(f"#define GT_NAME {own}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
-        for key, value in t.macros:
-            w.line(f"#define {key} {self.macro(value, own)}")
-        for key, buffer, offset in t.pointers:
-            w.line(f"#define {key} ({buffer} + {self.printer.index(offset, 13)})")
-        w.line(f'#include "{t.header}"')
+        contract = CONTRACTS[t.kernel]
+        for name, value in t.macros:
+            macro = contract.macro(name)
+            assert macro is not None
+            w.line(f"#define {called_with(name, macro.arguments)} {self.macro(macro, value)}")
+        for hook in t.hooks:
+            w.line(f"#define GT_{hook.name.upper()} {own}_{hook.name}")
+        for name, buffer, offset in t.pointers:
+            pointer = contract.pointer(name)
+            assert pointer is not None
+            w.line(f"#define {called_with(name, pointer.arguments)} "
+                   f"({buffer} + {self.printer.index(offset, 13)})")
+        w.line(f'#include "{contract.header}"')
 
-    def macro(self, value: str | Dim, own: str) -> str:
-        if isinstance(value, str):
-            return value.replace("{KERNEL}", own)
-        return self.printer.index(value, 15)
+    def macro(self, macro: Macro, value: MacroValue) -> str:
+        """A macro's value as C text."""
+        match value:
+            case bool():
+                return str(int(value))
+            case float():
+                return f"({float(np.float32(value))!r}f)"
+            case str():
+                return macro.words[value]
+            case DType():
+                return value.c
+            case _ if value == INT64_MAX:
+                return "INT64_MAX"
+            case _:
+                return self.printer.index(value, 15)
 
     def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:
@@ -245,6 +269,11 @@ class Statements:
                 return [f"GT_SIMD_REDUCE(gt_{fn}_{compute_type(dtype).short}, {acc})"]
             return [f"GT_SIMD_REDUCE({fn}, {acc})"]
         return []
+
+
+def called_with(name: str, arguments: Sequence[str]) -> str:
+    """A macro's name in C, with its arguments."""
+    return f"GT_{name}({', '.join(arguments)})" if arguments else f"GT_{name}"
 
 
 def _labels(program: Program) -> dict[str, list[str]]:

@@ -75,7 +75,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "A field is missing, of the wrong type, or unknown; the message says where."),
     "GT0363": ("an unknown word in a program",
                "Statements, loop modes, memory spaces and the like come from short fixed lists."),
-    "GT0364": ("an ambiguous macro", "A template's macro is either a dimension or a text."),
+    "GT0364": ("an ambiguous macro", "A template's macro has one value: a size, a flag, a number, "
+               "an element type or a word."),
     "GT0365": ("unreadable expression", "The program's expressions are constants, names, "
                "indices, loads and applications of the scalar functions."),
     "GT0366": ("unsound symbols in a program",
@@ -103,4 +104,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0378": ("an unknown template", "Templates are the headers that come with the tool."),
     "GT0379": ("a program for no threads",
                "The numbers in the program's head are out of range."),
+    "GT0380": ("a template used against its contract",
+               "Each kernel lists the macros, pointers and hooks that its header takes, and of "
+               "which kind they are; one is unknown here, missing, or of another kind."),
 }

@@ -22,6 +22,7 @@ from graphtool.loops.ir import (
     Kernel,
     Let,
     Load,
+    MacroValue,
     Name,
     Param,
     Port,
@@ -203,17 +204,22 @@ class _Reader:
 
     def template(self, row: TemplateRow) -> Template:
         return Template(
-            row.header, tuple((m.name, self.macro(m)) for m in row.macros),
-            tuple((p.macro, p.buffer, self.dim(p.offset)) for p in row.pointers),
+            row.kernel, tuple((m.name, self.macro(m)) for m in row.macros),
+            tuple((p.name, p.buffer, self.dim(p.offset)) for p in row.pointers),
             tuple(row.reads), tuple(row.writes),
             tuple(Hook(h.name, tuple(map(self.iterator, h.indices)), self.body(h.body),
                        dtype(h.acc))
                   for h in row.hooks))
 
-    def macro(self, m: MacroRow) -> str | Dim:
-        if (m.dim is None) == (m.text is None):
-            raise self.fault("GT0364", f"macro {m.name} wants either dim or text")
-        return m.text or "" if m.dim is None else self.dim(m.dim)
+    def macro(self, m: MacroRow) -> MacroValue:
+        values = (m.size, m.flag, m.number, m.type, m.word)
+        if sum(v is not None for v in values) != 1:
+            raise self.fault("GT0364", f"macro {m.name} wants one value")
+        if m.size is not None:
+            return self.dim(m.size)
+        if m.type is not None:
+            return dtype(m.type)
+        return next(v for v in (m.flag, m.number, m.word) if v is not None)
 
     def expr(self, row: Any) -> Expr:
         match row:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.io.files import compact, tagged_float
 from graphtool.loops.ir import (
     Accumulate,
@@ -23,6 +24,7 @@ from graphtool.loops.ir import (
     Kernel,
     Let,
     Load,
+    MacroValue,
     Name,
     Port,
     Program,
@@ -172,10 +174,9 @@ class _KernelWriter:
         return ", ".join([compact(row)[:-1], *inner]) + "}"
 
     def template(self, t: Template, indent: str) -> str:
-        macros = [{"name": k} | ({"text": v} if isinstance(v, str) else {"dim": _dim(v)})
-                  for k, v in t.macros]
-        pointers = [{"macro": k, "buffer": b, "offset": _dim(d)} for k, b, d in t.pointers]
-        row = compact({"do": "template", "header": t.header, "macros": macros,
+        macros = [{"name": k, **_macro(v)} for k, v in t.macros]
+        pointers = [{"name": k, "buffer": b, "offset": _dim(d)} for k, b, d in t.pointers]
+        row = compact({"do": "template", "kernel": t.kernel, "macros": macros,
                        "pointers": pointers, "reads": list(t.reads), "writes": list(t.writes)})
         hooks = _table([self.hook(h, indent + " ") for h in t.hooks], indent + " ")
         return f'{row[:-1]}, "hooks": {hooks}}}' if t.hooks else row
@@ -201,6 +202,20 @@ class _KernelWriter:
                 return ["load", dtype.short, buffer, _dim(index)]
             case Apply(fn, _, dtype):
                 return [fn, dtype.short, *map(self.ref, children(e))]
+
+
+def _macro(value: MacroValue) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"flag": value}
+        case float():
+            return {"number": value}
+        case str():
+            return {"word": value}
+        case DType():
+            return {"type": value.short}
+        case _:
+            return {"size": _dim(value)}
 
 
 def _number(x: Any) -> Any:

@@ -1,14 +1,14 @@
 """Runs a program in Python, one statement at a time: what the emitted C must agree with.
 
 Slow by design. Kernels run as one thread, the arena starts out as NaN, and every access is checked
-against its buffer, so that a faulty memory plan shows. Templates have their meaning in meaning.py.
+against its buffer, so that a faulty memory plan shows. What a template means stands in
+its contract.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
+from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract
+from graphtool.loops.instance import Instance
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -26,7 +28,6 @@ from graphtool.loops.ir import (
     Const,
     Expr,
     For,
-    Hook,
     If,
     Index,
     Kernel,
@@ -42,8 +43,6 @@ from graphtool.loops.ir import (
     Template,
     Times,
 )
-from graphtool.loops.meaning import MEANINGS
-from graphtool.loops.site import Site
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, evaluate, symbol_of
 
@@ -167,20 +166,11 @@ class Machine:
                 out[self.at(buffer, index)] = np.asarray(self.value(value)).astype(out.dtype)
             case If(cond, then, orelse):
                 self.body(then if self.value(cond) else orelse)
-            case Template(header):
-                if header not in MEANINGS:
-                    raise InputError("GT0571", f"{header} has no meaning in the interpreter",
+            case Template(name):
+                if name not in CONTRACTS:
+                    raise InputError("GT0571", f"{name} has no meaning in the interpreter",
                                      where=f"kernel {self.kernel.name}")
-                MEANINGS[header](Site(s, self.kernel.name, self.arrays, self.env, self.lanes,
-                                      partial(self.hook, s.hooks)))
-
-    def hook(self, hooks: tuple[Hook, ...], sums: Array, *indices: int) -> None:
-        """Run the first hook on a finished row that begins at these indices."""
-        inner = Machine(self.kernel, self.arrays, self.env, self.lanes)
-        inner.arrays["acc"] = sums.astype(hooks[0].dtype.numpy)
-        inner.env |= {s.name: i for s, i in zip(hooks[0].indices, indices, strict=True)}
-        inner.env["count"] = sums.size
-        inner.body(hooks[0].body)
+                CONTRACTS[name].meaning(_instance(self, s, CONTRACTS[name]))
 
     def at(self, buffer: str, index: Dim) -> int:
         i, size = evaluate(index, self.env), self.arrays[buffer].size
@@ -230,3 +220,18 @@ def cast(x: Any, to: DType) -> Any:
                                          float(limits.max))
         return to.numpy.type(min(int(wide), int(limits.max)))
     return np.asarray(x).astype(to.numpy).astype(compute_type(to))[()]
+
+
+def _instance(machine: Machine, t: Template, contract: Contract) -> Instance:
+    """The template's use as its meaning sees it."""
+    def finish(sums: Array, indices: tuple[int, ...]) -> None:
+        (hook,) = t.hooks
+        inner = Machine(machine.kernel, machine.arrays, machine.env, machine.lanes)
+        inner.arrays["acc"] = np.asarray(sums).astype(hook.dtype.numpy)
+        inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
+        inner.env["count"] = sums.size
+        inner.body(hook.body)
+    return Instance(t, machine.arrays, machine.env, machine.lanes,
+                    {m.name: m.default for m in contract.macros if m.default is not REQUIRED},
+                    {p.name: p.arguments for p in contract.pointers}, finish,
+                    f"kernel {machine.kernel.name}")

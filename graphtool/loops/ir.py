@@ -110,7 +110,7 @@ class If:
 class Hook:
     """A function that a template calls back on a finished row: acc[count] of `dtype` at `indices`.
 
-    `{KERNEL}_NAME` in C; the body loads from the buffer `acc` and stores where the row belongs.
+    GT_NAME in C; the body loads from the buffer `acc` and stores where the row belongs.
     """
 
     name: str
@@ -119,16 +119,19 @@ class Hook:
     dtype: DType = dtypes.float32
 
 
+MacroValue = Dim | bool | float | DType | str  # a str is a word of the kernel's table
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A kernel header with its macros; an index polynomial among them is printed as C.
+    """A use of a kernel's header, KERNEL.h, which contract.py has the rules of.
 
-    `{KERNEL}` in a macro is the kernel's own name. A pointer (macro, buffer, offset) is defined
-    as `(buffer + offset)`. Hooks are emitted before the header.
+    A macro (name, value) and a pointer (name, buffer, offset) are GT_NAME in C, a pointer as
+    `(buffer + offset)`. Hooks are emitted before the header.
     """
 
-    header: str
-    macros: tuple[tuple[str, str | Dim], ...]
+    kernel: str
+    macros: tuple[tuple[str, MacroValue], ...]
     pointers: tuple[tuple[str, str, Dim], ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]

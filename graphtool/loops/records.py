@@ -60,7 +60,7 @@ class IfRow(Row, tag_field="do", tag="if"):
 
 
 class PointerRow(Row):
-    macro: str
+    name: str
     buffer: str
     offset: DimText
 
@@ -73,15 +73,19 @@ class HookRow(Row):
 
 
 class MacroRow(Row):
-    """A macro of a header: an index polynomial, or a piece of C."""
+    """A macro of a template, with one value: an index polynomial, yes or no, a number, an element
+    type, or a word of the kernel's table."""
 
     name: str
-    dim: DimText | None = None
-    text: str | None = None
+    size: DimText | None = None
+    flag: bool | None = None
+    number: float | None = None
+    type: str | None = None
+    word: str | None = None
 
 
 class TemplateRow(Row, tag_field="do", tag="template"):
-    header: str
+    kernel: str
     macros: list[MacroRow]
     pointers: list[PointerRow]
     reads: list[str]

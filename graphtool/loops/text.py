@@ -19,7 +19,7 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
-from graphtool.symbolic import text
+from graphtool.symbolic import Poly, text
 
 
 def expr_text(e: Expr) -> str:
@@ -58,10 +58,10 @@ def statement_lines(body: Sequence[Stmt], indent: str = "") -> Iterable[str]:
                 if orelse:
                     yield f"{indent}else"
                     yield from statement_lines(orelse, deeper)
-            case Template(header, macros, _, _, _, hooks):
-                yield f"{indent}template {header}"
+            case Template(kernel, macros, _, _, _, hooks):
+                yield f"{indent}template {kernel}"
                 for key, macro in macros:
-                    shown = macro if isinstance(macro, str) else text(macro)
+                    shown = text(macro) if isinstance(macro, Poly) else macro
                     yield f"{deeper}{key} = {shown}"
                 for key, buffer, offset in s.pointers:
                     yield f"{deeper}{key} = {buffer} + {text(offset)}"

@@ -1,6 +1,6 @@
 """Checks one kernel: every name is defined before its use, and of the type it is used as.
 
-Names reach the C text, so they are held to plain identifiers here, and macros to plain words.
+Names reach the C text, so they are held to plain identifiers here, and macros to their contracts.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
+from graphtool.loops.contract import CONTRACTS, misfits
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -37,8 +36,6 @@ from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 ARITY = {"select": 3, "cast": 1, "bitcast": 1} | {n: row.arity for n, row in BY_NAME.items()}
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_MACRO = re.compile(r"GT_[A-Z0-9_]+(?:\(([a-z]+(?:, [a-z]+)*)\))?")
-_TEXT = re.compile(r"(\{KERNEL\})?[A-Za-z0-9_ ()<>=!&|+*/,.-]*")  # no way out of the macro's line
 _RESERVED = re.compile(
     r"d\d+|gt_.*|auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|"
     r"goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|struct|switch|"
@@ -212,23 +209,23 @@ class _Checker:
     # ---- templates -------------------------------------------------------------------------
 
     def template(self, t: Template, scope: _Scope) -> None:
-        if t.header not in headers():
-            raise fault("GT0378", f"there is no template {t.header[:40]!r}")
-        for key, value in t.macros:
-            if not _MACRO.fullmatch(key) or (isinstance(value, str) and not _TEXT.fullmatch(value)):
-                raise fault("GT0378", f"the macro {key[:40]!r} cannot be {str(value)[:40]!r}")
-            if isinstance(value, (int, Poly)):
+        contract = CONTRACTS.get(t.kernel)
+        if contract is None:
+            raise fault("GT0378", f"there is no template {t.kernel[:40]!r}")
+        for line in misfits(contract, t):
+            raise fault("GT0380", line)
+        for _, value in t.macros:
+            if isinstance(value, Poly):
                 self.dim(value, scope)
-        for key, buffer, offset in t.pointers:
-            found = _MACRO.fullmatch(key)
-            if found is None or buffer not in scope.params:
-                raise fault("GT0378", f"the pointer {key[:40]!r} into {buffer[:40]!r}")
-            own = set((found[1] or "").split(", "))
-            self.dim(offset, replace(scope, indices=scope.indices | own))
+        for name, buffer, offset in t.pointers:
+            row = contract.pointer(name)
+            if row is None or buffer not in (*t.reads, *t.writes):
+                raise fault("GT0373", f"the pointer {name} into {buffer[:40]!r}")
+            self.dim(offset, replace(scope, indices=scope.indices | set(row.arguments)))
         for buffer in (*t.reads, *t.writes):
             p = scope.params.get(buffer)
             if p is None or p.packed or (buffer in t.writes and p.const):
-                raise fault("GT0373", f"{t.header} cannot touch {buffer[:40]!r}")
+                raise fault("GT0373", f"{t.kernel} cannot touch {buffer[:40]!r}")
         for hook in t.hooks:
             self.hook(hook, scope)
 
@@ -241,14 +238,6 @@ class _Checker:
         inner = replace(scope.inner(), indices=scope.indices | {*own, "count"}, certain=False,
                         params=scope.params | {"acc": acc})
         self.body(h.body, inner)
-
-
-@cache
-def headers() -> frozenset[str]:
-    """The templates among the kernel headers: those that undefine what they were given."""
-    folder = resources.files("graphtool.kernels") / "c" / "compute"
-    return frozenset(f.name for f in folder.iterdir()
-                     if f.name.endswith(".h") and "#undef GT_NAME" in f.read_text())
 
 
 def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:

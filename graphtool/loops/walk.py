@@ -19,7 +19,7 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
-from graphtool.symbolic import Dim, Symbol, symbols
+from graphtool.symbolic import Dim, Poly, Symbol, symbols
 
 Rename = Callable[[str], str]
 See = Callable[[str, bool], None]  # buffer, is it written
@@ -136,7 +136,7 @@ def dims(s: Stmt) -> tuple[Dim, ...]:
         case Store():
             return (s.index,)
         case Template():
-            return (*(d for _, d in s.macros if not isinstance(d, str)),
+            return (*(d for _, d in s.macros if isinstance(d, (int, Poly))),
                     *(d for _, _, d in s.pointers))
         case _:
             return ()

@@ -14,10 +14,12 @@ from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value
+from graphtool.kernels.record import serving
 from graphtool.loops.ir import packs
+from graphtool.loops.view import View, dense
 from graphtool.lower.units import Unit
-from graphtool.lower.views import View, dense, reshape_view, scattered
-from graphtool.lower.windows import suits, unview, view_of, windows_of
+from graphtool.lower.views import reshape_view, scattered
+from graphtool.lower.windows import unview, view_of, windows_of
 from graphtool.symbolic import Dim, product
 
 _PLACED = (Lowering.VIEW, Lowering.WINDOW)  # by movement alone: no kernel makes them
@@ -217,7 +219,8 @@ class Placer:
             if r.op.name == "reshape" and r not in self.unit_of and (
                     reshape_view(view, r.attrs["shape"]) is None):
                 return False
-            if r.op.lowering is Lowering.TEMPLATE and not suits(r, x, view):
+            kernel = serving(r.op.name)
+            if kernel is not None and not kernel.reads(r, x, view):
                 return False
         return True
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.loops.ir import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
+from graphtool.loops.view import View, dense
 from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Storage
-from graphtool.lower.views import View, dense, slice_view
+from graphtool.lower.views import slice_view
 from graphtool.symbolic import Dim, product, symbol_of
 
 

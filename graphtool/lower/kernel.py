@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
+from graphtool.kernels.record import serving
+from graphtool.kernels.site import Lowered
 from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.text import statement_lines
+from graphtool.loops.view import View, pull_of
 from graphtool.loops.walk import bodies, map_statements, statements, values
 from graphtool.lower.buffer_assignment import Copy, Placement, Storage
 from graphtool.lower.donation import stores_last
@@ -17,11 +21,10 @@ from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.row_reuse import kept
+from graphtool.lower.site import UnitSite
 from graphtool.lower.statements import lower_statements
-from graphtool.lower.templates import lower_template
 from graphtool.lower.transposition import crossing
 from graphtool.lower.units import Unit
-from graphtool.lower.views import View, pull_of
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product, symbols
 from graphtool.target import Target
@@ -97,15 +100,10 @@ def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
 def unit_kernel(unit: Unit, placement: Placement, target: Target,
                 table: KernelTable) -> Iterator[Made]:
     """The kernels of a unit: one, or one per output shape where they differ."""
-    root = next((n for n in unit.nodes if n.op.lowering is Lowering.TEMPLATE), None)
-    if root is not None:
-        body, flops = lower_template(unit, root, placement, target)
-        yield *table.add(stores_last(body), placement.buffers, 1 << 30), flops
-        return
-    if unit.nodes[0].op.lowering is Lowering.STATEMENTS:
-        if not all(product(v.type.shape) == 0 for v in unit.outputs):
-            body, flops, most = lower_statements(unit.nodes[0], placement, target)
-            yield *table.add(body, placement.buffers, most), flops
+    made = _by_kernel(unit, placement, target)
+    if made is not None:
+        if made.body:
+            yield *table.add(made.body, placement.buffers, made.work), made.flops
         return
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:
@@ -125,6 +123,22 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
         yield *table.add(body, placement.buffers, _at_most(work)), _flops(body, work)
+
+
+def _by_kernel(unit: Unit, placement: Placement, target: Target) -> Lowered | None:
+    """What a template, or loops of an op's own, make of the unit; None where it is a nest."""
+    node = next((n for n in unit.nodes if serving(n.op.name)), unit.nodes[0])
+    kernel = serving(node.op.name)
+    if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
+        return None
+    if kernel is not None and kernel.fuses:
+        made = kernel.lower[node.op.name](UnitSite(unit, node, placement, target))
+        return replace(made, body=stores_last(made.body))
+    if all(product(v.type.shape) == 0 for v in unit.outputs):
+        return Lowered((), 0)
+    if kernel is None:
+        return lower_statements(node, placement)
+    return kernel.lower[node.op.name](UnitSite(unit, node, placement, target))
 
 
 def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:

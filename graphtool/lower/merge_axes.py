@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
+from graphtool.loops.view import View
 from graphtool.lower.units import Unit
-from graphtool.lower.views import View
 from graphtool.symbolic import Dim, product
 
 

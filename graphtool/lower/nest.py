@@ -23,6 +23,7 @@ from graphtool.loops.ir import (
     Store,
 )
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
+from graphtool.loops.view import View
 from graphtool.lower.exprs import (
     cost,
     index_of,
@@ -34,7 +35,6 @@ from graphtool.lower.exprs import (
     walk_as_one,
     whole,
 )
-from graphtool.lower.views import View
 from graphtool.symbolic import (
     Dim,
     Symbol,

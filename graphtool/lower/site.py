@@ -1,73 +1,109 @@
-"""What all templates share: where a target op stands, the hook that finishes its rows, scratch.
+"""A kernel's site: where its op stands in a unit, the hook that finishes its rows, scratch.
 
-The nodes that follow the target op in its unit become the header's epilogue: a loop over one
-finished row of sums.
+The nodes that follow the op in its unit become the header's epilogue: a loop over one finished row
+of sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError, UsageError
+from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Value
+from graphtool.kernels.site import Macros, Pointers
+from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
+from graphtool.loops.view import View, pull_of, row_stride
 from graphtool.lower.buffer_assignment import Placement, Storage
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.nest import hook_body
 from graphtool.lower.units import Unit
-from graphtool.lower.views import View, pull_of
-from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, symbol_of
-from graphtool.target import Target, tile_rows
-
-Macros = list[tuple[str, str | Dim]]
-Lowered = tuple[tuple[Stmt, ...], Dim]
-_PANEL = 16  # vectors across a panel of tile.h
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.target import Target
 
 
 @dataclass(frozen=True)
-class Site:
-    """One use of a template: the unit, its target op, and where everything lies."""
+class UnitSite:
+    """What kernels/site.py says of a site, for a node of a unit."""
 
     unit: Unit
-    root: Node
+    node: Node
     placement: Placement
     target: Target
 
-    def view(self, operand: int) -> View:
-        x = self.root.inputs[operand]
-        assert isinstance(x, Value)
-        return self.placement.views[x]
+    @property
+    def plan(self) -> Mapping[str, int]:
+        """Defaults for a node without a plan."""
+        plan = self.node.attrs["plan"]
+        form = next(f for f in self.node.op.plans if plan is None or f.kind == plan.kind)
+        return form.values(plan)
 
     @property
     def out(self) -> Value:
-        return self.root.outputs[0]
+        return self.node.outputs[0]
+
+    def view(self, operand: int) -> View:
+        x = self.node.inputs[operand]
+        assert isinstance(x, Value)
+        return self.placement.views[x]
+
+    def given(self) -> list[View | None]:
+        return [self.placement.views[x] if isinstance(x, Value) else None
+                for x in self.node.inputs]
+
+    def result(self, output: int = 0) -> View | None:
+        return self.placement.views.get(self.node.outputs[output])
+
+    def touched(self) -> list[View]:
+        return [self.placement.views[v] for v in (*read_values(self.unit), *self.unit.outputs)]
+
+    def shares_bytes(self, view: View) -> bool:
+        return self.placement.buffers[view.buffer].packed
 
     @property
     def row_sum(self) -> Node | None:
         """The member that sums the rows of what another one gives, if there is one."""
         return next((n for n in self.unit.nodes if n.op.name == "reduce_sum"), None)
 
-    @property
-    def plan(self) -> Mapping[str, int]:
-        """The kernel's parameters as they were chosen, by name; defaults for a node without a plan.
-        """
-        plan = self.root.attrs["plan"]
-        form = next(f for f in self.root.op.plans if plan is None or f.kind == plan.kind)
-        return form.values(plan)
+    def summed_rows(self) -> tuple[View, View] | None:
+        if self.row_sum is None:
+            return None
+        y, = (v for v in self.row_sum.inputs if isinstance(v, Value))
+        return self.placement.views[y], self.placement.views[self.row_sum.outputs[0]]
+
+    def scratch(self, share: Dim, shares: int | None = None,
+                dtype: DType = dtypes.float32) -> str:
+        name, shares = f"s{len(self.placement.buffers)}", shares or self.target.threads
+        self.placement.buffers[name] = Storage(name, dtype, share * shares, "arena",
+                                               label=f"scratch of {self.out.hint}")
+        return name
+
+    def template(self, kernel: str, macros: Macros, pointers: Pointers, hook: Hook | None = None,
+                 also: Iterable[View] = (), written: Iterable[str] = ()) -> tuple[Stmt, ...]:
+        out = {p.name for p in CONTRACTS[kernel].pointers if p.writes} | {*written}
+        reads = [b for name, (b, _) in pointers.items() if name not in out]
+        reads += [v.buffer for v in also]
+        writes = [b for name, (b, _) in pointers.items() if name in out]
+        if hook is not None:
+            reads += [self.placement.views[v].buffer for v in read_values(self.unit)]
+            writes = [self.placement.views[v].buffer for v in self.unit.outputs] + writes
+        return (Template(kernel, tuple(macros.items()),
+                         tuple((name, b, at) for name, (b, at) in pointers.items()),
+                         tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)),
+                         () if hook is None else (hook,)),)
+
+    def epilogue(self, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
+                 row: Dim | None = None) -> Hook:
+        """Sums are float32, those of integers int32."""
+        return _epilogue(self, indices, idx, row)
 
 
-def epilogue(site: Site, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
-             row: Dim | None = None) -> Hook:
-    """The hook that finishes a row: `idx` is the element of lane 0 in terms of `indices`.
-    Sums are float32, those of integers int32.
-
-    With `row`, the leading axes are walked as one: `row` is their row-major position.
-    """
+def _epilogue(site: UnitSite, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
+              row: Dim | None) -> Hook:
     names = Names()
     sums = dtypes.int32 if site.out.type.dtype.is_integer else dtypes.float32
     count = symbol_of(Symbol("count", 1, None))
@@ -99,71 +135,8 @@ def index_in_row(v: View, idx: tuple[Dim, ...], full: tuple[Dim, ...], row: Dim 
     return v.offset + row * step + idx[-1] * v.strides[-1]
 
 
-def row_stride(v: View) -> Dim | None:
-    """The step from row to row if all axes but the last can be walked as one, else None."""
-    lead = [(d, s) for d, s in zip(v.shape[:-1], v.strides[:-1], strict=True) if d != 1]
-    for (_, outer), (d, inner) in pairwise(lead):
-        if outer != d * inner:
-            return None
-    return lead[-1][1] if lead else 0
-
-
 def _row_pull(v: View, full: tuple[Dim, ...], row: Dim) -> Pull:
     whole = len(v.shape) == len(full) and all(
         d != 1 or i == 0 for d, i in zip(v.shape[:-1], full[:-1], strict=True))
     return Pull(v.dtype, v.shape, lambda idx: Load(
         v.buffer, index_in_row(v, idx, full, row if whole else None), v.dtype))
-
-
-def template(site: Site, header: str, macros: Macros, pointers: list[tuple[str, str, Dim]],
-             hook: Hook, scratch: tuple[str, ...] = ()) -> tuple[Stmt, ...]:
-    reads = [b for _, b, _ in pointers if b not in scratch]
-    reads += [site.placement.views[v].buffer for v in read_values(site.unit)]
-    writes = [site.placement.views[v].buffer for v in site.unit.outputs]
-    macros = [*macros, ("GT_EPILOGUE", "{KERNEL}_epilogue")]
-    return (Template(header, tuple(macros), tuple(pointers), tuple(dict.fromkeys(reads)),
-                     tuple(dict.fromkeys([*writes, *scratch])), (hook,)),)
-
-
-def half_macros(operand: DType, pairs: bool = False) -> Macros:
-    """What says that operands have 16 bits, if they do."""
-    if operand not in dtypes.HALVES:
-        return []
-    return [("GT_HALF", f"GT_{operand.name.upper()}"), *((("GT_PAIRS", "1"),) if pairs else ())]
-
-
-def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:
-    return tile_rows(target, nv, bounds(rows)[1])
-
-
-def panel_vectors(target: Target, nr: int) -> int:
-    """Vectors across a panel of nr columns, at most what tile.h holds of one.
-
-    Raises UsageError GT2004 for a panel that another target's vectors are to read.
-    """
-    if nr % target.lanes or nr // target.lanes > _PANEL:
-        raise UsageError("GT2004", f"weights are packed in panels of {nr} columns, which vectors "
-                                   f"of {target.lanes} floats do not read",
-                         hint="select kernels for the target that the build is for: "
-                              f"opt --passes …,select{{march={target.march}}},…")
-    return nr // target.lanes
-
-
-def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
-    """Where product `which` of a batch starts; leading dims broadcast."""
-    lead = len(v.shape) - own
-    idx = tuple(0 if d == 1 else i for i, d in zip(
-        which[len(which) - lead:], v.shape[:lead], strict=True))
-    return v.index((*idx, *(0,) * own))
-
-
-def round_up(n: Dim, to: int) -> Dim:
-    return ceildiv(n, to) * to
-
-
-def scratch_of(site: Site, share: Dim, shares: int | None = None) -> str:
-    """A buffer with one share for each thread; it lives during this kernel only."""
-    name, shares = f"s{len(site.placement.buffers)}", shares or site.target.threads
-    site.placement.buffers[name] = Storage(name, dtypes.float32, share * shares,
-                                           "arena", label=f"scratch of {site.out.hint}")
-    return name

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from graphtool import dtypes
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, PExpr, Pull, iterator
+from graphtool.loops.view import View
 from graphtool.lower.exprs import loads_in, reduces_in, substituted, walk_as_one
 from graphtool.lower.nest import hook_body
-from graphtool.lower.views import LEAST, SIDE, View, long
+from graphtool.lower.views import LEAST, SIDE, long
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import (
     Dim,
@@ -105,11 +106,9 @@ def _square(walk: Walk, read: Load, across: Loop, along: Loop, names: Names) -> 
     assert step is not None
     start = substitute(read.index, {**env, across[0].name: 0, along[0].name: 0})
     return Template(
-        "transpose.h",
-        (("GT_PLANES", planes), ("GT_A", across[1]), ("GT_B", along[1]),
-         ("GT_XB", step),
-         ("GT_EPILOGUE", "{KERNEL}_epilogue")),
-        (("GT_X(b)", read.buffer, start),),
+        "transpose",
+        (("PLANES", planes), ("A", across[1]), ("B", along[1]), ("XB", step)),
+        (("X", read.buffer, start),),
         tuple(dict.fromkeys([read.buffer, *(x.buffer for *_, e in walk.stores
                                             for x in loads_in(e, names))])),
         tuple(dict.fromkeys(buffer for buffer, *_ in walk.stores)),

@@ -1,63 +1,18 @@
-"""Views: where a value's elements lie, as a buffer, an offset and a stride per axis.
+"""Views of what movement ops (reshape, transpose, slice, broadcast) move, where strides can say it.
 
-Movement ops (reshape, transpose, slice, broadcast) are views of what they move wherever strides
-can say it; nothing is copied for them.
+Nothing is copied for them then.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
-from graphtool.dtypes import DType
-from graphtool.loops.ir import Load
-from graphtool.loops.pull import Pull
+from graphtool.loops.view import View, dense_strides
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import Dim, bounds, product
 
 SIDE = 16  # elements from which rows and columns are exchanged in squares
 LEAST = 1 << 12  # elements in all from which that is worth a kernel of its own kind
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Element idx lies at offset + Σ idx·strides of `buffer`, counted in elements."""
-
-    buffer: str
-    dtype: DType
-    shape: tuple[Dim, ...]
-    strides: tuple[Dim, ...]
-    offset: Dim = 0
-
-    def index(self, idx: tuple[Dim, ...]) -> Dim:
-        at = self.offset
-        for i, s in zip(idx, self.strides, strict=True):
-            at = at + i * s
-        return at
-
-    @property
-    def contiguous(self) -> bool:
-        return all(d == 1 or s == c for d, s, c in zip(
-            self.shape, self.strides, dense_strides(self.shape), strict=True))
-
-
-def dense_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    out: list[Dim] = []
-    step: Dim = 1
-    for d in reversed(shape):
-        out.append(step)
-        step = step * d
-    return tuple(reversed(out))
-
-
-def dense(buffer: str, dtype: DType, shape: tuple[Dim, ...]) -> View:
-    return View(buffer, dtype, shape, dense_strides(shape))
-
-
-def pull_of(view: View) -> Pull:
-    """Reading a view, element by element."""
-    return Pull(view.dtype, view.shape,
-                lambda idx: Load(view.buffer, view.index(idx), view.dtype))
 
 
 def transpose_view(v: View, perm: tuple[int, ...]) -> View:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphtool.ir.graph import Node, Value
-from graphtool.lower.views import View, broadcast_view, reshape_view, slice_view, transpose_view
-from graphtool.ops.bfloat16_pairs import whole_rows
+from graphtool.loops.view import View
+from graphtool.lower.views import broadcast_view, reshape_view, slice_view, transpose_view
 from graphtool.ops.indexing import inverse
 from graphtool.symbolic import Dim
 
@@ -25,41 +25,6 @@ def view_of(node: Node, v: View) -> View | None:
             return v
         case _:
             return reshape_view(v, a["shape"])
-
-
-def suits(reader: Node, x: Value, view: View) -> bool:
-    """Whether a template can read x there: rows of adjacent elements, packed weights dense."""
-    if reader.op.name != "attend" and any(w is x for w in reader.inputs[1:]):
-        return view.contiguous
-    if reader.op.name in ("matmul_packed", "matmul_bf16") and transposed(view):
-        return True
-    if reader.op.name == "conv_bf16" and _odd_rows(reader) and view.strides[2] != view.shape[3]:
-        return False
-    if reader.op.name == "conv_int" and reader.attrs["joined"] and (
-            view.strides[2] != view.shape[3]):
-        return False
-    if reader.op.name == "depthwise" and _neighbours(reader) and (
-            view.strides[2] != view.shape[3]):
-        return False
-    return view.shape[-1] == 1 or view.strides[-1] == 1
-
-
-def _neighbours(reader: Node) -> bool:
-    """Whether several pixels are one, and must have no gap between them."""
-    x, w = (v.type.shape for v in reader.inputs if isinstance(v, Value))
-    return x[3] != w[2]
-
-
-def _odd_rows(reader: Node) -> bool:
-    """Whether pairs of a kernel row reach from a pixel into the next."""
-    x, w = (v.type.shape for v in reader.inputs if isinstance(v, Value))
-    return w[0] == 1 and whole_rows(1, reader.attrs["dilation"]) and x[3] % 2 != 0
-
-
-def transposed(view: View) -> bool:
-    """A matrix whose columns are adjacent, as the product's left side may be."""
-    return len(view.shape) >= 2 and view.strides[-2] == 1 and view.shape[-2] != 1 and (
-        view.strides[-1] != 1 and view.shape[-1] != 1)
 
 
 def unview(node: Node, view: View, x: Value) -> View | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.ir.op import ops as o
+from graphtool.kernels.record import sums_rows
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
-ROW_SUMS = frozenset({"depthwise"})  # their kernels sum the rows that they make
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
 INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
 
@@ -130,7 +130,7 @@ class Fuser:
 
     def sum_rows(self, inside: set[Node], root: Node) -> None:
         """A sum along the rows of what the group stores anyway: they are in the first cache."""
-        if root.op.name not in ROW_SUMS:
+        if not sums_rows(root.op.name):
             return
         shape = root.outputs[0].type.shape
         for v in (n.outputs[0] for n in inside):

@@ -72,9 +72,9 @@ def let(name: str, value: Expr, mutable: bool = False) -> Let:
 
 
 def template(**changes: Any) -> Template:
-    t = Template("gemm.h", (("GT_M", 2), ("GT_EPILOGUE", "{KERNEL}_epilogue")),
-                 (("GT_A(b)", "x0", symbol_of(Symbol("b", 0))),), ("x0",), ("y0",),
-                 (Hook("epilogue", (Symbol("m", 0),),
+    t = Template("transpose", (("PLANES", 2), ("A", 5), ("B", 5), ("XB", 5)),
+                 (("X", "x0", symbol_of(Symbol("b", 0))),), ("x0",), ("y0",),
+                 (Hook("epilogue", (Symbol("p", 0), Symbol("m", 0), Symbol("n", 0)),
                        (Store("y0", symbol_of(Symbol("m", 0)), Load("acc", 0, float32)),)),))
     return replace(t, **changes)
 
@@ -91,6 +91,7 @@ def arena(name: str, size: int, offset: Any) -> Buffer:
     return Buffer(name, float32, size, "arena", offset)
 
 
+MACROS = template().macros
 FAULTS: dict[str, tuple[str, Callable[[], Program]]] = {
     "keyword": ("GT0370", lambda: made(name="while")),
     "injection": ("GT0370", lambda: made(let("v0; system(0)", ONE))),
@@ -131,10 +132,18 @@ FAULTS: dict[str, tuple[str, Callable[[], Program]]] = {
     "overlap": ("GT0376", lambda: made(**buffers(b1=arena("b1", 10, 0)))),
     "barrier": ("GT0377", lambda: made(
         **steps(("k0", ("in0", "b0")), ("k0", ("b0", "out0")), barrier=False))),
-    "header": ("GT0378", lambda: made(template(header="/etc/passwd"))),
-    "macro": ("GT0378", lambda: made(template(macros=(("main", 1),)))),
-    "macro text": ("GT0378", lambda: made(template(macros=(("GT_M", "1\n#error"),)))),
-    "pointer": ("GT0378", lambda: made(template(pointers=(("GT_A", "nowhere", 0),)))),
+    "no template": ("GT0378", lambda: made(template(kernel="/etc/passwd"))),
+    "no macro": ("GT0380", lambda: made(template(macros=(*MACROS, ("MAIN", 1))))),
+    "misspelt macro": ("GT0380", lambda: made(template(macros=(("PLANE", 2), *MACROS[1:])))),
+    "macro left out": ("GT0380", lambda: made(template(macros=MACROS[1:]))),
+    "macro twice": ("GT0380", lambda: made(template(macros=(*MACROS, MACROS[0])))),
+    "macro of another kind": ("GT0380", lambda: made(
+        template(macros=(("PLANES", "1\n#error"), *MACROS[1:])))),
+    "macro of an open size": ("GT0371", lambda: made(template(macros=(("PLANES", AT),
+                                                                      *MACROS[1:])))),
+    "no pointer": ("GT0380", lambda: made(template(pointers=(("A", "x0", 0),)))),
+    "pointer": ("GT0373", lambda: made(template(pointers=(("X", "nowhere", 0),)))),
+    "no hook": ("GT0380", lambda: made(template(hooks=()))),
     "threads": ("GT0379", lambda: made(threads=0)),
     "donation": ("GT0379", lambda: made(donations=((0, 5),))),
 }

@@ -12,7 +12,8 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.passes.fuse import INLINE, ROW_SUMS
+from graphtool.kernels.record import sums_rows
+from graphtool.passes.fuse import INLINE
 
 
 def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
@@ -31,7 +32,7 @@ def _from_kernel(x: Tracer) -> bool:
         node = x.builder.made.get(pending.pop())
         if node is None:
             continue
-        if node.op.name in ROW_SUMS:
+        if sums_rows(node.op.name):
             return True
         if Trait.ELEMENTWISE in node.op.traits:
             more = {v for v in node.inputs if isinstance(v, Value) and v.type.shape == x.shape}

@@ -4,7 +4,7 @@
 
    GT_NAME      the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_PLANES GT_A GT_B  how many planes there are, and their extents
-   GT_X(p)      const float *, the elements of plane p
+   GT_X(b)      const float *, the elements of plane b
    GT_XB        element (a, b) of a plane lies at a + b·XB
    GT_PARAMS    more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE  static inline void f(const float *restrict acc, int64_t p, int64_t a, int64_t b,

@@ -10,7 +10,7 @@
    GT_CHILDREN   int32_t[2] a node: where no and yes lead; a leaf's second is its row of weights
    GT_ROOTS      int32_t a tree
    GT_WEIGHTS    GT_T a leaf and target
-   GT_GO(kind, value, split)  whether a node says yes
+   GT_GO(kind, v, s)  whether a node of that kind says yes to value v and split s
    GT_FOLD(a, b) how weights of several trees join
    GT_Y(row)     where the results go, GT_YS the step to the next one
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */

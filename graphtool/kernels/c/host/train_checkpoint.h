@@ -6,7 +6,7 @@
 #include "curve.h"
 #include "train_run.h"
 
-/* As graphtool/io/versions.py has it; a file of version 1 has no head, and is the same otherwise. */
+/* As graphtool/io/versions.py has it; a file of version 1 has no head, and is the same else. */
 #define TRAIN_VERSION 2
 #define TRAIN_SINCE "1.0.0"
 
@@ -18,7 +18,8 @@ static void train_describe(const train_run *t, char *out, size_t room)
              TRAIN_SINCE "\", \"epoch\": %" PRId64 ", \"position\": %" PRId64 ", \"total\": %s, "
              "\"best\": %s, \"waited\": %" PRId64 ", \"finished\": %s, \"order\": {\"seed\": %"
              PRId64 ", \"batch\": %" PRId64 ", \"shuffle\": %s, \"examples\": %" PRId64 "}}",
-             TRAIN_VERSION, p->epoch, p->position, json_double(total, p->total, 0), json_double(best, p->best, 0),
+             TRAIN_VERSION, p->epoch, p->position, json_double(total, p->total, 0),
+             json_double(best, p->best, 0),
              p->waited, p->finished ? "true" : "false", t->o.seed, t->o.batch,
              t->o.shuffle ? "true" : "false", t->trained);
 }

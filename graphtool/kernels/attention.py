@@ -1,0 +1,98 @@
+"""attention.h: scaled dot-product attention, heads grouped or not, under a mask or none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphtool.errors import UnsupportedError
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+
+MACROS = (
+    *literals(KEYS="keys at a time where there are twice as many; 0: all"), *TILE,
+    *sizes(HEADS="independent attentions", S="queries", T="keys", D="length of queries and keys",
+           DV="length of values", LDQ="elements from a query to the next",
+           LDK="from a key to the next", LDV="from a value to the next"),
+    Macro("SCALE", "number", "factor of the scores"),
+    Macro("SOFTCAP", "number", "c: scores become c·tanh(score / c); 0: they stay"),
+    *flags(CAUSAL="query s sees keys 0…s only", MASKED="a mask is added to the scores"),
+    Macro("MASK_STEP", "literal", "elements from a number of the mask to the next, 0 or 1", None))
+POINTERS = (
+    Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
+    Pointer("V", "its values", ("b",)),
+    Pointer("WORK", "packed keys and values, and scores, of thread t", ("t",), writes=True),
+    Pointer("MASK", "what is added to the scores of query s", ("b", "s"), False))
+
+
+def meaning(t: Instance) -> None:
+    """Attention of each head."""
+    s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
+    for b in range(t.get("HEADS")):
+        q, k, v = (t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
+            ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv)))
+        mask = [np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
+                          for i in range(s)])[None]] if t.get("MASKED") and s else []
+        y = OPS["attend"](q, k, v, *mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+                          softcap=t.get("SOFTCAP"))
+        t.rows(y[0], b)
+
+
+def lower(site: Site) -> Lowered:
+    """The workspace is planned for as many keys as there can be."""
+    q, k, v, a = site.view(0), site.view(1), site.view(2), site.node.attrs
+    *lead, s, dv = site.out.type.shape
+    t, d = k.shape[-2:]
+    heads, group = product(lead), q.shape[-3] // k.shape[-3]
+    at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
+    which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
+    shared = (*which[:-1], which[-1] // group)
+    nv = site.plan.get("nv", site.target.nv)
+    nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
+    rows = min(rows, site.plan.get("rows", rows))
+    most = bounds(t)[1]
+    if most is None:
+        raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",
+                               hint="bound it at import: --dynamic NAME=1..4096")
+    macros: dict[str, MacroValue] = {
+        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
+        "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
+        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
+    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
+    share = round_up(d * wide_t + most * wide_v + rows * (wide_t + 16 + wide_v), 16)
+    pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
+                "KEY": (k.buffer, batch_offset(k, shared, 2)),
+                "V": (v.buffer, batch_offset(v, shared, 2)),
+                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+    mask = (*site.given(), None)[3]
+    macros["MASKED"] = mask is not None
+    if mask is not None:
+        pointers["MASK"] = _mask(mask, (*which, symbol_of(row)))
+        macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
+    hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
+    return Lowered(site.template("attention", macros, pointers, hook), heads * s * t * (d + dv) * 2)
+
+
+def _mask(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
+    """The mask of one query; it broadcasts."""
+    own = at[len(at) + 1 - len(mask.shape):]
+    return mask.buffer, mask.index((*(0 if n == 1 else i for i, n in zip(
+        own, mask.shape[:-1], strict=True)), 0))
+
+
+def reads(node: Node, x: Value, view: View) -> bool:
+    """Rows of adjacent elements; it packs keys and values itself."""
+    return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+register(Record(
+    Contract("attention", "scaled dot-product attention", MACROS, POINTERS, meaning,
+             ("b", "s", "d")), {"attend": lower}, reads))

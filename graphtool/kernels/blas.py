@@ -1,0 +1,48 @@
+"""blas.h: products by a CBLAS library, on weights as they are."""
+
+from __future__ import annotations
+
+from graphtool.errors import UnsupportedError
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import round_up
+from graphtool.loops.contract import Contract, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.view import row_stride
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Symbol, product, symbol_of
+
+MACROS = sizes(M="rows of A", N="columns of B", K="columns of A",
+               LDA="elements from a row of A to the next")
+POINTERS = (Pointer("A", "the left-hand side"), Pointer("B", "the right-hand side, dense"),
+            Pointer("WORK", "M rows of N rounded up to 16", writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """One product."""
+    m, n, k, lda = t.sizes("M N K LDA")
+    t.rows(OPS["matmul_blas"](t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
+
+
+def lower(site: Site) -> Lowered:
+    """All rows in one product; they must be one step apart."""
+    a, b = site.view(0), site.view(1)
+    *rows, n = site.out.type.shape
+    m, step = product(tuple(rows)), row_stride(a)
+    if step is None:
+        raise UnsupportedError("GT2006", f"{site.out.hint}: a library takes rows one step apart",
+                               hint="build with --kernels generated")
+    at, row, first = Symbol("b", 0, None), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    inner = unflatten_index(symbol_of(row), tuple(rows)) if m != 1 else (0,) * len(rows)
+    work = site.scratch(m * round_up(n, 16), 1)
+    macros = {"M": m, "N": n, "K": a.shape[-1], "LDA": step}
+    pointers = {"A": (a.buffer, a.offset), "B": (b.buffer, b.offset), "WORK": (work, 0)}
+    hook = site.epilogue((at, row, first), (*inner, symbol_of(first)),
+                         symbol_of(row) if len(rows) > 1 else None)
+    return Lowered(site.template("blas", macros, pointers, hook), m * n * a.shape[-1] * 2)
+
+
+register(Record(
+    Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n")),
+    {"matmul_blas": lower}))

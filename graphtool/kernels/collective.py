@@ -1,0 +1,66 @@
+"""collective.h: half of an exchange between all processes: its start, or the wait for its end."""
+
+from __future__ import annotations
+
+from graphtool import dtypes
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes, word
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.ops.collective import FLAT
+
+WAIT, RANK = len(FLAT), len(FLAT) + 1
+MPI = {dtypes.float32.short: "MPI_FLOAT", dtypes.float64.short: "MPI_DOUBLE",
+       dtypes.int32.short: "MPI_INT32_T", dtypes.int64.short: "MPI_INT64_T"}
+MACROS = (
+    *literals(KIND=f"the place in {', '.join(FLAT)}; behind them: wait, and the own number",
+              PROCESSES="how many there must be for gather and scatter"),
+    *flags(NOW="the start is to wait itself"), *sizes(COUNT="elements of one process"),
+    Macro("TYPE", "type", "the element type"), word("MPI_TYPE", "what MPI calls it", MPI))
+POINTERS = (Pointer("X", "what is sent", required=False),
+            Pointer("Y", "where the result goes", writes=True),
+            Pointer("TICKET", "what the start leaves for the wait", required=False))
+
+
+def meaning(t: Instance) -> None:
+    """A process alone: what all have together is what it has."""
+    kind, n = t.sizes("KIND COUNT")
+    if kind == RANK:
+        t.pointer("Y")[0] = 0
+        return
+    if kind < WAIT:
+        t.pointer("TICKET")[0] = 0
+    t.store("Y", t.array("X", (n,)))
+
+
+def lower(site: Site) -> Lowered:
+    """Where the result was put over its operand, the reduction happens in place."""
+    begin = site.node.op.name == "collective_begin"
+    x, y = site.view(0 if begin else 1), site.result()
+    ticket = site.result(1) if begin else site.view(2)
+    assert y is not None and ticket is not None
+    kind = FLAT.index(site.node.attrs["kind"]) if begin else WAIT
+    macros: dict[str, MacroValue] = {
+        "KIND": kind, "PROCESSES": site.node.attrs["size"] if begin else 1,
+        "NOW": begin and site.node.attrs["now"],
+        "COUNT": y.shape[0] if kind == FLAT.index("scatter") else x.shape[0],
+        "TYPE": x.dtype, "MPI_TYPE": x.dtype.short}
+    pointers = {"X": (x.buffer, x.offset), "Y": (y.buffer, y.offset),
+                "TICKET": (ticket.buffer, ticket.offset)}
+    return Lowered(site.template("collective", macros, pointers, None, () if begin else (
+        site.view(0),), ("TICKET",) if begin else ()), 0)
+
+
+def rank(site: Site) -> Lowered:
+    """The number of this process."""
+    y = site.result()
+    assert y is not None
+    macros: dict[str, MacroValue] = {"KIND": RANK, "PROCESSES": 1, "NOW": False, "COUNT": 1,
+                                     "TYPE": y.dtype, "MPI_TYPE": y.dtype.short}
+    return Lowered(site.template("collective", macros, {"Y": (y.buffer, y.offset)}), 0)
+
+
+register(Record(
+    Contract("collective", "half of an exchange between processes", MACROS, POINTERS, meaning),
+    {"collective_begin": lower, "collective_end": lower, "process_rank": rank}, anywhere))

@@ -1,0 +1,103 @@
+"""conv.h: direct convolution, channels last, of float32 or of 16 bits."""
+
+from __future__ import annotations
+
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import OPS
+from graphtool.kernels.images import (
+    AT,
+    HOOK,
+    OUTPUT,
+    PIXEL,
+    POINTERS,
+    STRIDES,
+    WINDOW,
+    image,
+    seen,
+    tall,
+    window,
+    windows_of,
+)
+from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import HALF, PAIRS, TILE, half_macros, panel_vectors
+from graphtool.loops.contract import Contract, Macro, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.ops.bfloat16_pairs import whole_rows
+from graphtool.symbolic import Dim, product
+
+MACROS = (
+    HALF, PAIRS, *TILE, Macro("TALL", "literal", "whole output rows of a tile, at most", 1),
+    *OUTPUT, *STRIDES,
+    *sizes(GROUPS="groups", C="input channels of a group", O="output channels of a group"),
+    *WINDOW, Macro("ROWS_FIRST", "flag", "a row goes through all panels before the next one, or "
+                                         "a panel through as many rows as stay in the cache", None))
+
+
+def meaning(t: Instance) -> None:
+    """The convolution of what the windows reach."""
+    groups, c, o, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
+    given = {"channels": groups * o, "window": (kh, kw), **windows_of(t)}
+    shape = (groups, -(-o // nr), kh)
+    if t.get("PAIRS"):
+        runs = 1 if whole_rows(groups, given["dilation"]) else kw
+        w = t.array("W", (*shape, runs * -(-kw * c // runs // 2), nr * 2))
+        y = OPS["conv_bf16"](seen(t, groups * c), w, **given)
+    else:
+        y = OPS["conv_packed"](seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
+    t.rows(y)
+
+
+def lower(site: Site) -> Lowered:
+    """The register tile covers pixels of a row, or of some whole rows of a narrow map."""
+    x, w, a = site.view(0), site.view(1), site.node.attrs
+    groups, _, kh, _, nr = w.shape
+    kw, pairs = a["window"][1], site.node.op.name == "conv_bf16"
+    assert isinstance(nr, int) and isinstance(groups, int)
+    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    out = site.out.type.shape
+    macros: dict[str, MacroValue] = {
+        **half_macros(x.dtype, pairs), **tall(site.target, nv, out, x.strides[2] * a["strides"][1]),
+        "NV": nv, **image(site), "GROUPS": groups, "C": x.shape[3] // groups,
+        "O": a["channels"] // groups, **window((kh, kw), a)}
+    if (rows_first := site.plan.get("rows")) is not None:
+        macros["ROWS_FIRST"] = rows_first == 1
+    return _lowered(site, x, w, macros, product(out) * kh * kw * (x.shape[3] // groups) * 2)
+
+
+def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
+    """Rows of a product that lie in an image with a halo: a 1×1 convolution."""
+    nr = w.shape[-1]
+    assert isinstance(nr, int)
+    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    out, c = site.out.type.shape, x.shape[3]
+    macros: dict[str, MacroValue] = {
+        **half_macros(x.dtype, pairs), **tall(site.target, nv, out, x.strides[2]), "NV": nv,
+        **image(site), "C": c, "O": out[3],
+        **dict.fromkeys(("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW"), 1)}
+    return _lowered(site, x, w, macros, product(out) * c * 2)
+
+
+def _lowered(site: Site, x: View, w: View, macros: dict[str, MacroValue], flops: Dim) -> Lowered:
+    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
+    return Lowered(site.template("conv", macros, pointers, site.epilogue(PIXEL, AT)), flops)
+
+
+def reads(node: Node, x: Value, view: View) -> bool:
+    """No gap between pixels where pairs of a kernel row reach from one into the next."""
+    if node.op.name == "conv_bf16" and x is node.inputs[0] and _odd_rows(node) and (
+            view.strides[2] != view.shape[3]):
+        return False
+    return rows_of_neighbours(node, x, view)
+
+
+def _odd_rows(node: Node) -> bool:
+    x, w = (v.type.shape for v in node.inputs if isinstance(v, Value))
+    return w[0] == 1 and whole_rows(1, node.attrs["dilation"]) and x[3] % 2 != 0
+
+
+register(Record(
+    Contract("conv", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK),
+    {"conv_packed": lower, "conv_bf16": lower}, reads))

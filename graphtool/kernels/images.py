@@ -1,0 +1,72 @@
+"""Images, channels last: what the kernels of convolutions and pools share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.kernels.site import Site
+from graphtool.kernels.tiles import rows_of_tile
+from graphtool.loops.contract import Pointer, sizes
+from graphtool.loops.instance import Array, Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.target import Target
+
+PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Symbol("o", 0, None))
+AT = tuple(map(symbol_of, PIXEL))
+HOOK = ("n", "oh", "ow", "o")
+OUTPUT = sizes(BATCH="images", OH="output rows", OW="output columns")
+STRIDES = sizes(XN="elements from an image to the next", XH="from a row to the next",
+                XW="from a pixel to the next")
+WINDOW = sizes(KH="rows of the window", KW="columns of it", SH="stride of rows",
+               SW="stride of columns", DH="dilation of rows", DW="dilation of columns")
+POINTERS = (Pointer("X", "the input, its padding included"), Pointer("W", "the packed weights"))
+
+
+def image(site: Site) -> dict[str, MacroValue]:
+    """What the convolutions have in common: sizes of the result, strides of the input."""
+    x = site.view(0)
+    n, oh, ow, _ = site.out.type.shape
+    return {"BATCH": n, "OH": oh, "OW": ow, "XN": x.strides[0], "XH": x.strides[1],
+            "XW": x.strides[2]}
+
+
+def window(size: tuple[Dim, ...], attrs: Mapping[str, Any]) -> dict[str, MacroValue]:
+    """Size, strides and dilation of a window."""
+    return dict(zip(("KH", "KW", "SH", "SW", "DH", "DW"),
+                    (*size, *attrs["strides"], *attrs["dilation"]), strict=True))
+
+
+def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
+         size: int = 4) -> dict[str, MacroValue]:
+    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow.
+
+    Not where its pixels, of elements of `size` bytes, are a multiple of 4 KB apart: so many would
+    meet in one set of the cache.
+    """
+    _, height, width, _ = out
+    most = rows_of_tile(target, nv, height * width)
+    alike = isinstance(step, int) and step * size % 4096 == 0
+    if alike or not isinstance(height, int) or not isinstance(width, int) or 2 * width > most:
+        return {"MR": rows_of_tile(target, nv, width), "TALL": 1}
+    bands = -(-height // (most // width))
+    rows = -(-height // bands)
+    return {"MR": rows * width, "TALL": rows}
+
+
+# ---- for the meaning ---------------------------------------------------------------------------
+
+def windows_of(t: Instance) -> dict[str, Any]:
+    """Strides and dilation, as the target ops have them."""
+    sh, sw, dh, dw = t.sizes("SH SW DH DW")
+    return {"strides": (sh, sw), "dilation": (dh, dw)}
+
+
+def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | None = None) -> Array:
+    """The input [n, h, w, c] that the windows reach; `pixel` is the step between columns."""
+    n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
+    wide = ((columns or ow) - 1) * sw + (kw - 1) * dw + 1
+    xn, xh, xw = t.sizes("XN XH XW")
+    return t.array("X", (n, (oh - 1) * sh + (kh - 1) * dh + 1, wide, channels),
+                   (xn, xh, xw if pixel is None else pixel, 1))

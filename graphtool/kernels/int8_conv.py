@@ -1,0 +1,102 @@
+"""int8_conv.h: direct convolution of small integers, channels last, summed in int32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import OPS
+from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, POINTERS, STRIDES, image, tall
+from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import TILE, panel_vectors
+from graphtool.loops.contract import Contract, flags, literals, sizes
+from graphtool.loops.instance import Array, Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.ops.integer import GROUP
+from graphtool.symbolic import Dim, product
+
+KIND = flags(PAIRS="numbers of 16 bits by pairs; else u8 by s8, in groups of four")
+MACROS = (
+    *KIND, *TILE, *literals(TALL="whole output rows of a tile, at most"), *OUTPUT, *STRIDES,
+    *sizes(GROUPS="groups", O="output channels of a group",
+           STEP="elements from a group's input channels to the next one's", KH="rows of the window",
+           SH="stride of rows", SW="stride of columns", DH="dilation of rows",
+           RUNS="runs of a row of the window", RUN="adjacent elements of a run",
+           HOP="elements from a run to the next"))
+
+
+def kind(site: Site, w: View) -> dict[str, MacroValue]:
+    """The element types, and the vectors of a panel."""
+    nr = w.shape[-1]
+    assert isinstance(nr, int)
+    return {"PAIRS": w.dtype is dtypes.int16,
+            "NV": panel_vectors(site.target, nr // GROUP[w.dtype])}
+
+
+def panels(t: Instance, columns: int, rows: int) -> tuple[int, int, int]:
+    """The shape of packed weights with so many rows of groups."""
+    nr, group = t.get("NV") * t.lanes, 2 if t.get("PAIRS") else 4
+    return -(-columns // nr), rows, nr * group
+
+
+def meaning(t: Instance) -> None:
+    """The elements that each output sees, run by run, times the packed weights."""
+    n, oh, ow, groups, o, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
+    xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
+    group = 2 if t.get("PAIRS") else 4
+    whole = -(-run // group) * group  # weights of a run are filled up with zeros
+    packed = t.array("W", (groups, *panels(t, o, kh * runs * whole // group)))
+    wide = ((ow - 1) * sw * xw + (runs - 1) * hop + run) + (groups - 1) * step
+    x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
+    for g in range(groups):
+        found = np.zeros((n, oh, ow, kh, runs, whole), x.dtype)
+        for j, r in np.ndindex(ow, runs):
+            first = g * step + j * sw * xw + r * hop
+            found[:, :, j, :, r, :run] = x[..., first:first + run]
+        t.rows(OPS["matmul_int"](found.reshape(n, oh, ow, -1), packed[g], n=o), first=g * o)
+
+
+def lower(site: Site) -> Lowered:
+    """Groups, window and strides of the node."""
+    a, groups = site.node.attrs, site.view(1).shape[0]
+    return convolved(site, groups, a["depth"], a)
+
+
+ONE = {"window": (1, 1), "strides": (1, 1), "dilation": (1, 1), "joined": False}
+
+
+def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
+    """The convolution of the site's operands, `depth` channels a group; of a window of one."""
+    x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
+    (sh, sw), (dh, dw) = a["strides"], a["dilation"]
+    own = kind(site, w)
+    nv = own["NV"]
+    assert isinstance(nv, int)
+    # where a kernel row covers adjacent elements, its columns and channels are one run
+    adjacent = dw == 1 and x.strides[2] == depth
+    whole = a["joined"] or (adjacent and isinstance(depth, int) and depth % GROUP[w.dtype] == 0)
+    macros = {
+        **own, **tall(site.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(site),
+        "GROUPS": groups, "O": out[3] // groups, "STEP": depth, "KH": kh, "SH": sh, "SW": sw,
+        "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
+        "HOP": dw * x.strides[2]}
+    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
+    body = site.template("int8_conv", macros, pointers, site.epilogue(PIXEL, AT))
+    return Lowered(body, product(out) * kh * kw * depth * 2)
+
+
+def reads(node: Node, x: Value, view: View) -> bool:
+    """No gap between pixels where a kernel row is one run."""
+    if x is node.inputs[0] and node.attrs["joined"] and view.strides[2] != view.shape[3]:
+        return False
+    return rows_of_neighbours(node, x, view)
+
+
+register(Record(
+    Contract("int8_conv", "a direct convolution of small integers", MACROS, POINTERS, meaning,
+             HOOK), {"conv_int": lower}, reads))

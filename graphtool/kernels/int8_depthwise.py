@@ -1,0 +1,51 @@
+"""int8_depthwise.h: one filter of small integers a channel, channels last, summed in int32."""
+
+from __future__ import annotations
+
+from graphtool.ir.op import OPS
+from graphtool.kernels.images import (
+    AT,
+    HOOK,
+    OUTPUT,
+    PIXEL,
+    POINTERS,
+    STRIDES,
+    WINDOW,
+    image,
+    seen,
+    window,
+    windows_of,
+)
+from graphtool.kernels.record import Record, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, literals, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.symbolic import product
+
+MACROS = (*literals(BH="rows of the register block", BW="pixels of a row of it, at most"),
+          *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW)
+
+
+def meaning(t: Instance) -> None:
+    """The convolution by the first of the filters that are packed for a block of rows."""
+    c, kh, kw, sh, high = t.sizes("C KH KW SH BH")
+    w = t.array("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4))
+    t.rows(OPS["depthwise_int"](seen(t, c), w, window=(kh, kw), **windows_of(t)))
+
+
+def lower(site: Site) -> Lowered:
+    """Blocks of as many rows as the weights are packed for."""
+    x, w, a = site.view(0), site.view(1), site.node.attrs
+    high, size = w.shape[1], a["window"]
+    assert isinstance(high, int)
+    macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(site), "C": x.shape[3],
+                                     **window(size, a)}
+    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
+    body = site.template("int8_depthwise", macros, pointers, site.epilogue(PIXEL, AT))
+    return Lowered(body, product(site.out.type.shape) * product(size) * 2)
+
+
+register(Record(
+    Contract("int8_depthwise", "a convolution of small integers with one filter a channel", MACROS,
+             POINTERS, meaning, HOOK), {"depthwise_int": lower}))

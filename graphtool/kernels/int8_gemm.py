@@ -1,0 +1,75 @@
+"""int8_gemm.h: products of small integers with a packed right-hand side, summed in int32."""
+
+from __future__ import annotations
+
+from graphtool.ir.op import OPS
+from graphtool.kernels.int8_conv import KIND, convolved, kind, panels
+from graphtool.kernels.record import Record, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.view import View, row_stride
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Dim, Symbol, product, symbol_of
+
+MACROS = (
+    *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
+                         LDA="elements from a row of A to the next"),
+    Macro("BATCH", "size", "independent products", 1))
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+
+
+def meaning(t: Instance) -> None:
+    """A product for each b."""
+    m, n, k, lda = t.sizes("M N K LDA")
+    shape = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
+    for b in range(t.get("BATCH")):
+        t.rows(OPS["matmul_int"](t.array("A", (m, k), (lda, 1), (b,)),
+                                 t.array("B", shape, at=(b,)), n=n), b)
+
+
+def lower(site: Site) -> Lowered:
+    """All rows in one product where they are one walk; rows of an image with a margin are a 1×1
+    convolution, else there is a product for each of the batch."""
+    a, b = site.view(0), site.view(1)
+    *lead, m, _ = site.out.type.shape
+    shared = len(b.shape) == 3
+    step = row_stride(a) if shared else None
+    if shared and len(lead) == 2 and _in_margins(site):
+        return convolved(site, 1, a.shape[-1])
+    if step is not None:
+        return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
+    if shared and len(lead) == 2:
+        return convolved(site, 1, a.shape[-1])
+    return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
+
+
+def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
+             rows: tuple[Dim, ...]) -> Lowered:
+    """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
+    n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lead)
+    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
+    inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
+    own = kind(site, b)
+    nv = own["NV"]
+    assert isinstance(nv, int)
+    macros = {**own, "MR": rows_of_tile(site.target, nv, m), "M": m, "N": n, "K": k,
+              "LDA": step if m != 1 else k, "BATCH": batch}
+    pointers = {"A": (a.buffer, batch_offset(a, which, len(rows) + 1)),
+                "B": (b.buffer, batch_offset(b, which, 3))}
+    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
+                         symbol_of(row) if len(rows) > 1 and not lead else None)
+    return Lowered(site.template("int8_gemm", macros, pointers, hook), batch * m * n * k * 2)
+
+
+def _in_margins(site: Site) -> bool:
+    """Whether an image with a margin is read or written behind the sums, so that a row's place
+    would be computed by divisions."""
+    return any(len(v.shape) == 4 and row_stride(v) is None for v in site.touched())
+
+
+register(Record(
+    Contract("int8_gemm", "a product of small integers with a packed right-hand side", MACROS,
+             POINTERS, meaning, ("b", "m", "n")), {"matmul_int": lower}))

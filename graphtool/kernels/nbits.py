@@ -1,0 +1,68 @@
+"""nbits.h: products with weights of 2, 4 or 8 bits, read as they are packed."""
+
+from __future__ import annotations
+
+from graphtool import dtypes
+from graphtool.errors import UnsupportedError
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import TILE, start, work_of
+from graphtool.loops.contract import Contract, Pointer, literals, sizes
+from graphtool.loops.instance import Instance
+from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
+from graphtool.target import tile_rows
+
+WIDENED = 2048  # columns that a panel of packed weights is widened for: it stays in L2
+TABLES = ("W", "SCALES", "ZEROS")
+MACROS = (
+    *sizes(M="rows of x", N="rows of w", K="columns of x"),
+    *literals(BITS="2, 4 or 8", BLOCK="columns that share a scale"),
+    *sizes(PARTS="blocks that cover K", XS="elements from a column of x to the next",
+           YS="from a result to the next"), *TILE,
+    *sizes(DEEP="columns that a panel is widened for at a time, whole blocks"))
+POINTERS = (
+    Pointer("X", "a row of x", ("row",)),
+    Pointer("Y", "where its results go", ("row",), writes=True),
+    Pointer("W", "BLOCK·BITS / 8 bytes a block, the lowest bits first"),
+    Pointer("SCALES", "float a row of w and block"),
+    Pointer("ZEROS", "likewise; the middle where left out", required=False),
+    Pointer("WORK", "room for 8 rows of x, and for DEEP rows of a panel, of thread t", ("t",),
+            writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """The op on rows of x, and on the tables as they are."""
+    m, n, k, bits, block, parts = t.sizes("M N K BITS BLOCK PARTS")
+    tables = [t.array("W", (n, parts, block * bits // 8))]
+    tables += [t.array(name, (n, parts)) for name in TABLES[1:] if t.has(name)]
+    for row in range(m):
+        x = t.array("X", (k,), (t.get("XS"),), (row,))
+        y = OPS["linear_nbits"](x[None], *tables, bits=bits, block=block)
+        t.store("Y", y[0], (t.get("YS"),), (row,))
+
+
+def lower(site: Site) -> Lowered:
+    """Rows of the weights are shared out; the tables must lie as they are written down."""
+    x, *tables = (v for v in site.given() if v is not None)
+    out, row, a = site.result(), symbol_of(Symbol("row", 0, None)), site.node.attrs
+    assert out is not None
+    if x.dtype is not dtypes.float32 or not all(t.contiguous for t in tables):
+        raise UnsupportedError("GT2003", f"{site.out.hint}: a {x.dtype.name} product of packed "
+                                         "weights, or of weights that are views")
+    n, parts = tables[0].shape[:2]
+    deep = minimum(parts, max(1, WIDENED // a["block"])) * a["block"]
+    share = maximum(8 * parts * a["block"], deep * site.target.nr)
+    macros = {"M": x.shape[0], "N": n, "K": x.shape[1], "BITS": a["bits"], "BLOCK": a["block"],
+              "PARTS": parts, "XS": x.strides[1], "YS": out.strides[1],
+              "MR": tile_rows(site.target, site.target.nv, None), "NV": site.target.nv,
+              "DEEP": deep}
+    pointers = {"X": (x.buffer, x.index((row, 0))), "Y": (out.buffer, out.index((row, 0))),
+                **dict(zip(TABLES, map(start, tables), strict=False)),
+                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+    flops = 2 * x.shape[0] * x.shape[1] * n
+    return Lowered(site.template("nbits", macros, pointers), flops, work_of(flops))
+
+
+register(Record(Contract("nbits", "products with weights of few bits", MACROS, POINTERS, meaning),
+                {"linear_nbits": lower}, anywhere))

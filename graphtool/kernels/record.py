@@ -1,0 +1,81 @@
+"""What is known about a kernel: one record, registered by its module.
+
+The module stands beside the header that it describes: c/compute/NAME.h. Passes, lowering, the loop
+interpreter, the verifier and the C printer read this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from graphtool.errors import InternalError
+from graphtool.ir.graph import Node, Value
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops import contract
+from graphtool.loops.contract import Contract
+from graphtool.loops.view import View
+
+Reads = Callable[[Node, Value, View], bool]
+
+
+def rows_of_neighbours(node: Node, x: Value, view: View) -> bool:
+    """Rows of adjacent elements; operands but the first, which are packed, without gaps."""
+    if any(w is x for w in node.inputs[1:]):
+        return view.contiguous
+    return view.shape[-1] == 1 or view.strides[-1] == 1
+
+
+def anywhere(node: Node, x: Value, view: View) -> bool:
+    """Operands at any strides."""
+    return True
+
+
+@dataclass(frozen=True)
+class Record:
+    """One kernel. `lower` has, by the op that it serves, how a use becomes statements.
+
+    `reads` says whether it can read an operand where it lies. `sums_rows`: it can sum the rows of
+    what its hook stores.
+    """
+
+    contract: Contract
+    lower: Mapping[str, Callable[[Site], Lowered]] = field(default_factory=dict)
+    reads: Reads = rows_of_neighbours
+    sums_rows: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, that of its module and header."""
+        return self.contract.name
+
+    @property
+    def fuses(self) -> bool:
+        """Whether elementwise nodes can run on its finished rows."""
+        return bool(self.contract.hook)
+
+
+KERNELS: dict[str, Record] = {}
+_SERVING: dict[str, Record] = {}
+
+
+def register(record: Record) -> Record:
+    """Add a kernel to the table; called at import only."""
+    contract.register(record.contract)
+    for op in record.lower:
+        if op in _SERVING:
+            raise InternalError("GT7001", f"{record.name} and {_SERVING[op].name} serve {op}")
+        _SERVING[op] = record
+    KERNELS[record.name] = record
+    return record
+
+
+def serving(op: str) -> Record | None:
+    """The kernel that computes an op; None for an op that loops compute."""
+    return _SERVING.get(op)
+
+
+def sums_rows(op: str) -> bool:
+    """Whether a kernel computes the op that can sum the rows that it makes."""
+    record = serving(op)
+    return record is not None and record.sums_rows

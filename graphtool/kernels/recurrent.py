@@ -1,0 +1,177 @@
+"""recurrent.h: a recurrence over a whole sequence; states and steps may lie anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.errors import UnsupportedError
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
+from graphtool.loops.instance import Array, Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.ops.steps import COUNT, GATES
+from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.target import tile_rows
+
+KINDS = ("lstm", "gru", "gru_linear", "tanh", "relu")
+BLOCK = 8  # at most so many rows of the batch share a look at the weights
+STEP, STATE, BIAS = ("s", "d", "b"), ("d", "b"), ("d",)
+COMMON = (
+    *sizes(STEPS="steps", DIRS="directions", ROWS="the batch"),
+    *literals(KIND=f"the place in {', '.join(KINDS)}", GATES="gates of the kind"),
+    *flags(REVERSE="the first direction runs backwards; the second one always does"),
+    *literals(PANEL="vectors of a panel of the weights; 0: they are no panels"),
+    *sizes(RK="elements from a row of the weights to the next", RC="from a column to the next",
+           H="the state's length"))
+WEIGHTS = Pointer("R", "recurrent weights of a direction", BIAS)
+WORK = (Macro("BLOCK", "literal", "rows of the batch at a time"),
+        Pointer("WORK", "states and gates of a block, of thread t", ("t",), writes=True))
+
+
+def apart(pointers: Iterable[Pointer]) -> tuple[Macro, ...]:
+    """How far apart the elements at each pointer are."""
+    return tuple(Macro(f"{p.name}S", "size", f"from one of {p.name} to the next", None)
+                 for p in pointers)
+
+
+GIVEN = (Pointer("P", "the projections of a step", STEP),
+         Pointer("B", "recurrent biases", BIAS, False),
+         Pointer("H0", "first states, or 0", STATE, False),
+         Pointer("C0", "first cells, or 0", STATE, False))
+MADE = (Pointer("Y", "the states of all steps", STEP, False, True),
+        Pointer("HN", "the last state", STATE, False, True),
+        Pointer("CN", "the last cell", STATE, False, True),
+        Pointer("KEPT", "what the gradient reads", STEP, False, True))
+
+
+# ---- meaning -----------------------------------------------------------------------------------
+
+def gathered(t: Instance, pointer: Pointer, size: int) -> Array | None:
+    """The elements at all places of a pointer, [*places, size]; None where it is left out."""
+    if not t.has(pointer.name):
+        return None
+    shape = _places(t, pointer)
+    out = [t.array(pointer.name, (size,), (t.get(f"{pointer.name}S"),), at)
+           for at in product(*map(range, shape))]
+    return np.array(out, out[0].dtype).reshape(*shape, size) if out else np.zeros((*shape, size))
+
+
+def spread(t: Instance, pointer: Pointer, values: Array) -> None:
+    """The reverse of `gathered`."""
+    if t.has(pointer.name):
+        for at in product(*map(range, _places(t, pointer))):
+            t.store(pointer.name, values[at], (t.get(f"{pointer.name}S"),), at)
+
+
+def _places(t: Instance, pointer: Pointer) -> tuple[int, ...]:
+    extent = dict(zip(STEP, t.sizes("STEPS DIRS ROWS"), strict=True))
+    return tuple(extent[a] for a in pointer.arguments)
+
+
+def weights_of(t: Instance, rows: int, columns: int) -> Array:
+    """[directions, rows, columns] at any strides, or in panels."""
+    nr = t.get("PANEL") * t.lanes
+    shape, strides = ((rows, columns), (t.get("RK"), t.get("RC"))) if not nr else (
+        (-(-columns // nr), rows, nr), None)
+    return np.stack([t.array("R", shape, strides, (d,)) for d in range(t.get("DIRS"))])
+
+
+def ways(t: Instance) -> dict[str, Any]:
+    """The attributes of the op."""
+    direction = "bidirectional" if t.get("DIRS") == 2 else (
+        "reverse" if t.get("REVERSE") else "forward")
+    return {"kind": KINDS[t.get("KIND")], "direction": direction,
+            "packed": t.get("PANEL") * t.lanes}
+
+
+def meaning(t: Instance) -> None:
+    """All steps of all directions."""
+    h, attrs = t.get("H"), ways(t)
+    wide = GATES[attrs["kind"]] * h
+    p, b, h0, c0 = (gathered(t, x, n) for x, n in zip(GIVEN, (wide, wide, h, h), strict=True))
+    out = OPS["recurrence"](p, weights_of(t, h, wide), b, h0, c0, **attrs)
+    names = MADE if attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3])
+    for pointer, values in zip(names, out, strict=True):
+        spread(t, pointer, values)
+
+
+# ---- lowering ----------------------------------------------------------------------------------
+
+class Use:
+    """The macros and pointers of one kernel as they come together."""
+
+    def __init__(self, site: Site, r: View, like: View) -> None:
+        self.site, node, target = site, site.node, site.target
+        if like.dtype is not dtypes.float32:
+            raise UnsupportedError("GT2003", f"{site.out.hint}: a {like.dtype.name} recurrence",
+                                   hint="it is compiled for float32 only")
+        self.steps, count, self.batch, _ = like.shape
+        self.gates, packed = GATES[node.attrs["kind"]], node.attrs["packed"]
+        self.turns = self.steps * count * self.batch
+        self.macros: dict[str, MacroValue] = {
+            "STEPS": self.steps, "DIRS": count, "ROWS": self.batch,
+            "KIND": KINDS.index(node.attrs["kind"]), "GATES": self.gates,
+            "REVERSE": node.attrs["direction"] == "reverse", "PANEL": packed // target.lanes,
+            "RK": packed or r.strides[1], "RC": 1 if packed else r.strides[2]}
+        place = (symbol_of(Symbol("d", 0, None)), *(0,) * (len(r.shape) - 1))
+        self.pointers = {"R": (r.buffer, r.index(place))}
+
+    def add(self, pointers: Iterable[Pointer], views: Sequence[View | None]) -> None:
+        """The operands and results that are there, and how far apart their elements are."""
+        for pointer, view in zip(pointers, views, strict=False):
+            if view is not None:
+                place = (*(symbol_of(Symbol(n, 0, None)) for n in pointer.arguments), 0)
+                self.macros[f"{pointer.name}S"] = view.strides[-1]
+                self.pointers[pointer.name] = (view.buffer, view.index(place))
+
+    def lowered(self, kernel: str, hidden: Dim, states: int) -> Lowered:
+        """With scratch for so many states, and the gates, of a block of rows of the batch."""
+        rows = self.block()
+        share = rows * (self.gates + states) * hidden
+        self.macros["BLOCK"] = rows
+        self.pointers["WORK"] = (self.site.scratch(share),
+                                 symbol_of(Symbol("t", 0, None)) * share)
+        return Lowered(self.site.template(kernel, self.macros, self.pointers),
+                       self.turns * hidden * hidden * self.gates * 2)
+
+    def block(self) -> int:
+        """Rows whose tile fits the registers, balanced; a block for each thread where there are
+        rows enough."""
+        attrs, target = self.site.node.attrs, self.site.target
+        most = min(BLOCK, tile_rows(target, max(1, attrs["packed"] // target.lanes), None))
+        if not isinstance(self.batch, int) or self.batch < 1:
+            return most
+        shares = -(-target.threads // COUNT[attrs["direction"]])
+        blocks = max(-(-self.batch // most), min(shares, -(-self.batch // 4)))
+        return -(-self.batch // blocks)
+
+
+def results(site: Site) -> list[View | None]:
+    """Where the results lie that somebody reads."""
+    return [site.result(i) for i in range(len(site.node.outputs))]
+
+
+def lower(site: Site) -> Lowered:
+    """y, the last states, and what the gradient reads, as far as somebody does."""
+    p, r, *rest = site.given()
+    assert p is not None and r is not None
+    use = Use(site, r, p)
+    use.macros["H"] = r.shape[-2]
+    use.add(GIVEN, [p, *rest])
+    use.add(MADE if site.node.attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3]),
+            results(site))
+    return use.lowered("recurrent", r.shape[-2], 3)
+
+
+register(Record(
+    Contract("recurrent", "a recurrence over a whole sequence",
+             (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
+             meaning), {"recurrence": lower}, anywhere))

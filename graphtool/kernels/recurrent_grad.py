@@ -1,0 +1,63 @@
+"""recurrent_grad.h: the gradient of a recurrence, by what its steps have kept."""
+
+from __future__ import annotations
+
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.recurrent import (
+    COMMON,
+    STATE,
+    STEP,
+    WEIGHTS,
+    WORK,
+    Use,
+    apart,
+    gathered,
+    results,
+    spread,
+    ways,
+    weights_of,
+)
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Pointer
+from graphtool.loops.instance import Instance
+from graphtool.ops.steps import GATES, KEPT
+
+GIVEN = (Pointer("Y", "the states of all steps", STEP),
+         Pointer("KEPT", "what the forward pass kept", STEP),
+         Pointer("GY", "cotangents of y, or 0", STEP, False),
+         Pointer("GH", "of the last state, or 0", STATE, False),
+         Pointer("H0", "first states, or 0", STATE, False),
+         Pointer("GC", "cotangents of the last cell, or 0", STATE, False),
+         Pointer("C0", "first cells, or 0", STATE, False))
+MADE = (Pointer("DP", "gradients of the projections", STEP, False, True),
+        Pointer("DH", "of the first state", STATE, False, True),
+        Pointer("DC", "of the first cell", STATE, False, True))
+
+
+def meaning(t: Instance) -> None:
+    """The op, from the last step to the first."""
+    h, attrs = t.get("H"), ways(t)
+    kind = attrs["kind"]
+    wide = GATES[kind] * h
+    r = weights_of(t, wide, h) if attrs["packed"] else weights_of(t, h, wide)
+    given = [gathered(t, x, KEPT[kind] * h if x.name == "KEPT" else h) for x in GIVEN]
+    for pointer, values in zip(MADE, OPS["recurrence_grad"](r, *given, **attrs), strict=False):
+        spread(t, pointer, values)
+
+
+def lower(site: Site) -> Lowered:
+    """The gradients of the projections and of the first states, as far as somebody reads them."""
+    r, y, *rest = site.given()
+    assert r is not None and y is not None
+    use = Use(site, r, y)
+    use.macros["H"] = y.shape[-1]
+    use.add(GIVEN, [y, *rest])
+    use.add(MADE, results(site))
+    return use.lowered("recurrent_grad", y.shape[-1], 4)
+
+
+register(Record(
+    Contract("recurrent_grad", "the gradient of a recurrence",
+             (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
+             meaning), {"recurrence_grad": lower}, anywhere))

@@ -1,0 +1,94 @@
+"""sort.h: the first K of each row in order, stably: values and places."""
+
+from __future__ import annotations
+
+from graphtool import dtypes
+from graphtool.errors import UnsupportedError
+from graphtool.ir.op import OPS
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import work_of
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Dim, Symbol, product, symbol_of
+
+# NaN counts as the greatest; other types have none, and need no test for it
+ORDERS = {"rising": "((a) < (b))", "falling": "((a) > (b))",
+          "rising floats": "((a) < (b) || ((b) != (b) && (a) == (a)))",
+          "falling floats": "((a) > (b) || ((a) != (a) && (b) == (b)))"}
+# what stands in the upper bits of elements below 8 bits is not said
+LOADS = {"as it is": "(e)"} | {
+    d.short: f"gt_{d.short}_to_f32(e)" for d in dtypes.TABLE if d.is_float and d.bits <= 16} | {
+    d.short: f"gt_wrap_{d.short}(e)" for d in dtypes.TABLE if d.is_integer and d.bits < 8}
+MACROS = (
+    *sizes(ROWS="rows", N="elements of a row", K="how many of them are wanted"),
+    Macro("KEY", "type", "the type in which elements are compared"),
+    word("LOAD", "an element as a key", LOADS, ("e",)),
+    word("BEFORE", "whether key a must stand before key b", ORDERS, ("a", "b")),
+    *sizes(XS="elements from one of a row to the next"),
+    Macro("VS", "size", "of the values, from one to the next", None),
+    Macro("IS", "size", "of the places, from one to the next", None))
+POINTERS = (
+    Pointer("X", "the first element of a row", ("row",)),
+    Pointer("V", "where the values go", ("row",), False, True),
+    Pointer("I", "where the places go, int64", ("row",), False, True),
+    Pointer("WORK", "2·N int64 of thread t", ("t",), writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """Each row sorted, and cut."""
+    rows, n, k, falling = *t.sizes("ROWS N K"), t.get("BEFORE").startswith("falling")
+    for row in range(rows):
+        x = t.array("X", (n,), (t.get("XS"),), (row,))
+        values, places = OPS["sort"](x, axis=0, descending=falling)
+        for name, found in (("V", values), ("I", places)):
+            if t.has(name):
+                t.store(name, found[:k], (t.get(f"{name}S"),), (row,))
+
+
+def lower(site: Site) -> Lowered:
+    """Rows are all axes but the sorted one."""
+    x, node = _row_of_one(site.view(0)), site.node
+    axis = node.attrs["axis"] % len(x.shape)
+    first = not node.attrs["largest"] if node.op.name == "top_k" else not node.attrs["descending"]
+    n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
+    row = symbol_of(Symbol("row", 0, None))
+    work = site.scratch(2 * n, dtype=dtypes.int64)
+    if site.shares_bytes(x):
+        raise UnsupportedError("GT2003", f"{site.out.hint}: a sort of a constant whose elements "
+                                         f"share bytes, of {x.dtype.name}",
+                               hint="cast it to 8 bits first")
+    key, load = x.dtype, x.dtype.short if x.dtype.short in LOADS else "as it is"
+    if x.dtype.is_float and x.dtype.bits <= 16:
+        key = dtypes.float32
+    order = ("rising" if first else "falling") + (" floats" if key.is_float else "")
+    macros: dict[str, MacroValue] = {
+        "ROWS": product(x.shape[:axis] + x.shape[axis + 1:]), "N": n, "K": k, "KEY": key,
+        "LOAD": load, "BEFORE": order, "XS": x.strides[axis]}
+    pointers = {"X": (x.buffer, _row_start(x, axis, row))}
+    for i, letter in enumerate("VI"):
+        if (found := site.result(i)) is not None:
+            view = _row_of_one(found)
+            macros[f"{letter}S"] = view.strides[axis]
+            pointers[letter] = (view.buffer, _row_start(view, axis, row))
+    pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (2 * n))
+    size = product(x.shape)
+    return Lowered(site.template("sort", macros, pointers), size * 8, work_of(size * 16))
+
+
+def _row_of_one(v: View) -> View:
+    return v if v.shape else View(v.buffer, v.dtype, (1,), (1,), v.offset)
+
+
+def _row_start(v: View, axis: int, row: Dim) -> Dim:
+    """Where row `row` (all axes but one, row-major) of a view starts."""
+    shape = v.shape[:axis] + v.shape[axis + 1:]
+    at = unflatten_index(row, shape) if product(shape) != 1 else (0,) * len(shape)
+    return v.index((*at[:axis], 0, *at[axis:]))
+
+
+register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning),
+                {"sort": lower, "top_k": lower}, anywhere))

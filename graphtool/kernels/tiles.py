@@ -1,0 +1,73 @@
+"""Register tiles, panels and rows: what the lowerings of several kernels compute."""
+
+from __future__ import annotations
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import UsageError
+from graphtool.kernels.site import ENDLESS
+from graphtool.loops.contract import Macro, mark, word
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.view import View
+from graphtool.symbolic import Dim, bounds, ceildiv
+from graphtool.target import Target, tile_rows
+
+PANEL = 16  # vectors across a panel of tile.h
+HALVES = {d.name: f"GT_{d.name.upper()}" for d in dtypes.HALVES}
+HALF = word("HALF", "the type of operands of 16 bits; they are float without", HALVES,
+            default=None)
+PAIRS = mark("PAIRS", "bfloat16 whose right-hand side comes in pairs")
+TILE = (Macro("MR", "literal", "rows of the register tile, at most"),
+        Macro("NV", "literal", "vectors across it; a panel is NV·LANES columns"))
+
+
+def half_macros(operand: DType, pairs: bool = False) -> dict[str, MacroValue]:
+    """What says that operands have 16 bits, if they do."""
+    if operand not in dtypes.HALVES:
+        return {}
+    macros: dict[str, MacroValue] = {"HALF": operand.name}
+    if pairs:
+        macros["PAIRS"] = True
+    return macros
+
+
+def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:
+    """Rows of a register tile nv vectors wide, at most as many as there are."""
+    return tile_rows(target, nv, bounds(rows)[1])
+
+
+def panel_vectors(target: Target, nr: int) -> int:
+    """Vectors across a panel of nr columns, at most what tile.h holds of one.
+
+    Raises UsageError GT2004 for a panel that another target's vectors are to read.
+    """
+    if nr % target.lanes or nr // target.lanes > PANEL:
+        raise UsageError("GT2004", f"weights are packed in panels of {nr} columns, which vectors "
+                                   f"of {target.lanes} floats do not read",
+                         hint="select kernels for the target that the build is for: "
+                              f"opt --passes …,select{{march={target.march}}},…")
+    return nr // target.lanes
+
+
+def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
+    """Where product `which` of a batch starts; leading dims broadcast."""
+    lead = len(v.shape) - own
+    idx = tuple(0 if d == 1 else i for i, d in zip(
+        which[len(which) - lead:], v.shape[:lead], strict=True))
+    return v.index((*idx, *(0,) * own))
+
+
+def start(v: View) -> tuple[str, Dim]:
+    """A pointer to the first element."""
+    return v.buffer, v.index((0,) * len(v.shape))
+
+
+def round_up(n: Dim, to: int) -> Dim:
+    """The next multiple."""
+    return ceildiv(n, to) * to
+
+
+def work_of(size: Dim) -> int:
+    """The work of so many operations, at most; endless where nothing bounds it."""
+    most = bounds(size)[1]
+    return ENDLESS if most is None else most

@@ -1,0 +1,157 @@
+"""What a template takes: its macros as typed values, its pointers, its hook, and what it means.
+
+The kernels fill the table at import. The verifier, the interpreter and the C printer read it, so a
+macro that no row names, or of another kind, cannot pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graphtool.dtypes import DType
+from graphtool.errors import InternalError
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue, Template
+from graphtool.symbolic import Poly
+
+Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
+REQUIRED: Any = object()
+COMMON = ("NAME", "PARAMS", "ARGS")  # what the printer defines for every template
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """One macro, GT_NAME in C.
+
+    size: an index polynomial; literal: an integer; flag: 1 or 0; mark: defined or left out;
+    number: a float32; type: an element type; word: a key of `words`, whose text is the C.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+    default: Any = REQUIRED  # None where the header decides
+    words: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+
+    def takes(self, value: MacroValue) -> bool:
+        """Whether the value is of the macro's kind."""
+        match self.kind:
+            case "size":
+                return isinstance(value, (int, Poly)) and not isinstance(value, bool)
+            case "literal":
+                return isinstance(value, int) and not isinstance(value, bool)
+            case "flag":
+                return isinstance(value, bool)
+            case "mark":
+                return value is True
+            case "number":
+                return isinstance(value, float) and math.isfinite(value)
+            case "type":
+                return isinstance(value, DType)
+            case "word":
+                return isinstance(value, str) and value in self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One pointer, GT_NAME or GT_NAME(arguments) in C."""
+
+    name: str
+    doc: str
+    arguments: tuple[str, ...] = ()
+    required: bool = True
+    writes: bool = False
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A template: NAME.h. `hook` names the indices that its epilogue is given; none without one.
+
+    `meaning` computes what the C does, on the arrays of the interpreter.
+    """
+
+    name: str
+    doc: str
+    macros: tuple[Macro, ...]
+    pointers: tuple[Pointer, ...]
+    meaning: Callable[[Instance], None]
+    hook: tuple[str, ...] = ()
+
+    @property
+    def header(self) -> str:
+        """The name of its file."""
+        return f"{self.name}.h"
+
+    def macro(self, name: str) -> Macro | None:
+        """The row of a macro; None where there is none."""
+        return next((m for m in self.macros if m.name == name), None)
+
+    def pointer(self, name: str) -> Pointer | None:
+        """The row of a pointer; None where there is none."""
+        return next((p for p in self.pointers if p.name == name), None)
+
+
+CONTRACTS: dict[str, Contract] = {}
+
+
+def register(contract: Contract) -> Contract:
+    """Add a template to the table; called at import only."""
+    names = [m.name for m in contract.macros] + [p.name for p in contract.pointers]
+    if contract.name in CONTRACTS or len(set(names)) < len(names):
+        raise InternalError("GT7001", f"the template {contract.name} is declared twice, or one of "
+                                      "its macros is")
+    CONTRACTS[contract.name] = contract
+    return contract
+
+
+def misfits(c: Contract, t: Template) -> Iterator[str]:
+    """What keeps a use of the template from being one: a line each."""
+    for name, value in t.macros:
+        row = c.macro(name)
+        if row is None:
+            yield f"{c.name} has no macro {name[:40]!r}"
+        elif not row.takes(value):
+            yield f"the macro {name} of {c.name} cannot be {str(value)[:40]!r}: it is a {row.kind}"
+    for name, *_ in t.pointers:
+        if c.pointer(name) is None:
+            yield f"{c.name} has no pointer {name[:40]!r}"
+    given = [n for n, _ in t.macros] + [n for n, *_ in t.pointers]
+    needed = [m.name for m in c.macros if m.default is REQUIRED]
+    needed += [p.name for p in c.pointers if p.required]
+    yield from (f"{c.name} needs {n}" for n in needed if n not in given)
+    yield from (f"{n} of {c.name} is given twice" for n in sorted({
+        n for n in given if given.count(n) > 1}))
+    if [len(h.indices) for h in t.hooks] != ([len(c.hook)] if c.hook else []):
+        yield f"{c.name} wants {f'a hook of {len(c.hook)} indices' if c.hook else 'no hook'}"
+
+
+# ---- short forms of rows -----------------------------------------------------------------------
+
+def sizes(**docs: str) -> tuple[Macro, ...]:
+    """Required index polynomials, by name."""
+    return tuple(Macro(name, "size", doc) for name, doc in docs.items())
+
+
+def literals(**docs: str) -> tuple[Macro, ...]:
+    """Required integers, by name."""
+    return tuple(Macro(name, "literal", doc) for name, doc in docs.items())
+
+
+def flags(**docs: str) -> tuple[Macro, ...]:
+    """Required yes or no, by name."""
+    return tuple(Macro(name, "flag", doc) for name, doc in docs.items())
+
+
+def mark(name: str, doc: str) -> Macro:
+    """A macro that is defined, or left out."""
+    return Macro(name, "mark", doc, False)
+
+
+def word(name: str, doc: str, words: Mapping[str, str], arguments: tuple[str, ...] = (),
+         default: Any = REQUIRED) -> Macro:
+    """One of a closed set of C texts, by its name."""
+    return Macro(name, "word", doc, default, words, arguments)

@@ -1,0 +1,87 @@
+"""A template where it is used, as the interpreter sees it: numbers for macros, arrays for pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from graphtool.errors import InputError
+from graphtool.loops.ir import Template
+from graphtool.symbolic import Poly, evaluate
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One use of a template. `arguments` names those of each pointer, `finish` runs the hook."""
+
+    template: Template
+    arrays: Mapping[str, Array]
+    env: Mapping[str, Any]
+    lanes: int
+    defaults: Mapping[str, Any]
+    arguments: Mapping[str, tuple[str, ...]]
+    finish: Callable[[Array, tuple[int, ...]], None]
+    where: str
+
+    def get(self, macro: str) -> Any:
+        """A macro's value, or its default. Raises InputError GT0571 where it has neither."""
+        found = dict(self.template.macros).get(macro, self.defaults.get(macro))
+        if found is None:
+            raise InputError("GT0571", f"{self.template.kernel} is used without {macro}",
+                             where=self.where)
+        return evaluate(found, self.env) if isinstance(found, Poly) else found
+
+    def sizes(self, macros: str) -> list[Any]:
+        """The values of several macros, whose names stand with blanks between."""
+        return [self.get(m) for m in macros.split()]
+
+    def has(self, name: str) -> bool:
+        """Whether a pointer or macro was given."""
+        return any(name == given[0] for given in (*self.template.pointers, *self.template.macros))
+
+    def pointer(self, name: str, *at: int) -> Array:
+        """The buffer from where the pointer points on."""
+        _, buffer, offset = next(p for p in self.template.pointers if p[0] == name)
+        env = {**self.env, **dict(zip(self.arguments[name], at, strict=True))}
+        return self.arrays[buffer][evaluate(offset, env):]
+
+    def array(self, name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None,
+              at: tuple[int, ...] = ()) -> Array:
+        """A copy of the elements at a pointer, dense unless strides are given.
+
+        Raises InputError GT0570 where the buffer does not hold all of them.
+        """
+        x = self._spread(name, shape, strides, at)
+        return x.copy()
+
+    def store(self, name: str, values: Array, strides: tuple[int, ...] | None = None,
+              at: tuple[int, ...] = ()) -> None:
+        """Write the elements at a pointer."""
+        self._spread(name, values.shape, strides, at)[...] = values
+
+    def _spread(self, name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None,
+                at: tuple[int, ...]) -> Array:
+        x = self.pointer(name, *at)
+        if strides is None:
+            strides = tuple(int(np.prod(shape[i + 1:])) for i in range(len(shape)))
+        last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        if 0 not in shape and last >= x.size:
+            raise InputError("GT0570", f"{name}[{last}] of {x.size} elements", where=self.where)
+        return as_strided(x, shape, tuple(s * x.itemsize for s in strides))
+
+    def row(self, sums: Array, *indices: int) -> None:
+        """Hand a finished row to the hook."""
+        self.finish(sums, indices)
+
+    def rows(self, sums: Array, *before: int, first: int = 0) -> None:
+        """Hand each row of an array to the hook: indices, those of its axes, then `first`."""
+        for at in product(*map(range, sums.shape[:-1])):
+            self.finish(sums[at], (*before, *at, first))
