@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Store
+from graphtool.loops.pull import PExpr
+from graphtool.loops.walk import map_values, mapped, operands
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
 
 WIDEST = 256  # elements of a row
@@ -37,29 +40,21 @@ class Fields:
     packed: Container[str]
     stem: str
     rows: list[Row] = field(default_factory=list)
-    done: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
 
     def rewritten(self) -> For:
-        body = [replace(s, value=self.expr(s.value)) if isinstance(s, (Let, Store, Accumulate))
-                else s for s in self.loop.body]
-        return replace(self.loop, body=tuple(body))
+        memo: dict[Any, Any] = {}
+        return replace(self.loop, body=tuple(map_values(
+            s, lambda e: mapped(e, self.expr, memo, _certain)) for s in self.loop.body))
 
     def expr(self, e: Expr) -> Expr:
-        if id(e) in self.done:
-            return self.done[id(e)][1]
-        new = e
         match e:
             case Load(buffer, index, dtype) if buffer in self.packed:
                 row = self.row(buffer, index, dtype)
                 first = 0 if self.first is None else symbol_of(self.first)
                 at = symbol_of(self.loop.iter) - first
-                new = e if row is None else Load(row.name, at, dtype)
-            case Apply("select", (cond, *arms)):
-                new = replace(e, args=(self.expr(cond), *arms))
-            case Apply():
-                new = replace(e, args=tuple(map(self.expr, e.args)))
-        self.done[id(e)] = (e, new)
-        return new
+                return e if row is None else Load(row.name, at, dtype)
+            case _:
+                return e
 
     def row(self, buffer: str, index: Dim, dtype: DType) -> Row | None:
         """The row of what is read there, if it is one element further at each turn."""
@@ -74,6 +69,11 @@ class Fields:
         assert isinstance(extent, int)
         self.rows.append(Row(f"{self.stem}{len(self.rows)}", buffer, start, dtype, extent))
         return self.rows[-1]
+
+
+def _certain(e: Expr) -> tuple[PExpr, ...]:
+    """The operands that are read whatever the condition of a select is."""
+    return operands(e)[:1] if isinstance(e, Apply) and e.fn == "select" else operands(e)
 
 
 def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fields] | None:

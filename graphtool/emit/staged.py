@@ -8,10 +8,12 @@ words over four narrow ones. Apart, each loop fills its vectors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Apply, Expr, For, Let, Load, Stmt, Store
+from graphtool.loops.walk import map_values, mapped
 from graphtool.symbolic import Dim, Symbol, symbol_of, symbols
 
 WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
@@ -37,20 +39,18 @@ class Stages:
     reads: list[Row] = field(default_factory=list)
     writes: list[Row] = field(default_factory=list)
     body: tuple[Stmt, ...] = ()
-    done: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
+    done: dict[Any, Any] = field(default_factory=dict)
 
     def expr(self, e: Expr) -> Expr:
-        if id(e) in self.done:
-            return self.done[id(e)][1]
-        new = e
+        return mapped(e, self.load, self.done)  # type: ignore[no-any-return]
+
+    def load(self, e: Expr) -> Expr:
         match e:
             case Load(buffer, index, dtype) if self.along(buffer, index):
                 row = self.row("row", self.reads, buffer, index)
-                new = Load(row.name, symbol_of(self.lane), dtype)
-            case Apply():
-                new = replace(e, args=tuple(map(self.expr, e.args)))
-        self.done[id(e)] = (e, new)
-        return new
+                return Load(row.name, symbol_of(self.lane), dtype)
+            case _:
+                return e
 
     def along(self, buffer: str, index: Dim) -> bool:
         """Whether the loop walks along bytes there."""
@@ -78,9 +78,7 @@ class Stages:
             case Store(buffer, index, value) if self.along(buffer, index):
                 row = self.row("out", self.writes, buffer, index)
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
-            case Let() | Store():
-                return replace(s, value=self.expr(s.value))
-        return s
+        return map_values(s, self.expr)
 
 
 def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:

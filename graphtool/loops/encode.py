@@ -37,7 +37,7 @@ from graphtool.loops.ir import (
     Times,
     counters,
 )
-from graphtool.loops.walk import children, expressions, kernel_symbols
+from graphtool.loops.walk import kernel_symbols, statements, use_counts, values
 from graphtool.symbolic import Dim, Symbol, text
 
 
@@ -117,16 +117,12 @@ class _KernelWriter:
         self.kernel = kernel
         dims = {s.name for s in (*program.dims, *program.sizes, *counters(program.steps))}
         self.symbols = [s for s in kernel_symbols(kernel) if s.name not in dims]
-        uses: dict[int, int] = {}
-        self.order = list(expressions(kernel.body))  # operands before what uses them
-        for e, count in self.order:
-            uses[id(e)] = count
-        self.refs: dict[int, int] = {}
+        self.refs: dict[Expr, int] = {}
         self.shared: list[str] = []
-        for e, count in self.order:
-            if count > 1 and isinstance(e, Apply):
+        for e, count in use_counts([e for s in statements(kernel.body) for e in values(s)]).items():
+            if count > 1 and isinstance(e, Apply):  # operands come before what uses them
                 row = compact(self.expr(e))
-                self.refs[id(e)] = len(self.shared)
+                self.refs[e] = len(self.shared)
                 self.shared.append(row)
 
     def text(self) -> str:
@@ -188,7 +184,7 @@ class _KernelWriter:
         return self.nested(row, {"body": h.body}, indent)
 
     def ref(self, e: Expr) -> list[Any]:
-        return ["ref", self.refs[id(e)]] if id(e) in self.refs else self.expr(e)
+        return ["ref", self.refs[e]] if e in self.refs else self.expr(e)
 
     def expr(self, e: Expr) -> list[Any]:
         match e:
@@ -200,8 +196,8 @@ class _KernelWriter:
                 return ["index", dtype.short, _dim(value)]
             case Load(buffer, index, dtype):
                 return ["load", dtype.short, buffer, _dim(index)]
-            case Apply(fn, _, dtype):
-                return [fn, dtype.short, *map(self.ref, children(e))]
+            case Apply(fn, args, dtype):
+                return [fn, dtype.short, *map(self.ref, args)]
 
 
 def _macro(value: MacroValue) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class Machine:
                              where=f"kernel {self.kernel.name}")
         return i
 
-    def value(self, e: Expr, memo: dict[int, Any] | None = None) -> Any:
+    def value(self, e: Expr, memo: dict[Expr, Any] | None = None) -> Any:
         """A numpy scalar; half types are computed in float32, as C does."""
         match e:
             case Const(value, dtype):
@@ -192,11 +192,11 @@ class Machine:
                 return self.arrays[buffer][self.at(buffer, index)].astype(compute_type(dtype))
             case Apply():
                 memo = {} if memo is None else memo
-                if id(e) not in memo:
-                    memo[id(e)] = self.apply(e, memo)
-                return memo[id(e)]
+                if e not in memo:
+                    memo[e] = self.apply(e, memo)
+                return memo[e]
 
-    def apply(self, e: Apply, memo: dict[int, Any]) -> Any:
+    def apply(self, e: Apply, memo: dict[Expr, Any]) -> Any:
         if e.fn == "select":  # one arm only: the other may be out of range
             return self.value(e.args[1 if self.value(e.args[0], memo) else 2], memo)
         args = [self.value(a, memo) for a in e.args]

@@ -1,7 +1,8 @@
 """The loop IR on one screen: expressions, statements, kernels, programs. Data only.
 
-Expressions are shared by identity (a DAG); indices are Polys over the loop iterators, and a
-`Let`-bound integer may stand in them as a symbol, which is how a gather reads its index.
+Equal expressions and statements are one object (interned.py), so expressions form a DAG. Indices
+are Polys over the loop iterators, and a `Let`-bound integer may stand in them as a symbol, which
+is how a gather reads its index.
 """
 
 from __future__ import annotations
@@ -12,36 +13,37 @@ from typing import Literal
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.loops.interned import Interned, InternedNumber
 from graphtool.plan import Choice
 from graphtool.symbolic import Dim, Symbol, ceildiv
 
 # ---- expressions ----
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Const:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Const(metaclass=InternedNumber):
     value: int | float | bool
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Name:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Name(metaclass=Interned):
     """A scalar bound by Let or accumulated."""
 
     name: str
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Index:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Index(metaclass=Interned):
     """An index polynomial as an int64 value."""
 
     value: Dim
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Load:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Load(metaclass=Interned):
     """One element of a buffer; `index` counts elements from the buffer's start."""
 
     buffer: str
@@ -49,8 +51,8 @@ class Load:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Apply:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Apply(metaclass=Interned):
     """A row of the scalars table, or `select` (cond, a, b), or `cast` to `dtype`."""
 
     fn: str
@@ -63,8 +65,8 @@ Expr = Const | Name | Index | Load | Apply
 # ---- statements ----
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class For:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class For(metaclass=Interned):
     """for iter in [0, extent). parallel: the thread's share; simd: iterations are independent."""
 
     iter: Symbol
@@ -74,8 +76,8 @@ class For:
     reduces: tuple[tuple[str, str], ...] = ()  # (accumulator, fn) that a simd loop reduces
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Let:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Let(metaclass=Interned):
     """A scalar constant of the block; `symbol` names it in index polynomials too."""
 
     name: str
@@ -83,8 +85,8 @@ class Let:
     mutable: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Accumulate:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Accumulate(metaclass=Interned):
     """name = fn(name, value); `fn` None assigns."""
 
     name: str
@@ -92,22 +94,22 @@ class Accumulate:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Store:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Store(metaclass=Interned):
     buffer: str
     index: Dim
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class If:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class If(metaclass=Interned):
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hook:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Hook(metaclass=Interned):
     """A function that a template calls back on a finished row: acc[count] of `dtype` at `indices`.
 
     GT_NAME in C; the body loads from the buffer `acc` and stores where the row belongs.
@@ -122,8 +124,8 @@ class Hook:
 MacroValue = Dim | bool | float | DType | str  # a str is a word of the kernel's table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Template:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Template(metaclass=InternedNumber):
     """A use of a kernel's header, KERNEL.h, which contract.py has the rules of.
 
     A macro (name, value) and a pointer (name, buffer, offset) are GT_NAME in C, a pointer as
@@ -172,8 +174,8 @@ def packs(space: str, dtype: DType) -> bool:
     return space == "weight" and dtype.bits < 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Param:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Param(metaclass=Interned):
     """A pointer parameter of a kernel; its Loads and Stores name it. Indices count elements, also
     of `packed` ones, which share bytes."""
 
@@ -260,61 +262,47 @@ class Bind:
 Step = Run | Branch | Repeat | Times | Bind
 
 
+def inner_steps(s: Step) -> tuple[Step, ...]:
+    """The steps inside a step."""
+    match s:
+        case Branch():
+            return (*s.then, *s.orelse)
+        case Repeat():
+            return (*s.cond, *s.body)
+        case Times():
+            return s.body
+        case _:
+            return ()
+
+
+def every_step(steps: Iterable[Step]) -> Iterator[Step]:
+    """Every step in the order of the text, those of branches and loops included."""
+    for s in steps:
+        yield s
+        yield from every_step(inner_steps(s))
+
+
+def runs(steps: Iterable[Step]) -> Iterator[Run]:
+    """Every run in the order of the text."""
+    return (s for s in every_step(steps) if isinstance(s, Run))
+
+
 def binds(steps: Iterable[Step]) -> Iterator[Bind]:
     """Every size that steps bind."""
-    for s in steps:
-        match s:
-            case Bind():
-                yield s
-            case Branch():
-                yield from binds((*s.then, *s.orelse))
-            case Repeat():
-                yield from binds((*s.cond, *s.body))
-            case Times():
-                yield from binds(s.body)
+    return (s for s in every_step(steps) if isinstance(s, Bind))
 
 
 def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
     """The counters of all loops over steps."""
-    for s in steps:
-        match s:
-            case Branch():
-                yield from counters((*s.then, *s.orelse))
-            case Repeat():
-                yield from counters((*s.cond, *s.body))
-            case Times():
-                yield s.counter
-                yield from counters(s.body)
+    return (s.counter for s in every_step(steps) if isinstance(s, Times))
 
 
 def flags(steps: Iterable[Step]) -> Iterator[str]:
     """The buffers that decide which way steps go, and how large things are."""
-    for s in steps:
+    for s in every_step(steps):
         match s:
-            case Bind():
-                yield s.buffer
-            case Branch():
-                yield s.pred
-                yield from flags((*s.then, *s.orelse))
-            case Repeat():
-                yield s.pred
-                yield from flags((*s.cond, *s.body))
-            case Times():
-                yield from flags(s.body)
-
-
-def runs(steps: Iterable[Step]) -> Iterator[Run]:
-    """Every run in the order of the text, those of branches and loops included."""
-    for s in steps:
-        match s:
-            case Run():
-                yield s
-            case Branch():
-                yield from runs((*s.then, *s.orelse))
-            case Repeat():
-                yield from runs((*s.cond, *s.body))
-            case Times():
-                yield from runs(s.body)
+            case Bind(_, buffer) | Branch(buffer) | Repeat(buffer):
+                yield buffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.loops.interned import Interned
 from graphtool.loops.ir import Apply, Const, Expr, Index
 from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbol_of
 
 Idx = tuple[Dim, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reduce:
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Reduce(metaclass=Interned):
     """fn over a box of iterators; lives in pulls only, lower/nest.py turns it into loops."""
 
     fn: str  # add, mul, max, min, or, and
@@ -61,6 +62,7 @@ class Names:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.indices: dict[str, PExpr] = {}  # symbol → the value read, clamped into range
+        self.symbols: dict[PExpr, Symbol] = {}  # the other way round: equal values have one
 
     def new(self, stem: str) -> str:
         n = self.counts[stem] = self.counts.get(stem, -1) + 1
@@ -68,10 +70,11 @@ class Names:
 
     def index(self, value: PExpr, extent: Dim) -> Dim:
         """A symbol for an index read from data, clamped to [0, extent): no read leaves a buffer."""
-        sym = iterator(self.new("at"), extent)
         clamped = apply("max", apply("min", cast(value, dtypes.int64), index(extent - 1)), index(0))
-        self.indices[sym.name] = clamped
-        return symbol_of(sym)
+        if clamped not in self.symbols:
+            sym = self.symbols[clamped] = iterator(self.new("at"), extent)
+            self.indices[sym.name] = clamped
+        return symbol_of(self.symbols[clamped])
 
 
 def iterator(name: str, extent: Dim) -> Symbol:

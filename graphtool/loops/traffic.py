@@ -5,10 +5,10 @@ Nominal: a template is taken to touch its buffers whole, a loop at most one elem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from graphtool.loops.ir import Buffer, Expr, For, If, Kernel, Load, Run, Stmt, Store, Template
-from graphtool.loops.walk import children, statements, values
+from graphtool.loops.ir import Buffer, For, If, Kernel, Run, Stmt, Store, Template
+from graphtool.loops.walk import loads, statements, values
 from graphtool.symbolic import Dim, Poly, substitute, symbols
 
 Side = dict[str, Dim | None]  # buffer → accesses, all iterations counted; None: no number is known
@@ -38,7 +38,7 @@ def _count(body: tuple[Stmt, ...], times: Dim | None, known: frozenset[str],
     reads, writes = sides
     for s in body:
         for e in values(s):
-            for load in _loads(e, set()):
+            for load in loads(e):
                 _add(reads, load.buffer, times)
         match s:
             case For(_, extent):
@@ -60,7 +60,7 @@ def _whole(t: Template, sides: tuple[Side, Side]) -> None:
     if not t.hooks:
         writes.update(dict.fromkeys(t.writes))
     for s in (s for h in t.hooks for s in statements(h.body)):
-        reads.update(dict.fromkeys(x.buffer for e in values(s) for x in _loads(e, set())))
+        reads.update(dict.fromkeys(x.buffer for e in values(s) for x in loads(e)))
         if isinstance(s, Store):
             writes[s.buffer] = None
 
@@ -68,17 +68,6 @@ def _whole(t: Template, sides: tuple[Side, Side]) -> None:
 def _add(side: Side, buffer: str, times: Dim | None) -> None:
     before = side.get(buffer, 0)
     side[buffer] = None if times is None or before is None else before + times
-
-
-def _loads(e: Expr, seen: set[int]) -> Iterator[Load]:
-    """The loads of an expression, each object once: parts of it may be shared."""
-    if id(e) in seen:
-        return
-    seen.add(id(e))
-    if isinstance(e, Load):
-        yield e
-    for c in children(e):
-        yield from _loads(c, seen)
 
 
 def _least(d: Dim) -> int:

@@ -100,7 +100,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
 class _Checker:
     def __init__(self, found: list[Access]) -> None:
         self.found = found
-        self.seen: dict[int, tuple[Expr, _Scope]] = {}  # shared expressions are checked once
+        self.seen: dict[Expr, _Scope] = {}  # an expression is checked once in a scope
 
     def body(self, body: Iterable[Stmt], scope: _Scope) -> None:
         for s in body:
@@ -160,9 +160,9 @@ class _Checker:
     # ---- expressions -----------------------------------------------------------------------
 
     def expr(self, e: Expr, scope: _Scope) -> None:
-        if id(e) in self.seen and self.seen[id(e)][1] is scope:
+        if self.seen.get(e) is scope:
             return
-        self.seen[id(e)] = (e, scope)
+        self.seen[e] = scope
         match e:
             case Name(name, dtype):
                 if scope.names.get(name) is not dtype:

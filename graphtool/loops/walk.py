@@ -1,9 +1,13 @@
-"""The traversals of statements and expressions: renames buffers, lists what is there."""
+"""The one walker of the loop IR: what stands in expressions and statements, visited and rebuilt.
+
+Equal expressions are one object, so a table by expression is enough to visit each of them once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from graphtool.loops.ir import (
     Accumulate,
@@ -19,65 +23,78 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
+from graphtool.loops.pull import PExpr, Reduce
 from graphtool.symbolic import Dim, Poly, Symbol, symbols
 
-Rename = Callable[[str], str]
-See = Callable[[str, bool], None]  # buffer, is it written
+T = TypeVar("T")
+Below = Callable[[Any], Collection[PExpr]]  # the expressions that a visit goes into
+
+# ---- expressions -------------------------------------------------------------------------------
 
 
-def map_statements(body: tuple[Stmt, ...], rename: Rename,
-                   see: See | None = None) -> tuple[Stmt, ...]:
-    """The statements with buffers renamed; `see` hears of each buffer as it is met."""
-    mapper = _Mapper(rename, see)
-    return tuple(mapper.stmt(s) for s in body)
+def operands(e: PExpr) -> tuple[PExpr, ...]:
+    """The expressions that stand in an expression."""
+    match e:
+        case Apply():
+            return e.args
+        case Reduce():
+            return (e.body,)
+        case _:
+            return ()
 
 
-class _Mapper:
-    def __init__(self, rename: Rename, see: See | None) -> None:
-        self.rename, self.see = rename, see
-        self.done: dict[int, tuple[Expr, Expr]] = {}
-
-    def buffer(self, name: str, write: bool) -> str:
-        if self.see is not None:
-            self.see(name, write)
-        return self.rename(name)
-
-    def stmt(self, s: Stmt) -> Stmt:
-        match s:
-            case For():
-                return replace(s, body=tuple(map(self.stmt, s.body)))
-            case Let() | Accumulate():
-                return replace(s, value=self.expr(s.value))
-            case Store():
-                value = self.expr(s.value)
-                return replace(s, buffer=self.buffer(s.buffer, True), value=value)
-            case If():
-                return replace(s, cond=self.expr(s.cond), then=tuple(map(self.stmt, s.then)),
-                               orelse=tuple(map(self.stmt, s.orelse)))
-            case Template():
-                hooks = tuple(replace(h, body=tuple(map(self.stmt, h.body))) for h in s.hooks)
-                return replace(s, hooks=hooks, reads=tuple(map(self.rename, s.reads)),
-                               writes=tuple(map(self.rename, s.writes)),
-                               pointers=tuple((k, self.rename(b), d) for k, b, d in s.pointers))
-
-    def expr(self, e: Expr) -> Expr:
-        if id(e) in self.done:
-            return self.done[id(e)][1]
-        match e:
-            case Load():
-                new: Expr = replace(e, buffer=self.buffer(e.buffer, False))
-            case Apply():
-                new = replace(e, args=tuple(map(self.expr, e.args)))
-            case _:
-                new = e
-        self.done[id(e)] = (e, new)
-        return new
+def fold(e: PExpr, visit: Callable[[Any, list[T]], T], memo: dict[Any, T],
+         below: Below = operands) -> T:
+    """visit(e, results of what stands in it); each expression once, its result kept in `memo`."""
+    if e not in memo:
+        memo[e] = visit(e, [fold(x, visit, memo, below) for x in below(e)])
+    return memo[e]
 
 
-def children(e: Expr) -> tuple[Expr, ...]:
-    """The operands of an expression."""
-    return e.args if isinstance(e, Apply) else ()
+def each(roots: Iterable[PExpr], below: Below = operands) -> list[Any]:
+    """The roots and all that stands in them, each expression once, operands first."""
+    seen: dict[Any, None] = {}
+    for e in roots:
+        fold(e, lambda *_: None, seen, below)
+    return list(seen)
 
+
+def use_counts(roots: Collection[PExpr], below: Below = operands) -> dict[Any, int]:
+    """From how many places each expression is used, operands first."""
+    counts: dict[Any, int] = {}
+
+    def visit(e: PExpr, parts: list[PExpr]) -> PExpr:
+        for x in parts:
+            counts[x] += 1
+        counts[e] = 0
+        return e
+    memo: dict[Any, PExpr] = {}
+    for root in roots:
+        counts[fold(root, visit, memo, below)] += 1
+    return counts
+
+
+def mapped(e: PExpr, change: Callable[[Any], Any], memo: dict[Any, Any] | None = None,
+           below: Below = operands) -> Any:
+    """The expression rebuilt from its operands up, `change` made to each expression in it.
+
+    Operands that `below` leaves out, which are the last ones, stay as they are.
+    """
+    def visit(e: PExpr, parts: list[Any]) -> Any:
+        n = len(parts)
+        if n and parts != [*operands(e)[:n]]:
+            e = Apply(e.fn, (*parts, *e.args[n:]), e.dtype) if isinstance(e, Apply) else replace(
+                e, body=parts[0])
+        return change(e)
+    return fold(e, visit, {} if memo is None else memo, below)
+
+
+def loads(*roots: PExpr, below: Below = operands) -> list[Load]:
+    """Every load in the expressions."""
+    return [e for e in each(roots, below) if isinstance(e, Load)]
+
+
+# ---- statements --------------------------------------------------------------------------------
 
 def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The lists of statements inside a statement."""
@@ -103,31 +120,6 @@ def values(s: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Every statement, in the order of the text."""
-    for s in body:
-        yield s
-        for inner in bodies(s):
-            yield from statements(inner)
-
-
-def expressions(body: tuple[Stmt, ...]) -> list[tuple[Expr, int]]:
-    """Every expression object once, operands first, and from how many places it is used."""
-    uses: dict[int, int] = {}
-    order: list[Expr] = []
-
-    def visit(e: Expr) -> None:
-        uses[id(e)] = uses.get(id(e), 0) + 1
-        if uses[id(e)] == 1:
-            for c in children(e):
-                visit(c)
-            order.append(e)
-    for s in statements(body):
-        for e in values(s):
-            visit(e)
-    return [(e, uses[id(e)]) for e in order]
-
-
 def dims(s: Stmt) -> tuple[Dim, ...]:
     """The index polynomials that stand in a statement itself, outside its expressions."""
     match s:
@@ -142,6 +134,84 @@ def dims(s: Stmt) -> tuple[Dim, ...]:
             return ()
 
 
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Every statement, in the order of the text."""
+    for s in body:
+        yield s
+        for inner in bodies(s):
+            yield from statements(inner)
+
+
+def map_bodies(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """The statement with `change` made to each list of statements inside it."""
+    match s:
+        case For():
+            return For(s.iter, s.extent, s.mode, change(s.body), s.reduces)
+        case If(cond, then, orelse):
+            return If(cond, change(then), change(orelse))
+        case Template(hooks=(_, *_)):
+            return replace(s, hooks=tuple(replace(h, body=change(h.body)) for h in s.hooks))
+        case _:
+            return s
+
+
+def map_values(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """The statement with `change` made to each expression that stands in it itself."""
+    match s:
+        case Let(name, value, mutable):
+            return Let(name, change(value), mutable)
+        case Accumulate(name, fn, value):
+            return Accumulate(name, fn, change(value))
+        case Store(buffer, index, value):
+            return Store(buffer, index, change(value))
+        case If(cond, then, orelse):
+            return If(change(cond), then, orelse)
+        case _:
+            return s
+
+
+# ---- kernels -----------------------------------------------------------------------------------
+
+def accesses(body: Iterable[Stmt]) -> list[tuple[str, bool]]:
+    """Each buffer that statements load from (False) or store to (True), in order of appearance."""
+    found: dict[tuple[str, bool], None] = {}
+
+    def see(e: PExpr, _: list[None]) -> None:
+        if isinstance(e, Load):
+            found[e.buffer, False] = None
+    seen: dict[Any, None] = {}
+    for s in statements(body):
+        for e in values(s):
+            fold(e, see, seen)
+        if isinstance(s, Store):
+            found[s.buffer, True] = None
+    return list(found)
+
+
+def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt, ...]:
+    """The statements with other names for buffers."""
+    memo: dict[Any, Any] = {}
+
+    def load(e: Expr) -> Expr:
+        return Load(rename(e.buffer), e.index, e.dtype) if isinstance(e, Load) else e
+
+    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(stmt(map_values(map_bodies(s, change), lambda e: mapped(e, load, memo)))
+                     for s in body)
+
+    def stmt(s: Stmt) -> Stmt:
+        match s:
+            case Store(buffer, index, value):
+                return Store(rename(buffer), index, value)
+            case Template():
+                return replace(s, reads=tuple(map(rename, s.reads)),
+                               writes=tuple(map(rename, s.writes)),
+                               pointers=tuple((k, rename(b), d) for k, b, d in s.pointers))
+            case _:
+                return s
+    return change(body)
+
+
 def kernel_symbols(kernel: Kernel) -> tuple[Symbol, ...]:
     """The symbols that a kernel binds or reads, those in extents included, by name."""
     found: dict[str, Symbol] = {}
@@ -154,13 +224,14 @@ def kernel_symbols(kernel: Kernel) -> tuple[Symbol, ...]:
     def see(d: Dim) -> None:
         for s in symbols(d):
             add(s)
-    for stmt in statements(kernel.body):
+    inside = list(statements(kernel.body))
+    for stmt in inside:
         for own in (stmt.iter,) if isinstance(stmt, For) else (
                 s for h in stmt.hooks for s in h.indices) if isinstance(stmt, Template) else ():
             add(own)
         for d in dims(stmt):
             see(d)
-    for e, _ in expressions(kernel.body):
+    for e in each(e for s in inside for e in values(s)):
         match e:
             case Index(d) | Load(_, d):
                 see(d)

@@ -172,7 +172,7 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
     return Program(
         name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
-        tuple(buffers.values()), tuple(lowering.table.kernels), steps, arena, target.threads,
+        tuple(buffers.values()), lowering.table.kernels, steps, arena, target.threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),

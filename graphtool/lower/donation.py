@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import needs
-from graphtool.loops.ir import For, Hook, Let, Name, Stmt, Store, Template
-from graphtool.loops.walk import map_statements
+from graphtool.loops.ir import Let, Name, Stmt, Store
+from graphtool.loops.walk import accesses, map_bodies
 from graphtool.lower.units import Point, Unit
 
 
@@ -132,21 +132,7 @@ class _Order:
 
 def stores_last(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """In blocks that load from a buffer they store to, all values are computed before any store."""
-    return tuple(_last(s) for s in _block(body))
-
-
-def _last(s: Stmt) -> Stmt:
-    match s:
-        case For():
-            return replace(s, body=stores_last(s.body))
-        case Template():
-            return replace(s, hooks=tuple(_hook(h) for h in s.hooks))
-        case _:
-            return s
-
-
-def _hook(h: Hook) -> Hook:
-    return replace(h, body=stores_last(h.body))
+    return tuple(map_bodies(s, stores_last) for s in _block(body))
 
 
 def _block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -166,10 +152,5 @@ def _block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _reads_own(stores: list[Store], body: tuple[Stmt, ...]) -> bool:
-    read: set[str] = set()
-
-    def see(name: str, write: bool) -> None:
-        if not write:
-            read.add(name)
-    map_statements(body, lambda b: b, see)
+    read = {b for b, write in accesses(body) if not write}
     return any(s.buffer in read for s in stores)

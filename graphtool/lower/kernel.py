@@ -11,9 +11,8 @@ from graphtool.kernels.record import serving
 from graphtool.kernels.site import Lowered
 from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
-from graphtool.loops.text import statement_lines
 from graphtool.loops.view import View, pull_of
-from graphtool.loops.walk import bodies, map_statements, statements, values
+from graphtool.loops.walk import accesses, bodies, renamed, statements, values
 from graphtool.lower.buffer_assignment import Copy, Placement, Storage
 from graphtool.lower.donation import stores_last
 from graphtool.lower.exprs import cost
@@ -34,11 +33,15 @@ Made = tuple[Kernel, tuple[str, ...], frozenset[str], Dim]
 
 
 class KernelTable:
-    """The program's kernels so far, by their text under canonical parameter names."""
+    """The program's kernels so far, by their statements under canonical parameter names."""
 
     def __init__(self) -> None:
-        self.kernels: list[Kernel] = []
-        self.by_text: dict[str, Kernel] = {}
+        self.made: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """In the order in which they were made."""
+        return tuple(self.made.values())
 
     def add(self, body: tuple[Stmt, ...], buffers: Mapping[str, Storage], work: int) -> tuple[
             Kernel, tuple[str, ...], frozenset[str]]:
@@ -52,16 +55,13 @@ class KernelTable:
                 names[b], reads = f"x{reads}", reads + 1
         params = tuple(Param(names[b], buffers[b].dtype, b not in written, buffers[b].packed)
                        for b in order)
-        renamed = map_statements(body, lambda b: names.get(b, b))
+        own = renamed(body, lambda b: names.get(b, b))
         serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
             isinstance(s, Template) for s in body)
-        head = " ".join(f"{p.dtype.short}{' packed' * p.packed} {p.name}" for p in params)
-        text = "\n".join([head, str(serial), *statement_lines(renamed)])
-        kernel = self.by_text.get(text)
+        kernel = self.made.get((params, own, serial))
         if kernel is None:
-            kernel = Kernel(f"k{len(self.kernels)}", params, renamed, serial)
-            self.kernels.append(kernel)
-            self.by_text[text] = kernel
+            kernel = Kernel(f"k{len(self.made)}", params, own, serial)
+            self.made[params, own, serial] = kernel
         return kernel, tuple(order), frozenset(written)
 
 
@@ -78,23 +78,11 @@ def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:
 
 def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
     """The buffers of the statements in order of appearance, those read, and those written."""
-    order: dict[str, None] = {}
-    read: set[str] = set()
-    written: set[str] = set()
-
-    def see(name: str, write: bool) -> None:
-        if name == "acc":
-            return
-        order.setdefault(name)
-        (written if write else read).add(name)
-    for s in body:
-        if isinstance(s, Template):
-            for b in s.reads:
-                see(b, False)
-            for b in s.writes:
-                see(b, True)
-    map_statements(body, lambda b: b, see)
-    return list(order), read, written
+    whole = [(b, write) for s in body if isinstance(s, Template)
+             for names, write in ((s.reads, False), (s.writes, True)) for b in names]
+    found = [(b, write) for b, write in (*whole, *accesses(body)) if b != "acc"]
+    return (list(dict.fromkeys(b for b, _ in found)), {b for b, write in found if not write},
+            {b for b, write in found if write})
 
 
 def unit_kernel(unit: Unit, placement: Placement, target: Target,

@@ -24,14 +24,14 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
 from graphtool.loops.view import View
+from graphtool.loops.walk import each, fold, use_counts
 from graphtool.lower.exprs import (
+    below,
     cost,
-    index_of,
+    dims_of,
     loads_in,
     reduces_in,
     substituted,
-    use_counts,
-    walk,
     walk_as_one,
     whole,
 )
@@ -59,7 +59,7 @@ class Scope:
     mode: Mode = "serial"
     parent: Scope | None = None
     body: list[Stmt] = field(default_factory=list)
-    named: dict[int, Expr] = field(default_factory=dict)
+    named: dict[PExpr, Expr] = field(default_factory=dict)
     reduces: tuple[tuple[str, str], ...] = ()
 
     def close(self) -> None:
@@ -103,8 +103,8 @@ def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
                shape: tuple[Dim, ...]) -> list[tuple[Symbol, Dim]]:
     """Outer to inner by falling stride of the store, so that the innermost runs along memory."""
     strides = [s for s, d in zip(view.strides, shape, strict=True) if d != 1]
-    key = {id(loop): bounds(s)[0] or 0 for loop, s in zip(loops, strides, strict=True)}
-    return sorted(loops, key=lambda loop: -key[id(loop)])
+    pairs = sorted(zip(loops, strides, strict=True), key=lambda pair: -(bounds(pair[1])[0] or 0))
+    return [loop for loop, _ in pairs]
 
 
 def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
@@ -130,9 +130,9 @@ def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[Vie
 class _Writer:
     def __init__(self, names: Names, roots: list[PExpr]) -> None:
         self.names = names
-        self.free_memo: dict[int, frozenset[str]] = {}
-        self.keep: list[PExpr] = list(roots)  # ids stay valid while the objects live
-        self.uses = use_counts(roots, names)
+        self.below = below(names)
+        self.free_memo: dict[PExpr, frozenset[str]] = {}
+        self.uses = use_counts(roots, self.below)
         self.roots = roots
         self.inner: str | None = None
         self.simd_reduce = False
@@ -171,33 +171,13 @@ class _Writer:
 
     def free(self, e: PExpr) -> frozenset[str]:
         """Names of the iterators that the value depends on."""
-        found = self.free_memo.get(id(e))
-        if found is not None:
-            return found
-        match e:
-            case Load():
-                out = self._free_index(e.index)
-            case Index():
-                out = self._free_index(e.value)
-            case Apply():
-                out = frozenset().union(*map(self.free, e.args))
-            case Reduce():
-                own = {s.name for s, _ in e.iters}
-                extents = [self._free_index(d) for _, d in e.iters]
-                out = (self.free(e.body) - own).union(*extents) - own
-            case _:
-                out = frozenset()
-        self.free_memo[id(e)] = out
-        return out
+        return fold(e, self._free, self.free_memo, self.below)
 
-    def _free_index(self, d: Dim) -> frozenset[str]:
-        out: set[str] = set()
-        for s in symbols(d):
-            if s.name in self.names.indices:
-                out |= self.free(self.names.indices[s.name])
-            elif s.extent is not None:
-                out.add(s.name)
-        return frozenset(out)
+    def _free(self, e: PExpr, parts: list[frozenset[str]]) -> frozenset[str]:
+        out = frozenset(s.name for d in dims_of(e) for s in symbols(d)
+                        if s.name not in self.names.indices and s.extent is not None)
+        out = out.union(*parts)
+        return out - {s.name for s, _ in e.iters} if isinstance(e, Reduce) else out
 
     def home(self, e: PExpr, scope: Scope) -> Scope:
         free = self.free(e)
@@ -218,16 +198,16 @@ class _Writer:
             case Load():
                 self.bind_indices(e.index, scope)
         home = self.home(e, scope)
-        if id(e) in home.named:
-            return home.named[id(e)]
-        shared = self.uses.get(id(e), 0) > 1
+        if e in home.named:
+            return home.named[e]
+        shared = self.uses.get(e, 0) > 1
         invariant = home is not scope and cost(e) >= HOIST
         if not (shared or invariant):
             return self.inline(e, scope)
         value = self.inline(e, home)
         name = Name(self.names.new("v"), e.dtype)
         home.body.append(Let(name.name, value))
-        home.named[id(e)] = name
+        home.named[e] = name
         return name
 
     def inline(self, e: PExpr, scope: Scope) -> Expr:
@@ -243,21 +223,21 @@ class _Writer:
             if value is None:
                 continue
             home = self.home(value, scope)
-            if id(value) not in home.named:
-                home.named[id(value)] = Name(s.name, dtypes.int64)
+            if value not in home.named:
+                home.named[value] = Name(s.name, dtypes.int64)
                 inner = self.emit(value, home) if not isinstance(value, Apply) else Apply(
                     value.fn, tuple(self.emit(a, home) for a in value.args), value.dtype)
                 home.body.append(Let(s.name, inner))
 
     def reduce(self, r: Reduce, scope: Scope) -> Expr:
         home = self.home(r, scope)
-        if id(r) in home.named:
-            return home.named[id(r)]
+        if r in home.named:
+            return home.named[r]
         acc = Name(self.names.new("acc"), r.dtype)
         for _, d in r.iters:
             self.bind_indices(d, home)
         # named before the body is written: the Let must stand before the loops
-        home.named[id(r)] = acc
+        home.named[r] = acc
         if not self._reads_indices(r):
             r = self.flattened(r)
         inner = Scope(parent=home)
@@ -287,8 +267,7 @@ class _Writer:
             if not walk_as_one(r.body, a.name, b.name, m, self.names):
                 continue
             joined = iterator(self.names.new("r"), n * m)
-            body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)}, {})
-            self.keep.append(body)
+            body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)})
             rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
             return self.flattened(replace(r, iters=tuple(rest), body=body))
         return r
@@ -299,16 +278,15 @@ class _Writer:
         home.body.append(Let(acc.name, r.init, mutable=True))
         for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
             env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}
-            element = substituted(r.body, env, {})
-            self.keep.append(element)
+            element = substituted(r.body, env)
             value = self.emit(element, home)
             home.body.append(Accumulate(acc.name, r.fn, value))
         return acc
 
     def _reads_indices(self, r: Reduce) -> bool:
         """Whether the body is addressed by data: such an index has one name, not one a turn."""
-        return any(s.name in self.names.indices for e in walk([r.body], self.names)
-                   for s in symbols(index_of(e)))
+        return any(s.name in self.names.indices for e in each([r.body], self.below)
+                   if not isinstance(e, Reduce) for d in dims_of(e) for s in symbols(d))
 
     def _vectorise(self, r: Reduce, it: Symbol) -> bool:
         if self.inner is not None and self.inner in self.free(r) and not self.simd_reduce:

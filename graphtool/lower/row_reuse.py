@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, Stmt, Store
-from graphtool.loops.text import expr_text
-from graphtool.loops.walk import children, map_statements, statements
+from graphtool.loops.ir import Accumulate, Expr, For, Let, Load, Name, Stmt, Store
+from graphtool.loops.walk import accesses, each, mapped, statements
 from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.exprs import cost, substituted
 from graphtool.symbolic import coefficient, substitute, symbol_of
@@ -27,12 +26,7 @@ def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, 
 def _written_once(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that one statement stores to, and none reads."""
     stores = [s.buffer for s in statements(body) if isinstance(s, Store)]
-    read: set[str] = set()
-
-    def see(name: str, write: bool) -> None:
-        if not write:
-            read.add(name)
-    map_statements(body, lambda b: b, see)
+    read = {b for b, write in accesses(body) if not write}
     return {b for b in stores if stores.count(b) == 1} - read
 
 
@@ -60,43 +54,23 @@ def _joined(first: Stmt, second: Stmt, between: list[Stmt],
     if n != m or coefficient(store.index, at.name) != 1 or store.buffer not in free:
         return None
     changing = {s.name for s in (sum_, *statements(tuple(between))) if isinstance(s, Accumulate)}
-    there = {expr_text(e): e for e in _parts(store.value)}
-    for e in sorted(_parts(sum_.value), key=cost, reverse=True):
+    there = set(each([store.value]))
+    for e in sorted(each([sum_.value]), key=cost, reverse=True):
         if cost(e) < LEAST:
             break
-        beside = substituted(e, {it.name: symbol_of(at)}, {})
-        same = there.get(expr_text(beside))  # type: ignore[arg-type]
-        if same is None or e.dtype is not free[store.buffer] or _names(e) & changing:
+        same = substituted(e, {it.name: symbol_of(at)})
+        names = {x.name for x in each([e]) if isinstance(x, Name)}
+        if same not in there or e.dtype is not free[store.buffer] or names & changing:
             continue
         keeping = Name("kept", e.dtype)
         place = substitute(store.index, {at.name: symbol_of(it)})
         loaded = Load(store.buffer, store.index, e.dtype)
+        rest = replace(sum_, value=mapped(sum_.value, _same, {e: keeping}))
+        taken = replace(store, value=mapped(store.value, _same, {same: loaded}))
         return (replace(first, body=(Let(keeping.name, e), Store(store.buffer, place, keeping),
-                                     replace(sum_, value=_replaced(sum_.value, e, keeping)))),
-                replace(second, body=(*lets, replace(
-                    store, value=_replaced(store.value, same, loaded)))))
+                                     rest)), replace(second, body=(*lets, taken)))
     return None
 
 
-def _parts(e: Expr) -> list[Expr]:
-    """The expression and all inside it, each once."""
-    found: dict[int, Expr] = {}
-    pending = [e]
-    while pending:
-        here = pending.pop()
-        if id(here) not in found:
-            found[id(here)] = here
-            pending += children(here)
-    return list(found.values())
-
-
-def _names(e: Expr) -> set[str]:
-    return {x.name for x in _parts(e) if isinstance(x, Name)}
-
-
-def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
-    if e is old:
-        return new
-    if isinstance(e, Apply):
-        return replace(e, args=tuple(_replaced(a, old, new) for a in e.args))
+def _same(e: Expr) -> Expr:
     return e

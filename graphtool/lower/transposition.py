@@ -63,7 +63,7 @@ def _joined(walk: Walk, names: Names) -> Walk:
             n = dict(walk.loops)[a]
             joined = iterator(names.new("i"), n * m)
             env = {a.name: 0, b.name: symbol_of(joined)}
-            memo: dict[int, PExpr] = {}
+            memo: dict[PExpr, PExpr] = {}
             return _joined(Walk(
                 tuple((joined, n * m) if it is b else (it, d) for it, d in walk.loops
                       if it is not a),
@@ -123,7 +123,7 @@ def _hook(walk: Walk, read: Load, env: dict[str, Dim], along: str, indices: tupl
     lane = iterator(names.new("j"), count)
     env = {**env, along: symbol_of(indices[-1]) + symbol_of(lane)}
     row = replace(read, buffer="acc", index=symbol_of(lane))
-    memo: dict[int, PExpr] = {id(x): row for *_, e in walk.stores for x in loads_in(e, names)
+    memo: dict[PExpr, PExpr] = {x: row for *_, e in walk.stores for x in loads_in(e, names)
                               if (x.buffer, x.index) == (read.buffer, read.index)}
     stores = [(View(buffer, e.dtype, (), ()), substitute(at, env), substituted(e, env, memo))
               for buffer, at, e in walk.stores]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from graphtool.symbolic.extremes import maximum, minimum
@@ -19,6 +20,7 @@ from graphtool.symbolic.poly import (
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def symbols(d: Dim) -> tuple[Symbol, ...]:
     """The symbols in d, by name."""
     found: dict[str, Symbol] = {}
@@ -41,7 +43,7 @@ _FN: dict[str, Callable[[Dim, Dim], Dim]] = {
 
 def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
     """d with symbols replaced by name; simplifies again on the way."""
-    if isinstance(d, int):
+    if isinstance(d, int) or not any(s.name in env for s in symbols(d)):
         return d
     total: Dim = 0
     for mono, coeff in d.terms:

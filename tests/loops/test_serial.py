@@ -13,9 +13,8 @@ from graphtool.dtypes import float32
 from graphtool.emit.c import emit
 from graphtool.errors import InputError
 from graphtool.ir import serial as graphs
-from graphtool.loops import serial
+from graphtool.loops import serial, walk
 from graphtool.loops.ir import Apply, Const, Expr, Store
-from graphtool.loops.walk import expressions
 from tests.loops.programs import NAMES, optimised, program, store
 
 each = pytest.mark.parametrize("name", NAMES)
@@ -54,8 +53,8 @@ def test_shared_expressions_stay_shared() -> None:
     text = serial.dumps(replace(p, kernels=tuple(
         replace(k, body=body) if k is kernel else k for k in p.kernels)))
     again = next(k for k in serial.loads(text).kernels if k.name == kernel.name)
-    count = sum(isinstance(e, Apply) for e, _ in expressions(again.body))
-    assert count == 60
+    assert sum(isinstance(e, Apply) for s in again.body for e in walk.each(walk.values(s))) == 60
+    assert again.body == body  # the same objects
 
 
 @pytest.mark.parametrize(("text", "code"), [

@@ -1,0 +1,73 @@
+"""Hash-consing: records that are equal are one object, so `is` and the object's own hash compare
+them, and a table by record visits each once however often it is used.
+"""
+
+from __future__ import annotations
+
+from numbers import Number
+from threading import RLock
+from typing import Any, TypeVar
+from weakref import ref
+
+T = TypeVar("T")
+
+
+class _Held(ref[Any]):
+    """A weak reference that knows its key in the table."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+_MADE: dict[tuple[Any, ...], _Held] = {}  # only what others hold: the last to let go clears it
+_LOCK = RLock()  # a collection may drop entries of the table while one is made
+
+
+def _drop(held: _Held) -> None:
+    with _LOCK:
+        if _MADE.get(held.key) is held:  # and not one made since
+            del _MADE[held.key]
+
+
+class Interned(type):
+    """The metaclass of such records: frozen dataclasses with a slot for weak references."""
+
+    def __call__(cls: type[T], *args: Any, **fields: Any) -> T:
+        names = cls.__match_args__  # type: ignore[attr-defined]
+        if fields or len(args) < len(names):
+            made = type.__call__(cls, *args, **fields)
+            args = tuple([getattr(made, name) for name in names])
+        key = cls.key(args)  # type: ignore[attr-defined]
+        held = _MADE.get(key)
+        found = None if held is None else held()
+        return _make(cls, key, args) if found is None else found  # type: ignore[no-any-return]
+
+    def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What only equal records have."""
+        return (cls, *args)
+
+
+class InternedNumber(Interned):
+    """The same of a record that holds numbers: 1, 1.0 and True differ, so do 0.0 and -0.0; NaN
+    equals itself."""
+
+    def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (cls, *map(_exact, args))
+
+
+def _exact(x: Any) -> Any:
+    kind = type(x)
+    if kind is tuple:
+        return tuple(map(_exact, x))
+    return (kind, repr(x)) if kind is not int and isinstance(x, Number) else x
+
+
+def _make(cls: type, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
+    with _LOCK:
+        held = _MADE.get(key)
+        made = None if held is None else held()  # another thread may have been faster
+        if made is None:
+            made = type.__call__(cls, *args)
+            entry = _MADE[key] = _Held(made, _drop)
+            entry.key = key
+        return made
