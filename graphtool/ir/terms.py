@@ -124,7 +124,7 @@ def attribute(scan: Scanner) -> Any:
 def _plan(scan: Scanner, match: re.Match[str]) -> Row:
     """The plan of a kernel, `winograd{tile=4,group=28}`."""
     pairs = [p.partition("=") for p in match[2].split(",")] if match[2] else []
-    if not all(k.strip().isidentifier() and v.strip().isdecimal() for k, _, v in pairs):
+    if not all(k.strip().isidentifier() and v.strip().isdecimal() and len(v) < 20 for k, _, v in pairs):
         raise scan.fault("expected names and numbers", match.start(2), "winograd{tile=4,group=28}")
     return {"kind": match[1], **{k.strip(): int(v) for k, _, v in pairs}}
 

@@ -171,8 +171,8 @@ def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float
 
 
 @composite(types=_channel_types)
-def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
-               axis: int = 1) -> Any:
+def batch_norm(x: Any, scale: Any | None, bias: Any | None, mean: Any, var: Any, *,
+               epsilon: float = 1e-5, axis: int = 1) -> Any:
     """Inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
     axis = axis % x.ndim
     factor = o.rsqrt(var + epsilon)

@@ -175,7 +175,7 @@ def test_a_fault_shows_the_line_and_the_column() -> None:
 
 
 PRINTED = [listing.dumps(MODULES[n](), embed=True)
-           for n in ("siblings", "branches", "odd", "constants")]
+           for n in ("siblings", "block optimised", "branches", "odd", "constants")]
 SCRAPS = st.sampled_from(["(", ")", "[", "]", ",", ":", "=", '"', "\n", "#", " at ", "return",
                           "-", "1e999", "none", "nan", "B", "//0", "sha256:", "\\", "\u2028", "",
                           "9" * 5000, "then:\n", "((((((", "donates", "\0", "f32[", "0..", "dim "])

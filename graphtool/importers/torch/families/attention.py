@@ -107,7 +107,8 @@ def _self_attention(c: Context, x: Tracer, heads: int, qkv: tuple[Tracer, Tracer
         shape = (batch, 1, 1, length) if kind == 1 else (
             mask.shape if mask.ndim != 3 else (batch, heads, length, length))
         mask = o.not_(c.reshape(c.cast(mask, dtypes.bool_), shape))
-    y = o.attention(*_heads(c, x, *qkv, heads), mask)
+    q, k, v = _heads(c, x, *qkv, heads)
+    y = o.attention(q, k, v, mask)
     return o.linear(c.reshape(c.transpose(y, [0, 2, 1, 3]), x.shape), *proj)
 
 

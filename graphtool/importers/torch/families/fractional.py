@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def _places(c: Context, samples: Tracer, sizes: list[int], window: tuple[int, ..
         line = o.add(starts, c.iota((1, 1, 1, window[axis]), 3))
         shape: list[Dim] = [*lead, *(1,) * (2 * n)]
         shape[2 + axis], shape[2 + n + axis] = counts[axis], window[axis]
-        at = o.add(o.mul(c.reshape(line, shape), product(tuple(sizes[axis + 1:]))), at)
+        at = o.add(o.mul(c.reshape(line, shape), math.prod(sizes[axis + 1:])), at)
     return c.reshape(at, (*lead, product(tuple(counts)), product(window)))
 
 

@@ -69,7 +69,7 @@ def native_group_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tr
 
 @aten("instance_norm")
 def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-                  running_mean: Tracer | None, running_var: Tracer | None,
+                  running_mean: Any, running_var: Any,
                   use_input_stats: bool, momentum: float, eps: float,
                   cudnn_enabled: bool = True) -> Any:
     if not use_input_stats:
@@ -89,7 +89,7 @@ def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias:
 
 @aten("batch_norm")
 def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-               running_mean: Tracer | None, running_var: Tracer | None, training: bool,
+               running_mean: Any, running_var: Any, training: bool,
                momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:
     if training or running_mean is None:
         return o.batch_norm_training(input, weight, bias, epsilon=eps)[0]

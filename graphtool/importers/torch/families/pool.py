@@ -145,7 +145,8 @@ def _adaptive_average(n: int) -> Any:
         if all(s == 1 for s in sizes):
             return o.reduce_mean(self, axes=space)
         if _even(self.shape[-n:], sizes):
-            window = tuple(d // s for d, s in zip(self.shape[-n:], sizes, strict=True))
+            window: tuple[Any, ...] = tuple(
+                d // s for d, s in zip(self.shape[-n:], sizes, strict=True))
             y = o.avg_pool(_batched(c, self, n), window=window, strides=window)
             return _unbatched(c, y, n, self)
         return _by_matrices(c, self, space, sizes)

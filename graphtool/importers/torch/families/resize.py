@@ -18,9 +18,10 @@ def _scales(x: Tracer, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
 
 
 def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any:
-    where = {"coordinates": "half_pixel", "rounding": "round_prefer_ceil"} if exact else {
-        "coordinates": "asymmetric", "rounding": "floor"}
-    return o.resize(x, sizes=c.out.shape, mode="nearest", scales=_scales(x, scales), **where)
+    coordinates, rounding = ("half_pixel", "round_prefer_ceil") if exact else (
+        "asymmetric", "floor")
+    return o.resize(x, sizes=c.out.shape, mode="nearest", scales=_scales(x, scales),
+                    coordinates=coordinates, rounding=rounding)
 
 
 def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
