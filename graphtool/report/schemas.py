@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
 
+from graphtool.io import files
 from graphtool.io.manifest import Manifest
 from graphtool.ir.serial import GraphFile
 from graphtool.kernels.choice.tuning import Row
@@ -17,6 +17,7 @@ from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
+from graphtool.report.graph_schema import constrain
 from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
 from graphtool.report.stats import Stats
@@ -24,6 +25,7 @@ from graphtool.report.support import Support
 from graphtool.report.why import WhyNot, WhyReport
 from graphtool.tune.search import TuneReport
 
+_WIDTH = 120
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
@@ -37,6 +39,20 @@ def schema_text(name: str, type: Any) -> str:
     (schema,), parts = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
     for part in parts.values() if is_dataclass(type) else ():  # `decode` takes no unknown field
         part["additionalProperties"] = False
+    if type is GraphFile:
+        constrain(parts)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"graphtool {name}", **schema, "$defs": parts}
-    return json.dumps(head, indent=1, ensure_ascii=False) + "\n"
+    return _lines(head, 0) + "\n"
+
+
+def _lines(x: Any, indent: int) -> str:
+    """JSON that breaks a line only where an object or array does not fit on one."""
+    line = files.compact(x)
+    if len(line) + indent <= _WIDTH or not isinstance(x, (dict, list)):
+        return line
+    margin = "\n" + " " * (indent + 1)
+    items = [f"{files.compact(k)}: {_lines(v, indent + 1)}" for k, v in x.items()
+             ] if isinstance(x, dict) else [_lines(v, indent + 1) for v in x]
+    first, last = "{}" if isinstance(x, dict) else "[]"
+    return f"{first}{margin}{f',{margin}'.join(items)}\n{' ' * indent}{last}"
