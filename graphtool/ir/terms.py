@@ -14,6 +14,7 @@ from graphtool.ir.text import PLACE
 _TYPE = re.compile(r'\w+\[[^][\n"#]*\]')
 _DATA = re.compile(r"sha256:[0-9a-f]+|base64:[A-Za-z0-9+/=]*")
 _KEY = re.compile(r"([A-Za-z_]\w*)[ \t]*=")
+_PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,19})\s*")
 _PLAN = re.compile(r"(\w+)\{([^{}\n]*)\}")
 _EXPRESSION = re.compile(r'[^(),\n"#]+')
 
@@ -123,10 +124,10 @@ def attribute(scan: Scanner) -> Any:
 
 def _plan(scan: Scanner, match: re.Match[str]) -> Row:
     """The plan of a kernel, `winograd{tile=4,group=28}`."""
-    pairs = [p.partition("=") for p in match[2].split(",")] if match[2] else []
-    if not all(k.strip().isidentifier() and v.strip().isdecimal() and len(v) < 20 for k, _, v in pairs):
+    pairs = [_PARAMETER.fullmatch(p) for p in match[2].split(",")] if match[2] else []
+    if None in pairs:
         raise scan.fault("expected names and numbers", match.start(2), "winograd{tile=4,group=28}")
-    return {"kind": match[1], **{k.strip(): int(v) for k, _, v in pairs}}
+    return {"kind": match[1], **{p[1]: int(p[2]) for p in pairs if p}}
 
 
 def choice(scan: Scanner) -> Row:
