@@ -130,7 +130,7 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, plan: Plan | None = None
 
 
 register(Op("matmul_blas", _matmul_blas_infer,
-            lambda a, b, *, choice: np.asarray(np.matmul(a, b)).astype(a.dtype),
+            lambda a, b, *, plan: np.asarray(np.matmul(a, b)).astype(a.dtype),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BLAS,),
             doc="a product by a CBLAS library"))

@@ -1,0 +1,304 @@
+"""Every template in the interpreter of programs, against the evaluator; what its table refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.errors import InputError
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.serial import collect_all
+from graphtool.ir.trace import trace
+from graphtool.kernels.record import KERNELS
+from graphtool.loops import interp as loops
+from graphtool.loops.contract import REQUIRED
+from graphtool.loops.ir import MacroValue, Program, Template
+from graphtool.loops.verify import verify
+from graphtool.lower import lower
+from graphtool.target import named
+
+TARGET = named("x86-64", 2)
+NR = TARGET.lanes * 2
+Array = np.ndarray[Any, Any]
+
+
+def data(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
+    """Numbers that differ: normal ones, or any of an integer type."""
+    rng = np.random.default_rng(len(shape))
+    x = rng.standard_normal(shape) if not np.issubdtype(kind, np.integer) else (
+        rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape))
+    return x.astype(kind)
+
+
+def constant(x: Any, value: Array) -> Any:
+    return x.builder.constant(value)
+
+
+def packed(op: str, w: Array, **attrs: Any) -> Callable[[Any], Any]:
+    """Weights as a kernel wants them, as a constant of the graph."""
+    made = np.asarray(getattr(o, op)(w, **attrs))
+    return lambda x: constant(x, made)
+
+
+def positive(x: Any) -> Any:
+    return o.max(x, 0 if x.dtype.is_integer else 0.0)
+
+
+def finished(y: Any) -> Any:
+    """What an epilogue has to do, with an operand for each column."""
+    return positive(y) + constant(y, data(y.shape[-1:], y.dtype.numpy))
+
+
+def gemm(x: Any) -> Any:
+    return finished(o.matmul_packed(x, packed("pack", data((5, 11)), nr=NR)(x), n=11))
+
+
+def gemm_across(x: Any) -> Any:
+    turned = o.transpose(x, perm=(0, 2, 1))
+    return o.matmul_packed(turned, packed("pack", data((2, 3, 7)), nr=NR)(x), n=7)
+
+
+def gemm_pairs(x: Any) -> Any:
+    w = np.asarray(o.pack_pairs(data((5, 11), dtypes.bfloat16.numpy), nr=NR))
+    return finished(o.matmul_bf16(x, constant(x, w.reshape(*w.shape[:2], NR * 2)), n=11))
+
+
+def blas(x: Any) -> Any:
+    return finished(o.matmul_blas(x, constant(x, data((5, 11)))))
+
+
+def conv(x: Any) -> Any:
+    w = packed("pack_conv", data((6, 4, 2, 3)), nr=NR, groups=2)(x)
+    return finished(o.conv_packed(x, w, channels=6, window=(2, 3), strides=(2, 1),
+                                  dilation=(1, 2)))
+
+
+def conv_pairs(x: Any) -> Any:
+    w = np.asarray(o.pack_conv_pairs(data((6, 3, 2, 3), dtypes.bfloat16.numpy), nr=NR))
+    w = w.reshape(*w.shape[:4], NR * 2)
+    return o.conv_bf16(x, constant(x, w), channels=6, window=(2, 3), strides=(2, 1))
+
+
+def depthwise(x: Any) -> Any:
+    return finished(o.depthwise(x, constant(x, data((3, 2, 5))), strides=(2, 1)))
+
+
+def neighbours(x: Any) -> Any:
+    """Two pixels of three channels are one."""
+    w = np.tile(data((3, 2, 3)), 2)
+    return o.depthwise(x, constant(x, w), strides=(1, 1), dilation=(1, 2))
+
+
+def row_sums(x: Any) -> Any:
+    y = positive(o.depthwise(x, constant(x, data((3, 2, 5))), strides=(1, 1)))
+    return y, o.reduce_sum(y, axes=(2,))
+
+
+def pool(x: Any) -> Any:
+    attrs = {"window": (2, 3), "strides": (2, 1), "dilation": (1, 2)}
+    return tuple(positive(o.pooled(x, kind=kind, **attrs)) for kind in ("sum", "max", "min"))
+
+
+def winograd(x: Any) -> Any:
+    w = packed("pack_winograd", data((8, 3, 3, 3)), tile=2, nr=NR)(x)
+    return finished(o.winograd(x, w, channels=8, tile=2))
+
+
+def winograd_line(x: Any) -> Any:
+    out = []
+    for upright, window in ((False, (2, 5)), (True, (4, 1))):
+        w = packed("pack_winograd_line", data((6, 3, *window)), tile=2, nr=NR, upright=upright)(x)
+        out.append(finished(o.winograd_line(x, w, channels=6, tile=2, window=window,
+                                            dilation=(1, 2), upright=upright)))
+    return tuple(out)
+
+
+def attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return (o.attend(q, k, v, mask, scale=0.5),
+            positive(o.attend(q, k, v, causal=True, scale=0.25, softcap=3.0)))
+
+
+def transpose(x: Any) -> Any:
+    return positive(o.transpose(x, perm=(1, 0)))
+
+
+def int8_gemm(x: Any) -> Any:
+    return finished(o.matmul_int(x, packed("pack_int", data((7, 9), np.int8), nr=NR)(x), n=9))
+
+
+def int8_pairs(x: Any) -> Any:
+    return o.matmul_int(x, packed("pack_int", data((7, 9), np.int16), nr=NR)(x), n=9)
+
+
+def int8_conv(x: Any) -> Any:
+    out = []
+    for joined in (False, True):
+        attrs = {"window": (2, 3), "strides": (2, 1), "dilation": (1, 1 if joined else 2)}
+        w = packed("pack_int_conv", data((6, 5 if joined else 3, 2, 3), np.int8), nr=NR,
+                   groups=1, joined=joined)(x)
+        seen = x if joined else o.slice(x, start=(0, 0, 0, 0), limit=(*x.shape[:3], 3),
+                                        strides=(1, 1, 1, 1))
+        out.append(o.conv_int(seen, w, channels=6, depth=5 if joined else 3, joined=joined,
+                              **attrs))
+    return tuple(out)
+
+
+def int8_depthwise(x: Any) -> Any:
+    w = packed("pack_int_depthwise", data((5, 1, 3, 2), np.int8), high=2, stride=2)(x)
+    return finished(o.depthwise_int(x, w, window=(3, 2), strides=(2, 1)))
+
+
+def int8_winograd(x: Any) -> Any:
+    w = packed("pack_int_winograd", data((8, 3, 3, 3), np.int8), tile=2, nr=NR)(x)
+    return o.winograd_int(x, w, channels=8, tile=2)
+
+
+def recurrent(p: Any) -> Any:
+    out = []
+    for kind, gates in (("lstm", 4), ("gru_linear", 3)):
+        part = o.slice(p, start=(0,) * 4, limit=(*p.shape[:3], 3 * gates), strides=(1,) * 4)
+        out += o.recurrence(part, constant(p, data((2, 3, 3 * gates))), constant(
+            p, data((2, 3 * gates))), kind=kind, direction="bidirectional")
+    return tuple(out)
+
+
+def recurrent_grad(p: Any) -> Any:
+    r = constant(p, data((2, 3, 12)))
+    y, *_, kept = o.recurrence(p, r, kind="lstm", direction="bidirectional")
+    return tuple(o.recurrence_grad(r, y, kept, y * 0.5, kind="lstm", direction="bidirectional"))
+
+
+def sort(x: Any) -> Any:
+    half = o.cast(x, dtype=dtypes.float16)
+    return (*o.sort(x, axis=0), *o.top_k(half, k=2, axis=1), o.top_k(x, k=3, axis=1,
+                                                                     largest=False)[1])
+
+
+def trees(x: Any) -> Any:
+    """Two trees: a root each, and leaves; the second one takes NaN to its child 1."""
+    tables = ([0, -1, -1, 17, -1, -1], np.zeros(6, np.float32),
+              [[1, 2], [1, 0], [2, 1], [4, 5], [4, 2], [5, 3]], [0, 3], data((4, 2)))
+    given = [constant(x, np.asarray(t, np.int32) if isinstance(t, list) else t) for t in tables]
+    return (o.trees(x, *given, depth=1, compare="lt", fold="sum"),
+            o.trees(x, *given, depth=1, compare="mixed", missing=True, fold="max"))
+
+
+def nbits(x: Any) -> Any:
+    tables = (data((9, 5, 8), np.uint8), data((9, 5)), data((9, 5)))
+    return o.linear_nbits(x, *(constant(x, t) for t in tables), bits=4, block=16)
+
+
+def collective(x: Any) -> Any:
+    y, ticket = o.collective_begin(x, kind="sum")
+    return o.collective_end(x, y, ticket)
+
+
+SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
+    "attention": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
+    "blas": [(blas, ("f32[2,3,5]",))],
+    "collective": [(collective, ("f32[6]",))],
+    "conv": [(conv, ("f32[2,5,8,8]",)), (conv_pairs, ("bf16[1,5,7,3]",))],
+    "depthwise": [(depthwise, ("f32[2,7,6,5]",)), (neighbours, ("f32[1,5,6,3]",)),
+                  (row_sums, ("f32[2,7,6,5]",))],
+    "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),
+             (gemm, ("f32[1,5]",))],
+    "int8_conv": [(int8_conv, ("u8[2,5,8,5]",))],
+    "int8_depthwise": [(int8_depthwise, ("u8[2,9,6,5]",))],
+    "int8_gemm": [(int8_gemm, ("u8[2,4,7]",)), (int8_pairs, ("i16[4,7]",))],
+    "nbits": [(nbits, ("f32[3,70]",))],
+    "pool": [(pool, ("f32[2,7,9,5]",))],
+    "recurrent": [(recurrent, ("f32[3,2,2,12]",))],
+    "recurrent_grad": [(recurrent_grad, ("f32[3,2,2,12]",))],
+    "sort": [(sort, ("f32[5,4]",))],
+    "transpose": [(transpose, ("f32[96,64]",))],
+    "trees": [(trees, ("f32[5,2]",))],
+    "winograd": [(winograd, ("f32[2,6,7,3]",)), (int8_winograd, ("u8[1,6,7,3]",))],
+    "winograd_line": [(winograd_line, ("f32[2,8,13,3]",))]}
+
+
+def typed(text: str) -> TensorType:
+    short, _, shape = text.rstrip("]").partition("[")
+    return TensorType(dtypes.dtype(short), tuple(map(int, shape.split(","))))
+
+
+@cache
+def sample(name: str, i: int) -> tuple[Module, Program, dict[str, Weight]]:
+    function, types = SAMPLES[name][i]
+    graph = trace(function, [typed(t) for t in types], [f"x{k}" for k in range(len(types))])
+    module = Module(graph, tuple(f"y{k}" for k in range(len(graph.outputs))))
+    fused = passes.run(module, "fuse", supply={"target": TARGET})
+    held = {w.digest: w for w in collect_all(fused.graph)}
+    return module, lower(fused, TARGET, name="model"), held
+
+
+def uses(program: Program, name: str) -> list[Template]:
+    return [s for k in program.kernels for s in k.body if isinstance(s, Template)
+            and s.kernel == name]
+
+
+CALLS = [(name, i) for name in sorted(KERNELS) for i in range(len(SAMPLES.get(name, [0])))]
+
+
+@pytest.mark.parametrize(("name", "i"), CALLS)
+def test_the_interpreter_agrees_with_the_evaluator(name: str, i: int) -> None:
+    module, program, held = sample(name, i)
+    assert uses(program, name)
+    verify(program)
+    xs = interp.random_inputs(module, 0)
+    want = interp.run(module, xs)
+    for key, y in loops.run(program, xs, held).items():
+        np.testing.assert_allclose(y.astype(np.float64), want[key].astype(np.float64), rtol=1e-4,
+                                   atol=1e-5)
+
+
+def changed(program: Program, name: str, change: Callable[[Template], Template]) -> Program:
+    """The program with each use of a template changed."""
+    def body(k: Any) -> Any:
+        return replace(k, body=tuple(change(s) if isinstance(s, Template) and s.kernel == name
+                                     else s for s in k.body))
+    return replace(program, kernels=tuple(map(body, program.kernels)))
+
+
+def refused(program: Program) -> str:
+    with pytest.raises(InputError) as found:
+        verify(program)
+    assert found.value.code == "GT0380"
+    return found.value.message
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_misspelt_macro_cannot_pass(name: str) -> None:
+    _, program, _ = sample(name, 0)
+    for macro, _ in uses(program, name)[0].macros:
+        def misspelt(t: Template, macro: str = macro) -> Template:
+            return replace(t, macros=tuple((f"{k}Z" if k == macro else k, v)
+                                           for k, v in t.macros))
+        assert f"{macro}Z" in refused(changed(program, name, misspelt))
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_macro_of_another_kind_or_left_out_cannot_pass(name: str) -> None:
+    _, program, _ = sample(name, 0)
+    for row in KERNELS[name].contract.macros:
+        wrong: MacroValue = "#error" if row.kind in ("size", "literal") else 7
+        given = [k for k, _ in uses(program, name)[0].macros]
+        if row.name not in given:
+            continue
+
+        def other(t: Template, row: Any = row, wrong: MacroValue = wrong) -> Template:
+            return replace(t, macros=tuple((k, wrong if k == row.name else v)
+                                           for k, v in t.macros))
+
+        def without(t: Template, row: Any = row) -> Template:
+            return replace(t, macros=tuple(m for m in t.macros if m[0] != row.name))
+        assert row.name in refused(changed(program, name, other))
+        if row.default is REQUIRED:
+            assert row.name in refused(changed(program, name, without))
