@@ -17,6 +17,7 @@ import numpy as np
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Array, Weight
+from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.types import TensorType
 from graphtool.plan import Form
@@ -51,7 +52,7 @@ class Op:
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
     plans: the forms that the attribute `plan` may have.
 
-    What the other fields say is told in graphtool.ir.facets.
+    What the other fields say is told in graphtool.ir.facets and graphtool.ir.axes.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Op:
     precision: Precision = Precision.HIGH
     indexing: Indexing | None = None
     plans: tuple[Form, ...] = ()
+    axes: Axes | None = None
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
@@ -22,7 +23,7 @@ def _numeric(x: TensorType) -> TensorType:
     return x
 
 
-@composite(types=_numeric, precision=Precision.FOLLOW,
+@composite(axes=BROADCAST, types=_numeric, precision=Precision.FOLLOW,
            vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
 def relu(x: Any) -> Any:
     """max(x, 0) as a select, so that its gradient at 0 is 0 and NaN stays NaN."""
@@ -44,7 +45,7 @@ def _gelu_types(x: TensorType, *, approximate: str) -> TensorType:
     return like_first(x)
 
 
-@composite(types=_gelu_types, vjp=_gelu_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=_gelu_types, vjp=_gelu_vjp, precision=Precision.FOLLOW)
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """x·Φ(x), by erf or by its tanh approximation (Hendrycks and Gimpel 2016)."""
     if approximate == "tanh":
@@ -58,13 +59,13 @@ def _silu_vjp(g: Any, y: Any, x: Any) -> tuple[Any, ...]:
     return (g * (s + y * (1.0 - s)),)
 
 
-@composite(types=like_first, vjp=_silu_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_silu_vjp, precision=Precision.FOLLOW)
 def silu(x: Any) -> Any:
     """x·sigmoid(x), also called swish."""
     return x * o.sigmoid(x)
 
 
-@composite(types=like_first, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
 def mish(x: Any) -> Any:
     """x·tanh(log(1 + eˣ))."""
     return x * o.tanh(o.softplus(x))
@@ -75,7 +76,7 @@ def _softplus_vjp(g: Any, _y: Any, x: Any, *, beta: float, threshold: float) -> 
     return (o.select(o.gt(scaled, threshold), g, g * o.sigmoid(scaled)),)
 
 
-@composite(types=like_first, vjp=_softplus_vjp)
+@composite(axes=BROADCAST, types=like_first, vjp=_softplus_vjp)
 def softplus(x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + e^(β·x)) / β, and x itself where β·x > threshold; never overflows."""
     scaled = x * beta
@@ -87,13 +88,13 @@ def _elu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
     return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0)) * alpha),)
 
 
-@composite(types=like_first, vjp=_elu_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_elu_vjp, precision=Precision.FOLLOW)
 def elu(x: Any, *, alpha: float = 1.0) -> Any:
     """x where positive, else α·(eˣ − 1); the exponential never sees a positive x."""
     return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0)) * alpha)
 
 
-@composite(types=like_first, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
 def selu(x: Any, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Any:
     """γ·elu(x, α) (Klambauer et al. 2017)."""
     return o.elu(x, alpha=alpha) * gamma
@@ -103,13 +104,13 @@ def _celu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
     return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0) / alpha)),)
 
 
-@composite(types=like_first, vjp=_celu_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_celu_vjp, precision=Precision.FOLLOW)
 def celu(x: Any, *, alpha: float = 1.0) -> Any:
     """x where positive, else α·(e^(x/α) − 1)."""
     return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0) / alpha) * alpha)
 
 
-@composite(types=like_first, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
 def leaky_relu(x: Any, *, slope: float = 0.01) -> Any:
     """x where positive, else slope·x."""
     return o.select(o.gt(x, 0), x, x * slope)
@@ -120,7 +121,7 @@ def _prelu_types(x: TensorType, slope: TensorType) -> TensorType:
     return TensorType(_numeric(x).dtype, broadcast_shapes(x.shape, slope.shape))
 
 
-@composite(types=_prelu_types, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=_prelu_types, precision=Precision.FOLLOW)
 def prelu(x: Any, slope: Any) -> Any:
     """x where positive, else slope·x; the slope broadcasts as NumPy does."""
     return o.select(o.gt(x, 0), x, x * slope)
@@ -130,7 +131,7 @@ def _hard_sigmoid_vjp(g: Any, y: Any, _x: Any, *, alpha: float, beta: float) -> 
     return (o.select(o.and_(o.gt(y, 0), o.lt(y, 1)), g * alpha, 0.0),)
 
 
-@composite(types=like_first, vjp=_hard_sigmoid_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_hard_sigmoid_vjp, precision=Precision.FOLLOW)
 def hard_sigmoid(x: Any, *, alpha: float = 1 / 6, beta: float = 0.5) -> Any:
     """min(max(α·x + β, 0), 1); the gradient is 0 at both bounds."""
     return o.clamp(x * alpha + beta, 0, 1)
@@ -140,7 +141,7 @@ def _hardtanh_vjp(g: Any, y: Any, _x: Any, *, lo: float, hi: float) -> tuple[Any
     return (o.select(o.or_(o.le(y, lo), o.ge(y, hi)), 0.0, g),)
 
 
-@composite(types=like_first, vjp=_hardtanh_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_hardtanh_vjp, precision=Precision.FOLLOW)
 def hardtanh(x: Any, *, lo: float = -1.0, hi: float = 1.0) -> Any:
     """min(max(x, lo), hi); the gradient is 0 at both bounds, where clamp's is 1."""
     return o.clamp(x, lo, hi)
@@ -151,25 +152,25 @@ def _hard_swish_vjp(g: Any, _y: Any, x: Any) -> tuple[Any, ...]:
     return (o.select(o.le(x, -3), 0.0, inside),)
 
 
-@composite(types=like_first, vjp=_hard_swish_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, vjp=_hard_swish_vjp, precision=Precision.FOLLOW)
 def hard_swish(x: Any) -> Any:
     """x·min(max(x/6 + ½, 0), 1); the gradient is 0 at −3 and 1 at 3."""
     return x * o.clamp(x * (1 / 6) + 0.5, 0, 1)
 
 
-@composite(types=like_first)
+@composite(axes=BROADCAST, types=like_first)
 def softsign(x: Any) -> Any:
     """x / (1 + |x|)."""
     return x / (o.abs(x) + 1.0)
 
 
-@composite(types=like_first, vjp=lambda g, y, x: (g * o.sigmoid(-x),))
+@composite(axes=BROADCAST, types=like_first, vjp=lambda g, y, x: (g * o.sigmoid(-x),))
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)), stable on both sides."""
     return o.min(x, 0) - o.log1p(o.exp(-o.abs(x)))
 
 
-@composite(types=like_first, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
 def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
     """x where x > α, else 0; NaN gives 0."""
     return o.select(o.gt(x, alpha), x, 0.0)

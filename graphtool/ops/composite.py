@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.axes import OVER
 from graphtool.ir.facets import Indexing, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
@@ -20,13 +21,13 @@ def _mean_vjp(g: Any, _y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, .
     return (o.broadcast(g / count(x, axes), shape=x.shape),)
 
 
-@composite(types=_reduced, vjp=_mean_vjp)
+@composite(axes=OVER, types=_reduced, vjp=_mean_vjp)
 def reduce_mean(x: Any, *, axes: tuple[int, ...]) -> Any:
     """Σ x / n over axes, kept as 1; integers truncate."""
     return o.reduce_sum(x, axes=axes) / count(x, axes)
 
 
-@composite(types=_reduced)
+@composite(axes=OVER, types=_reduced)
 def reduce_var(x: Any, *, axes: tuple[int, ...], correction: int = 0) -> Any:
     """Σ (x − mean)² / (n − correction) over axes, in two passes."""
     centred = x - o.reduce_mean(x, axes=axes)

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
+from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
@@ -60,10 +61,11 @@ def _detach_infer(x: TensorType) -> TensorType:
 
 
 register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
-            decompose=lambda x: x, category="data", doc="x itself; no gradient flows through it"))
+            decompose=lambda x: x, axes=BROADCAST, category="data",
+            doc="x itself; no gradient flows through it"))
 
 register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
-            decompose=lambda x: x, category="data", lowering=Lowering.VIEW,
+            decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,
             doc="x itself; what is computed of it stays apart from what is computed of x, so that "
                 "it is computed again"))
 
@@ -74,7 +76,7 @@ def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
 
 
 register(Op("checkpoint", _checkpoint_infer, lambda x, **_: x, lambda g, y, x, **_: (g,),
-            lambda _, x, **__: x, decompose=lambda x, **_: x, category="data",
+            lambda _, x, **__: x, decompose=lambda x, **_: x, axes=BROADCAST, category="data",
             lowering=Lowering.VIEW,
             doc="x itself where it enters or leaves a region that the backward pass is to compute "
                 "again (torch.utils.checkpoint)"))

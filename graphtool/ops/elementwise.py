@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -72,8 +73,9 @@ def _declare(row: Scalar) -> Op:
         return row.derivative(ops, g, y, *xs)  # type: ignore[misc]
 
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
-                       traits=Trait.ELEMENTWISE | _traits(row), cost=per_result(row.flops),
-                       precision=Precision.HIGH if row.wide else Precision.FOLLOW, doc=row.doc))
+                       traits=Trait.ELEMENTWISE | _traits(row), axes=BROADCAST,
+                       cost=per_result(row.flops), doc=row.doc,
+                       precision=Precision.HIGH if row.wide else Precision.FOLLOW))
 
 
 def _traits(row: Scalar) -> Trait:
@@ -114,7 +116,7 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
-            traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
+            axes=BROADCAST, traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
             precision=Precision.FOLLOW, doc="a where cond, else b"))
 
 
@@ -155,8 +157,8 @@ def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
 
 register(Op("clamp", _clamp_infer,
             lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
-            traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2), precision=Precision.FOLLOW,
-            doc="min(max(x, lo), hi); a bound may be left out"))
+            axes=BROADCAST, traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2),
+            precision=Precision.FOLLOW, doc="min(max(x, lo), hi); a bound may be left out"))
 
 
 # ---- cast and bitcast --------------------------------------------------------------------------
@@ -209,7 +211,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
-            traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
+            axes=BROADCAST, traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
             precision=Precision.FOLLOW,
             doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
 
@@ -223,6 +225,7 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
 register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
-            traits=Trait.ELEMENTWISE, category="data", cost=nothing, traffic=nothing,
-            precision=Precision.FOLLOW, doc="the same bits, another type"))
+            axes=BROADCAST, traits=Trait.ELEMENTWISE, category="data",
+            cost=nothing, traffic=nothing, precision=Precision.FOLLOW,
+            doc="the same bits, another type"))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.errors import InputError
+from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -18,6 +19,8 @@ from graphtool.ops import gradients
 from graphtool.ops.common import Array, check_axis, filled, need
 from graphtool.ops.costs import taken
 from graphtool.symbolic import Dim, known, maximum, minimum, text
+
+_AXES = Axes(Align.NONE, names=("axes",), batch="batch")
 
 # ---- gather: y[b, i, rest] = x[b, indices[b, i], rest] -----------------------------------------
 
@@ -106,7 +109,7 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
             traits=Trait.NEST, precision=Precision.FOLLOW, traffic=taken,
-            indexing=Indexing("axes", draws=True),
+            indexing=Indexing("axes", draws=True), axes=_AXES,
             doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last dim of the "
                 "indices runs over the axes, the first `batch` dims are shared"))
 
@@ -141,7 +144,7 @@ def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
 
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
-            lowering=Lowering.STATEMENTS, indexing=Indexing("axes"),
+            lowering=Lowering.STATEMENTS, indexing=Indexing("axes"), axes=_AXES,
             doc="x with updates set, added, … where gather would read; later duplicates win"))
 
 # ---- dynamic slices ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
+from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -97,4 +98,5 @@ def _matmul_cost(y: TensorType, a: TensorType, _b: TensorType, *, transpose_a: b
 
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
             traits=Trait.CONTRACTION, cost=_matmul_cost, precision=Precision.LOW,
+            axes=Axes(Align.MATRICES),
             doc="batched matrix product; leading dims broadcast; `dtype` is the accumulator's"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.axes import ALONG, OVER
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
 from graphtool.ops.common import (
@@ -29,7 +30,7 @@ def _softmax_vjp(g: Any, y: Any, _x: Any, *, axis: int) -> tuple[Any, ...]:
     return (gy - y * o.reduce_sum(gy, axes=(axis,)),)
 
 
-@composite(types=_along_axis, vjp=_softmax_vjp)
+@composite(axes=ALONG, types=_along_axis, vjp=_softmax_vjp)
 def softmax(x: Any, *, axis: int) -> Any:
     """exp(x − max) / Σ exp(x − max) along an axis."""
     e = o.exp(x - o.reduce_max(x, axes=(axis,)))
@@ -40,7 +41,7 @@ def _log_softmax_vjp(g: Any, y: Any, _x: Any, *, axis: int) -> tuple[Any, ...]:
     return (g - o.exp(y) * o.reduce_sum(g, axes=(axis,)),)
 
 
-@composite(types=_along_axis, vjp=_log_softmax_vjp)
+@composite(axes=ALONG, types=_along_axis, vjp=_log_softmax_vjp)
 def log_softmax(x: Any, *, axis: int) -> Any:
     """x − max − log Σ exp(x − max) along an axis."""
     shifted = x - o.reduce_max(x, axes=(axis,))
@@ -59,7 +60,7 @@ def _logsumexp_vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[An
     return (g * o.exp(x - _finite_or_zero(y)),)
 
 
-@composite(types=_logsumexp_types, vjp=_logsumexp_vjp)
+@composite(axes=OVER, types=_logsumexp_types, vjp=_logsumexp_vjp)
 def logsumexp(x: Any, *, axes: tuple[int, ...]) -> Any:
     """log Σ exp(x) over axes, kept as 1; shifted by the maximum, infinities included."""
     top = _finite_or_zero(o.reduce_max(x, axes=axes))
@@ -237,7 +238,8 @@ def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: flo
     return x * o.pow(total * (alpha / size) + bias, -beta)
 
 
-@composite(types=lambda x, *, axes, order, epsilon: TensorType(x.dtype, kept_dims(x.shape, axes)))
+@composite(axes=OVER, types=lambda x, *, axes, order, epsilon: TensorType(
+    x.dtype, kept_dims(x.shape, axes)))
 def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 0.0) -> Any:
     """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p may be ±∞, and 0 counts. Its gradient at 0 is 0."""
     if order == 2.0:

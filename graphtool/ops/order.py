@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.axes import ALONG
 from graphtool.ir.facets import Lowering, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -61,7 +62,7 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
 
 
 register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
-            cost=per_operand, precision=Precision.FOLLOW,
+            cost=per_operand, precision=Precision.FOLLOW, axes=ALONG,
             doc="values and indices along an axis, stable"))
 
 
@@ -97,6 +98,6 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 
 
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
-            lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW,
+            lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW, axes=ALONG,
             doc="the k greatest (or least) along an axis in order, with their indices; of equal "
                 "ones the first"))

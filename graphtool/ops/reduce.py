@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.axes import ALONG, OVER
 from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
@@ -79,7 +80,7 @@ def _declare(kind: Kind) -> None:
         return gradients.reduce(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
-                lower, traits=Trait.REDUCTION, cost=per_operand,
+                lower, traits=Trait.REDUCTION, cost=per_operand, axes=OVER,
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
                 doc=f"{kind} over axes, kept as 1"))
 
@@ -142,7 +143,7 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
-            traits=Trait.REDUCTION, cost=per_operand,
+            traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
             doc="index of the extreme; the first (or last) of ties"))
 
 
@@ -190,5 +191,5 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
-            lowering=Lowering.STATEMENTS, cost=per_operand,
+            lowering=Lowering.STATEMENTS, cost=per_operand, axes=ALONG,
             doc="running sum, prod, max or min along an axis"))

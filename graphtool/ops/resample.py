@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import ops as o
@@ -33,7 +34,8 @@ def _resize_types(x: TensorType, *, sizes: tuple[Dim, ...], mode: str, coordinat
     return TensorType(x.dtype, sizes)
 
 
-@composite(types=_resize_types, traits=Trait.LAYOUT)
+@composite(types=_resize_types, traits=Trait.LAYOUT,
+           axes=Axes(each={"scales": 1.0}, spans=("roi",), sizes=("sizes",)))
 def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
            coordinates: str = "half_pixel", rounding: str = "round_prefer_floor",
            scales: tuple[float, ...] | None = None, roi: tuple[float, ...] | None = None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.axes import ALONG, OVER, Align, Axes
 from graphtool.ir.facets import Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -59,7 +60,7 @@ def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
 register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
             lambda g, y, x, *, shape: (OPS["reshape"](g, shape=x.shape),), _reshape_lower,
             category="shape", lowering=Lowering.VIEW, movement=Movement.KEEPS,
-            precision=Precision.FOLLOW, traffic=nothing,
+            precision=Precision.FOLLOW, traffic=nothing, axes=Axes(Align.NONE, sizes=("shape",)),
             doc="the same elements in row-major order under another shape"))
 
 # ---- transpose ---------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:
 register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
             lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
             category="shape", lowering=Lowering.VIEW, movement=Movement.PERMUTES,
-            precision=Precision.FOLLOW,
+            precision=Precision.FOLLOW, axes=Axes(order="perm"),
             doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
 
 # ---- broadcast ---------------------------------------------------------------------------------
@@ -97,7 +98,8 @@ def _broadcast_vjp(g: Any, _y: Any, x: Any, *, shape: Any) -> tuple[Any, ...]:
 register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x, shape),
             _broadcast_vjp, lambda _, x, *, shape: Pull(x.dtype, shape, x.at_broadcast),
             category="shape", lowering=Lowering.VIEW, movement=Movement.REPEATS,
-            precision=Precision.FOLLOW, doc="NumPy's broadcast_to"))
+            precision=Precision.FOLLOW, axes=Axes(Align.TRAILING, sizes=("shape",)),
+            doc="NumPy's broadcast_to"))
 
 # ---- slice -------------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any)
 
 register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
             lowering=Lowering.VIEW, movement=Movement.TAKES, precision=Precision.FOLLOW,
-            traffic=taken,
+            traffic=taken, axes=Axes(each={"start": 0, "strides": 1}, sizes=("limit",)),
             doc="x[start:limit:stride] on every axis; strides are positive, `reverse` flips"))
 
 # ---- pad ---------------------------------------------------------------------------------------
@@ -218,6 +220,7 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
 
 register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
             lowering=Lowering.WINDOW, movement=Movement.FILLS, precision=Precision.FOLLOW,
+            axes=Axes(each={"lo": 0, "hi": 0, "interior": 0}),
             doc="value before, after and between the elements; negative edges crop"))
 
 # ---- concat ------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
 
 register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
             _concat_lower, category="shape", lowering=Lowering.WINDOW, movement=Movement.JOINS,
-            precision=Precision.FOLLOW,
+            precision=Precision.FOLLOW, axes=ALONG,
             doc="the operands one behind the other along an axis"))
 
 # ---- reverse -----------------------------------------------------------------------------------
@@ -292,4 +295,5 @@ def _reverse_lower(_: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
 register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
             lambda g, y, x, *, axes: (OPS["reverse"](g, axes=axes),), _reverse_lower,
             category="shape", movement=Movement.REVERSES, precision=Precision.FOLLOW,
+            axes=OVER,
             doc="back to front along axes"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -26,6 +27,8 @@ from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
 from graphtool.ops.window import sliding, window_infer
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, symbol_of
+
+_EACH = {"window": 1, "strides": 1, "padding": (0, 0)}
 
 # ---- extreme_tap -------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
 
 
 register(Op("extreme_tap", _tap_infer, _tap_eval, None, _tap_lower,
-            traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
+            traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW, axes=Axes(each=_EACH),
             doc="the number, within its window, of the first extreme; padding is the neutral "
                 "element"))
 
@@ -146,5 +149,6 @@ def _unpool_vjp(t: Any, _y: Any, g: Any, taps: Any, *, shape: Any, window: Any, 
 
 register(Op("unpool", _unpool_infer, _unpool_eval, _unpool_vjp, _unpool_lower,
             traits=Trait.WINDOWED, cost=per_operand, precision=Precision.FOLLOW,
+            axes=Axes(each=_EACH, sizes=("shape",)),
             doc="each g at the element of its window that `taps` numbers; sums where windows "
                 "overlap, zeros elsewhere: the gradient of a maximum over windows"))

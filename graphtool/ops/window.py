@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -221,6 +222,8 @@ def _window_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
 
 register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lower,
             traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
+            axes=Axes(each={"window": 1, "strides": 1, "padding": (0, 0), "base_dilation": 1,
+                            "window_dilation": 1}),
             doc="pooling: sum, prod, max or min over a sliding window on every axis; "
                 "padding counts as the neutral element"))
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphtool.ir.axes import Align, permuted
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import product
 
@@ -43,20 +45,18 @@ class Layout:
                 builder: Builder) -> Sequence[Any] | None:
         if len(node.outputs) != 1 or node.attrs.get("channels_last"):
             return None
-        if node.op.name == "matmul":
+        if node.op is o.matmul:
             return self.flattened(node, inputs, builder)
-        if node.op.name == "reshape":
+        if node.op is o.reshape:
             return self.pixels(node, inputs, builder)
-        if node.op.name == "transpose" and tuple(node.attrs["perm"]) == to_last(3):
+        if node.op is o.transpose and tuple(node.attrs["perm"]) == to_last(3):
             source = self.twin(builder, inputs[0])
             return None if source is None else (source,)
         if self.keeps(node, inputs):
             self.last.add(node.outputs[0])
             return None
-        handler = _SOURCES.get(node.op.name)
-        if handler is None and any(self.twin(builder, x) is not None for x in inputs):
-            handler = _FOLLOWERS.get(node.op.name) or (
-                _elementwise if Trait.ELEMENTWISE in node.op.traits else None)
+        turns = node.op is o.conv or any(self.twin(builder, x) is not None for x in inputs)
+        handler = _handler(node.op) if turns else None
         rank = len(node.outputs[0].type.shape)
         if handler is None or rank < 3 or (handler is not _elementwise and any(
                 x.type.rank != rank for x in inputs if isinstance(x, Value))):
@@ -70,7 +70,7 @@ class Layout:
         still when it turns them back, before the next convolution.
         """
         shape = node.outputs[0].type.shape
-        return len(shape) == 3 and node.op.name not in ("conv", "transpose") and any(
+        return len(shape) == 3 and node.op not in (o.conv, o.transpose) and any(
             x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
 
     def pixels(self, node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
@@ -80,7 +80,7 @@ class Layout:
         if node.outputs[0] not in self.wanted:
             return None
         shape = node.outputs[0].type.shape
-        image, turned = self.twin(b, inputs[0]), _made(b, inputs[0], "transpose")
+        image, turned = self.twin(b, inputs[0]), _made(b, inputs[0], o.transpose)
         source: Operand
         if image is not None and len(shape) == 3:
             source, (n, *spatial, c) = image, image.type.shape
@@ -100,10 +100,10 @@ class Layout:
     def flattened(self, node: Node, inputs: tuple[Operand, ...],
                   b: Builder) -> Sequence[Any] | None:
         """A product of an image's flat features: its constant weights are reordered instead."""
-        flat, w = _made(b, inputs[0], "reshape"), inputs[1]
+        flat, w = _made(b, inputs[0], o.reshape), inputs[1]
         image = None if flat is None else flat.inputs[0]
         source = self.twin(b, image)
-        made = _made(b, w, "constant")
+        made = _made(b, w, o.constant)
         if flat is None or source is None or made is None or made.attrs["param"] or (
                 not isinstance(image, Value) or not isinstance(w, Value)):
             return None
@@ -125,7 +125,7 @@ class Layout:
         With three axes the two permutations are the same: only what this run made counts.
         """
         node = builder.made.get(x) if isinstance(x, Value) else None
-        if node is None or node.op.name != "transpose":
+        if node is None or node.op is not o.transpose:
             return None
         perm, source = node.attrs["perm"], node.inputs[0]
         if not isinstance(source, Value) or len(perm) < 3 or perm != to_first(len(perm)):
@@ -146,41 +146,36 @@ def _wanted(graph: Graph) -> set[Value]:
     """The values that are read channels last, at once or behind what runs so with its reader."""
     found: set[Value] = set()
     for node in reversed(graph.nodes):
-        follows = node.op.name in _FOLLOWERS or Trait.ELEMENTWISE in node.op.traits
-        if _turns(node) or (follows and any(y in found for y in node.outputs)):
+        follows = any(y in found for y in node.outputs) and _handler(node.op) is not None
+        if _turns(node) or follows:
             found |= {x for x in node.inputs if isinstance(x, Value)}
     return found
 
 
 def _turns(node: Node) -> bool:
     """Whether the node reads what lies channels first as if it lay channels last."""
-    match node.op.name:
-        case "transpose":
-            return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))
-        case "matmul":
-            return bool(node.attrs["transpose_a"])
-        case name:
-            return name in _SOURCES and not node.attrs.get("channels_last")
+    if node.op is o.transpose:
+        return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))
+    if node.op is o.matmul:
+        return bool(node.attrs["transpose_a"])
+    return node.op is o.conv and not node.attrs["channels_last"]
 
 
-def _made(b: Builder, x: Operand, op: str) -> Node | None:
+def _made(b: Builder, x: Operand, op: Op) -> Node | None:
     """The node that made x, if it is of the op."""
     node = b.made.get(x) if isinstance(x, Value) else None
-    return node if node is not None and node.op.name == op else None
+    return node if node is not None and node.op is op else None
 
 
 LastOf = Callable[[Operand], Any]
 Handler = Callable[[LastOf, Builder, Node, tuple[Operand, ...]], Any]
 
 
-def _conv(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    x, w = inputs
-    assert isinstance(w, Value)
-    return node.op(last_of(x), Tracer(w, b), **{**node.attrs, "channels_last": True})
-
-
-def _pool(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    return node.op(last_of(inputs[0]), **{**node.attrs, "channels_last": True})
+def _channels_last(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    """Of convolutions and pooling: an attribute says how x lies, weights stay as they are."""
+    x, *weights = inputs
+    return node.op(last_of(x), *(Tracer(w, b) for w in weights if isinstance(w, Value)),
+                   **{**node.attrs, "channels_last": True})
 
 
 def _elementwise(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
@@ -194,55 +189,20 @@ def _elementwise(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand,
     return node.op(*out, **node.attrs)
 
 
-def _axis(axis: int, rank: int) -> int:
-    """Where a channels-first axis lies channels last."""
-    return to_last(rank).index(axis % rank)
+def _moved(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
+    """By what the op's record says of its attributes."""
+    assert node.op.axes is not None
+    order = to_last(len(node.outputs[0].type.shape))
+    return node.op(*map(last_of, inputs), **permuted(node.op.axes, node.attrs, order))
 
 
-def _reduce(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    rank = len(node.outputs[0].type.shape)
-    axes = tuple(sorted(_axis(a, rank) for a in node.attrs["axes"]))
-    return node.op(last_of(inputs[0]), **{**node.attrs, "axes": axes})
-
-
-def _one_axis(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    rank = len(node.outputs[0].type.shape)
-    return node.op(*(last_of(x) for x in inputs),
-                   **{**node.attrs, "axis": _axis(node.attrs["axis"], rank)})
-
-
-def _permuted(*names: str) -> Handler:
-    """For ops whose attributes have one entry an axis."""
-    def handler(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-        order = to_last(len(node.outputs[0].type.shape))
-        attrs = dict(node.attrs)
-        for name in names:
-            if attrs.get(name):
-                attrs[name] = tuple(attrs[name][p] for p in order)
-        return node.op(*map(last_of, inputs), **attrs)
-    return handler
-
-
-def _resize(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    rank = len(node.outputs[0].type.shape)
-    roi = node.attrs["roi"]
-    if roi is not None:  # a start for each axis, then an end for each
-        ends = tuple(rank + p for p in to_last(rank))
-        roi = tuple(roi[p] for p in (*to_last(rank), *ends))
-    return _permuted("sizes", "scales")(
-        last_of, b, Node(node.op, node.inputs, {**node.attrs, "roi": roi}, node.outputs,
-                         node.where), inputs)
-
-
-_SOURCES: dict[str, Handler] = {"conv": _conv}
-_FOLLOWERS: dict[str, Handler] = {
-    "max_pool": _pool, "avg_pool": _pool,
-    **{f"reduce_{k}": _reduce for k in ("sum", "prod", "max", "min", "mean")},
-    "softmax": _one_axis, "log_softmax": _one_axis, "concat": _one_axis, "cumulative": _one_axis,
-    "pad": _permuted("lo", "hi", "interior"), "slice": _permuted("start", "limit", "strides"),
-    "broadcast": _permuted("shape"), "resize": _resize,
-    "reduce_window": _permuted("window", "strides", "padding", "base_dilation",
-                               "window_dilation"),
-    "extreme_tap": _permuted("window", "strides", "padding"),
-    "unpool": _permuted("shape", "window", "strides", "padding"),
-}
+def _handler(op: Op) -> Handler | None:
+    """How the op runs channels last behind what runs so; None where it does not."""
+    if Trait.ELEMENTWISE in op.traits:
+        return _elementwise
+    if "channels_last" in op.schema:
+        return _channels_last
+    axes = op.axes
+    follows = axes is not None and not axes.order and (
+        axes.align is Align.SAME or (axes.align is Align.TRAILING and bool(axes.sizes)))
+    return _moved if follows else None

@@ -1,7 +1,7 @@
 """vmap: a graph over examples from a graph for one. The examples' axis stands first.
 
-A table has a rule for the ops whose batched form is the op itself; a composite is taken apart, and
-what is left runs as a scan over the examples, which means the same for every op.
+An op whose record says what its attributes mean for axes is its own batched form. A composite is
+taken apart. What is left runs as a scan over the examples, which means the same for every op.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.ir.op import Op
@@ -18,7 +19,7 @@ from graphtool.ir.trace import Builder, Tracer, replay, trace
 from graphtool.symbolic import Dim
 
 Rule = Callable[..., Any]
-RULES: dict[str, Rule] = {}
+RULES: dict[Op, Rule] = {}
 
 
 class Declined(Exception):
@@ -59,8 +60,7 @@ def batch(builder: Builder, graph: Graph, given: Sequence[Any], size: Dim) -> li
 
 
 def _batched(builder: Builder, node: Node, pairs: Sequence[Any], size: Dim) -> tuple[Any, ...]:
-    rule = RULES.get(node.op.name) or (
-        _elementwise if Trait.ELEMENTWISE in node.op.traits else None)
+    rule = RULES.get(node.op) or (_derived if node.op.axes else None)
     if rule is not None:
         before = len(builder.nodes)
         try:
@@ -108,11 +108,10 @@ def _tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-def ranked(pairs: Sequence[Any]) -> list[Any]:
-    """Operands that broadcast from the right, the batched ones brought to one rank."""
-    most = max(x.ndim - b for x, b in pairs if isinstance(x, Tracer))
-    return [o.reshape(x, shape=(x.shape[0], *(1,) * (most + 1 - x.ndim), *x.shape[1:]))
-            if b and x.ndim <= most else x for x, b in pairs]
+def ranked(pairs: Sequence[Any], rank: int) -> list[Any]:
+    """Operands that broadcast from the right, the batched ones brought to the rank of a result."""
+    return [o.reshape(x, shape=(x.shape[0], *(1,) * (rank + 1 - x.ndim), *x.shape[1:]))
+            if b and x.ndim <= rank else x for x, b in pairs]
 
 
 def _rank(node: Node, i: int = 0) -> int:
@@ -121,96 +120,31 @@ def _rank(node: Node, i: int = 0) -> int:
     return x.type.rank
 
 
-# ---- the table ---------------------------------------------------------------------------------
+# ---- the rules ---------------------------------------------------------------------------------
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def _derived(node: Node, pairs: Any, size: Dim) -> Any:
+    """The op itself on operands that have one axis more, as its record says what its attributes
+    mean for axes."""
+    axes, first = node.op.axes, node.inputs[0]
+    assert axes is not None
+    rank = first.type.rank if isinstance(first, Value) else 0
+    if rank == 0 and any(isinstance(node.attrs[n], int) for n in axes.names):
+        raise Declined
+    broadcasts = axes.align in (Align.TRAILING, Align.MATRICES)
+    xs = ranked(pairs, node.outputs[0].type.rank) if broadcasts else [
+        whole(x, b, size) for x, b in pairs]
+    return node.op(*xs, **with_leading(axes, node.attrs, rank, size))
+
+
+def rule(op: Op) -> Callable[[Rule], Rule]:
+    """Declare how an op runs on examples whose record does not say it."""
     def add(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
+        RULES[op] = function
         return function
     return add
 
 
-@rule("detach", "barrier", "checkpoint", "relu", "gelu", "silu", "mish", "softplus", "elu",
-      "selu", "celu", "leaky_relu", "hard_sigmoid", "hard_swish", "hardtanh", "softsign",
-      "log_sigmoid", "thresholded_relu")
-def _elementwise(node: Node, pairs: Any, _size: Dim) -> Any:
-    return node.op(*ranked(pairs), **node.attrs)
-
-
-@rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
-      "reduce_mean", "reduce_var", "reverse", "logsumexp")
-def _over_axes(node: Node, pairs: Any, _size: Dim) -> Any:
-    axes = tuple(a % _rank(node) + 1 for a in node.attrs["axes"])
-    return node.op(pairs[0][0], **{**node.attrs, "axes": axes})
-
-
-@rule("arg_reduce", "cumulative", "sort", "top_k", "softmax", "log_softmax")
-def _along_axis(node: Node, pairs: Any, _size: Dim) -> Any:
-    if not _rank(node):
-        raise Declined
-    return node.op(pairs[0][0], **{**node.attrs, "axis": node.attrs["axis"] % _rank(node) + 1})
-
-
-@rule("reshape")
-def _reshape(node: Node, pairs: Any, size: Dim) -> Any:
-    return o.reshape(pairs[0][0], shape=(size, *node.outputs[0].type.shape))
-
-
-@rule("transpose")
-def _transpose(node: Node, pairs: Any, _size: Dim) -> Any:
-    return o.transpose(pairs[0][0], perm=(0, *(p + 1 for p in node.attrs["perm"])))
-
-
-@rule("broadcast")
-def _broadcast(node: Node, pairs: Any, size: Dim) -> Any:
-    x, shape = pairs[0][0], node.attrs["shape"]
-    wide = o.reshape(x, shape=(size, *(1,) * (len(shape) + 1 - x.ndim), *x.shape[1:]))
-    return o.broadcast(wide, shape=(size, *shape))
-
-
-@rule("slice")
-def _slice(node: Node, pairs: Any, size: Dim) -> Any:
-    a = node.attrs
-    return o.slice(pairs[0][0], start=(0, *a["start"]), limit=(size, *a["limit"]),
-                   strides=(1, *(a["strides"] or (1,) * _rank(node))))
-
-
-@rule("pad")
-def _pad(node: Node, pairs: Any, _size: Dim) -> Any:
-    a = node.attrs
-    return o.pad(pairs[0][0], lo=(0, *a["lo"]), hi=(0, *a["hi"]), value=a["value"],
-                 interior=(0, *(a["interior"] or (0,) * _rank(node))))
-
-
-@rule("concat")
-def _concat(node: Node, pairs: Any, size: Dim) -> Any:
-    return o.concat(*(whole(x, b, size) for x, b in pairs),
-                    axis=node.attrs["axis"] % _rank(node) + 1)
-
-
-@rule("matmul")
-def _matmul(node: Node, pairs: Any, _size: Dim) -> Any:
-    return o.matmul(*ranked(pairs), **node.attrs)
-
-
-@rule("gather", "scatter")
-def _indexed(node: Node, pairs: Any, size: Dim) -> Any:
-    a = node.attrs
-    axes = tuple(i % _rank(node) + 1 for i in a["axes"])
-    return node.op(*(whole(x, b, size) for x, b in pairs),
-                   **{**a, "axes": axes, "batch": a["batch"] + 1})
-
-
-@rule("reduce_window")
-def _window(node: Node, pairs: Any, _size: Dim) -> Any:
-    a = dict(node.attrs)
-    first = {"window": 1, "strides": 1, "padding": (0, 0), "base_dilation": 1,
-             "window_dilation": 1}
-    return o.reduce_window(pairs[0][0], **{k: v if k not in first or v is None
-                                           else (first[k], *v) for k, v in a.items()})
-
-
-@rule("conv")
+@rule(o.conv)
 def _conv(node: Node, pairs: Any, size: Dim) -> Any:
     """Examples join the batch; with weights of their own they become groups."""
     (x, in_x), (w, in_w) = pairs
@@ -231,7 +165,7 @@ def _conv(node: Node, pairs: Any, size: Dim) -> Any:
     return o.transpose(y, perm=(1, 0, *range(2, y.ndim)))
 
 
-@rule("attention")
+@rule(o.attention)
 def _attention(node: Node, pairs: Any, size: Dim) -> Any:
     """More leading axes are its own way; a mask aligns from the right."""
     if _rank(node) < 3:

@@ -1,5 +1,7 @@
-"""Which ops treat the examples of a batch, blocks of axis 0, each by itself: and the same node for
-fewer of them. What is in no row of the table may mix examples.
+"""Which nodes treat each example of a batch by itself, and the same node for fewer examples.
+
+Examples are blocks of axis 0. Where neither the op's record nor a rule here says that they stay
+apart, a node may mix them.
 """
 
 from __future__ import annotations
@@ -7,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphtool.ir.facets import Trait
+from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool.ir.axes import Align, leaves_first
 from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.op import Op
+from graphtool.ir.op import ops as o
 
 Attrs = Mapping[str, Any]
 Rule = Callable[[Node, Sequence[bool]], bool]
@@ -16,17 +21,15 @@ Rule = Callable[[Node, Sequence[bool]], bool]
 
 def apart(node: Node, batched: Sequence[bool]) -> bool:
     """Whether the node maps the examples one by one; `batched` says which operands hold them."""
-    rule = _elementwise if Trait.ELEMENTWISE in node.op.traits else (
-        _reduction if Trait.REDUCTION in node.op.traits else _RULES.get(node.op.name))
-    return rule is not None and rule(node, batched)
+    return _RULES.get(node.op, _derived)(node, batched)
 
 
 def for_fewer(node: Node, fewer: int, batch: int) -> Attrs:
     """The attributes of the node on `fewer` of its examples."""
     def sized(shape: tuple[Any, ...]) -> tuple[Any, ...]:
         return (shape[0] // batch * fewer, *shape[1:])
-    name = next((a for a in ("shape", "sizes", "limit") if a in node.attrs), None)
-    return node.attrs if name is None else {**node.attrs, name: sized(node.attrs[name])}
+    names = node.op.axes.sizes if node.op.axes else ()
+    return {**node.attrs, **{name: sized(node.attrs[name]) for name in names}}
 
 
 def _rank(x: Operand) -> int:
@@ -38,16 +41,16 @@ def _same_for_all(x: Operand, rank: int) -> bool:
     return not isinstance(x, Value) or x.type.rank < rank or x.type.shape[0] == 1
 
 
-def _elementwise(node: Node, batched: Sequence[bool]) -> bool:
-    rank = node.outputs[0].type.rank
-    return all(_rank(x) == rank if of else _same_for_all(x, rank)
+def _derived(node: Node, batched: Sequence[bool]) -> bool:
+    """As the op's record says what its attributes mean for axes."""
+    axes, rank = node.op.axes, node.outputs[0].type.rank
+    if axes is None or axes.align not in (Align.SAME, Align.TRAILING):
+        return False
+    fits = all(_rank(x) == rank if of else (axes.align is Align.TRAILING and _same_for_all(x, rank))
                for x, of in zip(node.inputs, batched, strict=True))
-
-
-def _reduction(node: Node, _: Sequence[bool]) -> bool:
-    rank = _rank(node.inputs[0])
-    axes = node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
-    return all(a % rank for a in axes)
+    first = node.inputs[0]
+    count = first.type.shape[0] if isinstance(first, Value) and first.type.rank else 1
+    return fits and leaves_first(axes, node.attrs, rank, count)
 
 
 def _conv(node: Node, batched: Sequence[bool]) -> bool:
@@ -62,11 +65,6 @@ def _matmul(node: Node, batched: Sequence[bool]) -> bool:
     return batched[0] and rows and (_rank(b) == 2 or _same_for_all(b, _rank(a)))
 
 
-def _window(node: Node, _: Sequence[bool]) -> bool:
-    alone = {"window": 1, "strides": 1, "padding": (0, 0), "base_dilation": 1, "window_dilation": 1}
-    return all(not node.attrs[k] or node.attrs[k][0] == v for k, v in alone.items())
-
-
 def _attention(node: Node, batched: Sequence[bool]) -> bool:
     rank = _rank(node.inputs[0])
     mask = all(of or _same_for_all(x, rank)
@@ -74,29 +72,7 @@ def _attention(node: Node, batched: Sequence[bool]) -> bool:
     return all(batched[:3]) and rank > 3 and mask
 
 
-def _slice(node: Node, _: Sequence[bool]) -> bool:
-    a, x = node.attrs, node.inputs[0]
-    assert isinstance(x, Value)
-    return bool(a["start"][0] == 0 and a["limit"][0] == x.type.shape[0] and a["strides"][0] == 1)
-
-
-def _pad(node: Node, _: Sequence[bool]) -> bool:
-    a = node.attrs
-    return bool(a["lo"][0] == a["hi"][0] == 0 and not (a["interior"] or (0,))[0])
-
-
-def _same_count(node: Node, _: Sequence[bool]) -> bool:
-    x = node.inputs[0]
-    assert isinstance(x, Value)
-    shape = node.outputs[0].type.shape
-    return len(shape) == x.type.rank and shape[0] == x.type.shape[0]
-
-
-_RULES: dict[str, Rule] = {
-    "conv": _conv, "matmul": _matmul, "reduce_window": _window, "attention": _attention,
-    "slice": _slice, "pad": _pad, "broadcast": _same_count, "resize": _same_count,
-    "reshape": lambda node, _: node.outputs[0].type.rank > 0,
-    "transpose": lambda node, _: node.attrs["perm"][0] == 0,
-    "reverse": lambda node, _: all(a % _rank(node.inputs[0]) for a in node.attrs["axes"]),
-    "concat": lambda node, of: all(of) and node.attrs["axis"] % _rank(node.inputs[0]) != 0,
-    "gather": lambda node, of: list(of) == [False, True] and node.attrs["batch"] == 0}
+_RULES: dict[Op, Rule] = {
+    o.conv: _conv, o.matmul: _matmul, o.attention: _attention,
+    o.reshape: lambda node, _: node.outputs[0].type.rank > 0,
+    o.gather: lambda node, of: list(of) == [False, True] and node.attrs["batch"] == 0}
