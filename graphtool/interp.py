@@ -16,7 +16,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
 from graphtool.ir.facets import Indexing, Trait
-from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate
 from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import bare, defined
@@ -53,7 +53,7 @@ def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = No
 
     def apply(node: Node, *xs: Any) -> list[Array]:
         results = evaluate_node(node, xs, setting)
-        if on_value and node.op.name != "constant":
+        if on_value and not is_constant(node):
             for v, r in zip(node.outputs, results, strict=True):
                 on_value(names[v], r)
         return results
@@ -93,7 +93,7 @@ def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
     setting = setting or Setting()
     bound = {k: _bind(v, setting) for k, v in attrs.items()
              if not (k == "size" and Trait.SIZE in op.traits and isinstance(v, Poly))}
-    if op.name == "bitcast" and setting.dtype:  # bits mean something in the declared type only
+    if op is o.bitcast and setting.dtype:  # bits mean something in the declared type only
         bound = dict(attrs)
         operands = [x.astype(d.numpy) if d else x
                     for x, d in zip(operands, declared, strict=True)]
@@ -128,7 +128,7 @@ def _widen(x: Array, setting: Setting) -> Array:
 
 def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
     size = defined(node)
-    if size is not None and node.op.name == "size":
+    if size is not None and node.op is o.size:
         setting.sizes[size.name] = int(results[0])
         check_bounds(size, int(results[0]))
     for v, r in zip(node.outputs, results, strict=True):

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from graphtool.analysis.costs import regions
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import replay
 from graphtool.ops.costs import nbytes
 from graphtool.symbolic import Dim, Poly, substitute, symbols
@@ -54,12 +55,12 @@ class _Tally:
     users: dict[Value, int] = field(default_factory=dict)
 
     def define(self, node: Node, *operands: Operand) -> Sequence[Value]:
-        if node.op.name == "constant":
+        if is_constant(node):
             return node.outputs
         for v in node.outputs:
             if v in self.without:
                 continue
-            alias = node.op.name in ("reshape", "barrier")
+            alias = node.op in (o.reshape, o.barrier)
             root = self.owner.get(node.inputs[0]) if alias else v  # type: ignore[arg-type]
             if root is None:  # a view of an input or a constant
                 continue

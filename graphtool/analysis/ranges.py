@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Node, Value
+from graphtool.ir.graph import Node, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import product
@@ -80,7 +80,7 @@ def known_array(x: Any, depth: int = 6) -> Array | None:
     node = maker(x)
     if node is None or len(node.outputs) != 1 or Trait.WORLD in node.op.traits or depth == 0:
         return None
-    if node.op.name == "constant":
+    if is_constant(node):
         return None if node.attrs["param"] else np.asarray(node.attrs["data"].source)
     if Trait.ELEMENTWISE not in node.op.traits and not (
             node.op.movement & (Movement.ONCE | Movement.REPEATS)):

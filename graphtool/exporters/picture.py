@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphtool.ir.graph import Graph, Module, Node, Operand, Value
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
 _LONGEST = 44  # characters of a line in a box
@@ -71,7 +71,7 @@ class _Drawing:
             return
         group = self.group.get(node)
         if group is None:
-            box = Box(f"n{i}", "constant" if node.op.name == "constant" else node.op.category,
+            box = Box(f"n{i}", "constant" if is_constant(node) else node.op.category,
                       self.lines(node), self.tip(node))
         else:
             box = Box(f"g{self.graph.groups.index(group)}", "group",
@@ -85,7 +85,7 @@ class _Drawing:
     def fixed(self, node: Node) -> bool:
         """Whether the node is a constant, or a view of constants alone."""
         values = [x for x in node.inputs if isinstance(x, Value)]
-        return node.op.name == "constant" or (
+        return is_constant(node) or (
             bool(values) and node.op.category in ("shape", "data")
             and all(x not in self.home for x in values)
             and not any(v in self.graph.outputs for v in node.outputs))
@@ -98,7 +98,7 @@ class _Drawing:
 
     def lines(self, node: Node) -> tuple[str, ...]:
         """The op with its constants, literals and attributes, then the name and the type."""
-        if node.op.name == "constant":
+        if is_constant(node):
             return _cut(self.names[node.outputs[0]]), str(node.outputs[0].type)
         extras = [self.operand(x) for x in node.inputs
                   if not (isinstance(x, Value) and x in self.home)]

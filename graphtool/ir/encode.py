@@ -11,7 +11,7 @@ from graphtool.dtypes import DType, string
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.plan import Plan
@@ -93,8 +93,8 @@ class _Writer:
 
     def body(self, graph: Graph, names: Mapping[Value, str], region: str = ""
              ) -> tuple[list[Any], list[Any]]:
-        params = [self.param(n, names) for n in graph.nodes if n.op.name == "constant"]
-        nodes = [self.node(n, names, region) for n in graph.nodes if n.op.name != "constant"]
+        params = [self.param(n, names) for n in graph.nodes if is_constant(n)]
+        nodes = [self.node(n, names, region) for n in graph.nodes if not is_constant(n)]
         return params, nodes
 
     def param(self, node: Node, names: Mapping[Value, str]) -> dict[str, Any]:

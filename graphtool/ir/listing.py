@@ -13,7 +13,7 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline
-from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
 from graphtool.plan import Choice
@@ -100,12 +100,12 @@ def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
         data = f" = {data_text(initial[i], form)}" if i in initial else ""
         yield f"{indent}input {name_text(names[v])}: {v.type}{data}"
     for node in graph.nodes:
-        if node.op.name == "constant":
+        if is_constant(node):
             kind = "param" if node.attrs["param"] else "constant"
             yield (f"{indent}{kind} {name_text(names[node.outputs[0]])}: {node.outputs[0].type}"
                    f" = {data_text(node.attrs['data'], form)}{_at(node)}")
     for node in graph.nodes:
-        if node.op.name == "constant":
+        if is_constant(node):
             continue
         yield f"{indent}{node_text(node, names)}{_at(node)}"
         for key, region in node.attrs.items():

@@ -14,7 +14,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir import listing
 from graphtool.ir.decode import Place, module_of, parse, rows
 from graphtool.ir.encode import INLINE, dumps, inline
-from graphtool.ir.graph import Graph, Module
+from graphtool.ir.graph import Graph, Module, is_constant
 from graphtool.ir.parse import parse as parse_listing
 from graphtool.ir.records import GraphFile
 from graphtool.ir.verify import verify_module
@@ -43,7 +43,7 @@ def collect_weights(graph: Graph) -> list[Weight]:
 
 def collect_all(graph: Graph) -> list[Weight]:
     """Every constant of the graph and its regions."""
-    found = [n.attrs["data"] for n in graph.nodes if n.op.name == "constant"]
+    found = [n.attrs["data"] for n in graph.nodes if is_constant(n)]
     for node in graph.nodes:
         for a in node.attrs.values():
             if isinstance(a, Graph):

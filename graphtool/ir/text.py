@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
 from graphtool.plan import Plan
 from graphtool.symbolic import Poly, text
 
@@ -36,8 +36,8 @@ def value_names(graph: Graph) -> dict[Value, str]:
     names: dict[Value, str] = {}
     taken: set[str] = set()
     counters: dict[str, int] = {}
-    constants = [n for n in graph.nodes if n.op.name == "constant"]
-    others = [n for n in graph.nodes if n.op.name != "constant"]
+    constants = [n for n in graph.nodes if is_constant(n)]
+    others = [n for n in graph.nodes if not is_constant(n)]
 
     def give(v: Value, hint: str) -> None:
         name = hint or "value"

@@ -14,7 +14,7 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.io.weights import Array, Weight, weight
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
 from graphtool.symbolic import Dim
 
@@ -271,7 +271,7 @@ def trace(fn: Callable[..., Any], types: Sequence[TensorType],
 def inline(builder: Builder, graph: Graph, args: Sequence[Any]) -> list[Any]:
     """Replay a closed graph into a builder (used for calls, unrolling, and known branches)."""
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
-        if node.op.name == "constant":
+        if is_constant(node):
             return (builder.constant(node.attrs["data"], node.outputs[0].hint,
                                      node.attrs["param"]),)
         results = builder.emit(node.op, xs, dict(node.attrs))

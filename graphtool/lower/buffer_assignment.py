@@ -13,7 +13,8 @@ from typing import Literal
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.graph import Graph, Node, Value, is_constant
+from graphtool.ir.op import ops as o
 from graphtool.kernels.record import serving
 from graphtool.loops.ir import packs
 from graphtool.loops.view import View, dense
@@ -166,7 +167,7 @@ class Placer:
         """Give concat's and pad's operands their place in the result."""
         out = node.outputs[0]
         whole = self.wanted.get(out)
-        if whole is None and node.op.name == "concat":
+        if whole is None and node.op is o.concat:
             whole = self.already_side_by_side(node)
             if whole is not None and self.readable(out, whole):
                 self.wanted[out] = whole
@@ -174,7 +175,7 @@ class Placer:
             whole = None
         if whole is None:
             whole = self.wanted[out] = self.fresh(out)
-            if any(r.op.name == "collective_begin" for r in self.readers.get(out, ())):
+            if any(r.op is o.collective_begin for r in self.readers.get(out, ())):
                 self.reduced.add(whole.buffer)
         for x, view in windows_of(node, whole):
             if isinstance(x, Value):
@@ -216,7 +217,7 @@ class Placer:
         for r in self.readers.get(x, ()):
             if Trait.DENSE in r.op.traits and not view.contiguous:
                 return False
-            if r.op.name == "reshape" and r not in self.unit_of and (
+            if r.op is o.reshape and r not in self.unit_of and (
                     reshape_view(view, r.attrs["shape"]) is None):
                 return False
             kernel = serving(r.op.name)
@@ -262,7 +263,7 @@ class Placer:
             views[v] = dense(self.buffer("in", t.dtype, product(t.shape), "input", slot=i,
                                          label=v.hint), t.dtype, t.shape)
         for node in self.graph.nodes:
-            if node.op.name == "constant":
+            if is_constant(node):
                 w = node.attrs["data"]
                 name = self.buffer("w", w.dtype, product(w.shape), "weight", weight=w,
                                    label=node.outputs[0].hint)
@@ -279,11 +280,11 @@ class Placer:
     def over(self, node: Node, v: Value) -> View | None:
         """Where a reduction over processes may put its result: over its operand, if what lies
         there has no other use; the end of one finds it where its start has put it."""
-        if node.op.name not in ("collective_begin", "collective_end") or v is not node.outputs[0]:
+        if node.op not in (o.collective_begin, o.collective_end) or v is not node.outputs[0]:
             return None
-        x = node.inputs[node.op.name == "collective_end"]
+        x = node.inputs[node.op is o.collective_end]
         assert isinstance(x, Value)
-        if node.op.name == "collective_end":
+        if node.op is o.collective_end:
             return self.out.views[x]
         if node.attrs["kind"] not in ("sum", "max", "min"):
             return None
@@ -291,7 +292,7 @@ class Placer:
         there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
         used = {r for u in there for r in self.readers.get(u, ()) if not (
             r.op.lowering in _PLACED and r.outputs[0] in there)}
-        own = {node, *(r for r in self.readers.get(v, ()) if r.op.name == "collective_end")}
+        own = {node, *(r for r in self.readers.get(v, ()) if r.op is o.collective_end)}
         free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
             self.graph.outputs)
         return view if free and used <= own else None

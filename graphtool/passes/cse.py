@@ -7,7 +7,8 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_parameter
+from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
 
@@ -37,7 +38,7 @@ class _Merging:
             if isinstance(x, Value):
                 self.number[x] = self.class_of(builder.made[x].inputs[0] if x in self.widened
                                                else x)
-        if not ((node.op.name == "constant" and node.attrs["param"]) or widens(node)):
+        if not (is_parameter(node) or widens(node)):
             earlier = self.first.setdefault(_key(node, inputs, self.number), node)
             if self.is_light(node, inputs):
                 self.light.update(node.outputs)
@@ -77,7 +78,7 @@ class _Merging:
 
 def widens(node: Node) -> bool:
     """Whether it only makes floats of numbers of 16 bits."""
-    return node.op.name == "cast" and node.attrs["dtype"] is dtypes.float32 and any(
+    return node.op is o.cast and node.attrs["dtype"] is dtypes.float32 and any(
         x.type.dtype in dtypes.HALVES for x in node.inputs if isinstance(x, Value))
 
 

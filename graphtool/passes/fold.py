@@ -14,7 +14,7 @@ from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value, producers, use_counts
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, use_counts
 from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
@@ -70,7 +70,7 @@ def _drawn(graph: Graph) -> set[Value]:
     on to such readers."""
     fixed: set[Operand] = set()
     for node in graph.nodes:
-        if (node.inputs or node.op.name == "constant") and all(
+        if (node.inputs or is_constant(node)) and all(
                 not isinstance(x, Value) or x in fixed for x in node.inputs):
             fixed.update(node.outputs)
     held, drawn = set(graph.outputs), set[Value]()
@@ -98,7 +98,7 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
         values = [x for x in node.inputs if isinstance(x, Value)]
         for x in values:
             readers.setdefault(x, []).append(node)
-        if node.op.name == "constant":
+        if is_constant(node):
             if not node.attrs["param"]:
                 constant.add(node)
         elif values and _timeless(node) and all(made.get(x) in constant for x in values):
@@ -107,7 +107,7 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
     for group in _joined(constant, made, readers):
         grown, freed, most = 0, 0, 0
         for v in (v for n in group for v in n.outputs):
-            data = made[v].op.name == "constant"
+            data = is_constant(made[v])
             inside = v not in graph.outputs and constant.issuperset(readers.get(v, ()))
             grown += 0 if data or inside else _nbytes(v)
             freed += _nbytes(v) if data and inside else 0
@@ -121,14 +121,14 @@ def _joined(nodes: set[Node], made: Mapping[Value, Node],
             readers: Mapping[Value, list[Node]]) -> list[set[Node]]:
     """The nodes in groups that share no value but small constants."""
     groups: list[set[Node]] = []
-    left = {n for n in nodes if n.op.name != "constant"}
+    left = {n for n in nodes if not is_constant(n)}
     while left:
         group, pending = set[Node](), [left.pop()]
         while pending:
             node = pending.pop()
             group.add(node)
             near = [v for v in (*node.inputs, *node.outputs) if isinstance(v, Value) and (
-                made[v].op.name != "constant" or _nbytes(v) > _SHARED)]
+                not is_constant(made[v]) or _nbytes(v) > _SHARED)]
             beside = {made[v] for v in near} | {n for v in near for n in readers.get(v, ())}
             new = beside & nodes - group
             left -= new
@@ -148,9 +148,9 @@ def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
     made, found = producers(graph), dict[str, int]()
     for node in graph.nodes:
         size = defined(node)
-        if size is not None and node.op.name == "size":
+        if size is not None and node.op is o.size:
             source = made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
-            if source is not None and source.op.name == "constant" and (
+            if is_constant(source) and (
                     _fits(n := int(source.attrs["data"].source), size)):
                 found[size.name] = n
     return fold(bind(graph, found), max_bytes=max_bytes) if found else graph
@@ -162,13 +162,13 @@ def _fits(n: int, size: Symbol) -> bool:
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:
     """The operands as arrays and literals, if every one is known and the sizes are too."""
-    if node.op.name == "constant" or not _timeless(node):
+    if is_constant(node) or not _timeless(node):
         return None
     out: list[Any] = []
     for x in inputs:
         if isinstance(x, Value):
             made = builder.made.get(x)
-            if made is None or made.op.name != "constant" or made.attrs["param"]:
+            if not is_constant(made) or made.attrs["param"]:
                 return None
             data: Weight = made.attrs["data"]
             out.append(data.source)

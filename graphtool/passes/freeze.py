@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter
 from graphtool.ir.op import OPS
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
@@ -36,13 +36,13 @@ def freeze(graph: Graph, *, numerics: str = "reassociated",
     With `numerics=exact` no weight changes.
     """
     loosest = numerics_class(numerics, "freeze")
-    if any(n.op.name == "constant" and n.attrs["param"] for n in graph.nodes):
+    if any(is_parameter(n) for n in graph.nodes):
         graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too
     return apply_rules(graph, RULES, loosest, journal)
 
 
 def _as_constant(node: Node, _: tuple[Operand, ...], builder: Builder) -> Any:
-    if node.op.name != "constant" or not node.attrs["param"]:
+    if not is_parameter(node):
         return None
     return (builder.constant(node.attrs["data"], node.outputs[0].hint),)
 
@@ -74,7 +74,7 @@ def _like(x: Any, value: Array) -> Any:
     if not np.isfinite(narrow.astype(np.float64)).all():
         return None
     node = producer(x)
-    named = node is not None and node.op.name == "constant"
+    named = is_constant(node)
     return x.builder.constant(narrow, node.outputs[0].hint if node and named else "")
 
 

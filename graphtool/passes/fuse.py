@@ -104,7 +104,7 @@ class Fuser:
     def widens(self, node: Node) -> bool:
         """A cast of bytes that are stored anyway, as a view or another template reads them."""
         x = node.inputs[0]
-        if node.op.name != "cast" or not isinstance(x, Value):
+        if node.op is not o.cast or not isinstance(x, Value):
             return False
         stored = x in self.results or any(Trait.ELEMENTWISE not in r.op.traits
                                           for r in self.readers[x])
@@ -135,7 +135,7 @@ class Fuser:
         shape = root.outputs[0].type.shape
         for v in (n.outputs[0] for n in inside):
             apart = [r for r in self.readers.get(v, ()) if r not in inside]
-            sums = [r for r in apart if r.op.name == "reduce_sum" and tuple(
+            sums = [r for r in apart if r.op is o.reduce_sum and tuple(
                 a % len(shape) for a in r.attrs["axes"]) == (2,) and r not in self.taken]
             if sums and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
                 inside.add(sums[0])
@@ -254,7 +254,7 @@ def _turns(node: Node) -> bool:
     panels of columns.
     """
     x = node.inputs[0]
-    if node.op.name != "transpose" or not isinstance(x, Value):
+    if node.op is not o.transpose or not isinstance(x, Value):
         return node.op.category == "memory"
     order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
     return bool(order) and order[-1] != max(order)
@@ -267,7 +267,7 @@ def _repeats(v: Value, reader: Node) -> bool:
 
 def _moves_freely(node: Node) -> bool:
     """Whether reading through it costs no division: only splitting reshapes do not."""
-    if node.op.name != "reshape":
+    if node.op is not o.reshape:
         return True
     x = node.inputs[0]
     if not isinstance(x, Value):

@@ -24,7 +24,7 @@ from graphtool.analysis.ranges import (
     wrapped,
 )
 from graphtool.ir.facets import Movement
-from graphtool.ir.graph import Graph, TensorType
+from graphtool.ir.graph import Graph, TensorType, is_constant
 from graphtool.ir.op import Op
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
@@ -65,22 +65,22 @@ def dequantised(x: Any) -> Real | None:
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
-    if node.op.name == "mul":
+    if node.op is o.mul:
         for value, scale in (node.inputs, node.inputs[::-1]):
             found = _steps(wrapped(x, value))
             if found is not None and wrapped(x, value).shape == x.shape:
                 return Real(found, wrapped(x, scale))
         return None
-    if node.op.movement & Movement.ONCE or node.op.name == "max_pool":
+    if node.op.movement & Movement.ONCE or node.op is o.max_pool:
         inner = dequantised(wrapped(x, node.inputs[0]))
         if inner is None or not is_single(inner.narrow.zero):
             return None
         scale = inner.scale
         if not is_single(scale):
-            if node.op.name != "transpose" or scale.ndim != x.ndim:
+            if node.op is not o.transpose or scale.ndim != x.ndim:
                 return None
             scale = node.op(scale, **node.attrs)
-        if node.op.name == "max_pool" and not _positive(scale):
+        if node.op is o.max_pool and not _positive(scale):
             return None
         return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
     return None
@@ -91,10 +91,10 @@ def _steps(x: Any) -> Narrow | None:
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
-    if node.op.name == "cast":
+    if node.op is o.cast:
         source = wrapped(x, node.inputs[0])
         return Narrow(source) if source.dtype in BYTES else narrow(source)
-    if node.op.name == "sub":
+    if node.op is o.sub:
         left, zero = (wrapped(x, v) for v in node.inputs)
         found = _steps(left)
         whole = _whole(zero)
@@ -106,7 +106,7 @@ def _steps(x: Any) -> Narrow | None:
 def _whole(zero: Any) -> Any:
     """A zero point in float32 as an integer, if it is one."""
     node = maker(zero)
-    if node is not None and node.op.name == "cast" and (
+    if node is not None and node.op is o.cast and (
             source := wrapped(zero, node.inputs[0])).dtype.is_integer:
         return source
     known = known_array(zero)
@@ -124,7 +124,7 @@ def _positive(scale: Any) -> bool:
 def _values(x: Any) -> Any:
     """What a scale or bias is: parameters count, as nobody trains through a rounding."""
     node = maker(x)
-    if node is not None and node.op.name == "constant":
+    if is_constant(node):
         return np.asarray(node.attrs["data"].source)
     return known_array(x)
 
@@ -216,12 +216,12 @@ def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> A
 def _product_of(x: Any) -> tuple[Any, Any] | None:
     """x = cast(v)·a, v an int32: v and the values of a."""
     node = maker(x)
-    if node is None or node.op.name != "mul" or x.dtype is not dtypes.float32:
+    if node is None or node.op is not o.mul or x.dtype is not dtypes.float32:
         return None
     for value, scale in (node.inputs, node.inputs[::-1]):
         wide = maker(wrapped(x, value))
         known = _values(wrapped(x, scale))
-        if wide is not None and wide.op.name == "cast" and known is not None and (
+        if wide is not None and wide.op is o.cast and known is not None and (
                 source := wrapped(x, wide.inputs[0])).dtype is dtypes.int32 and (
                 source.shape == x.shape):
             return source, known.astype(np.float32)
@@ -235,19 +235,19 @@ def _float(v: Any) -> Any:
 @family_rule("div", "mul", numerics="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(v·a + b) / c = v·(a / c) + b / c, for v that was an integer"""
-    x, by = xs if isinstance(xs[0], Tracer) or op.name == "div" else xs[::-1]
+    x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
         return None
     divisor = _values(by)
     if divisor is None or not np.isfinite(divisor).all() or not divisor.all():
         return None
-    scale = np.float32(1) / divisor.astype(np.float64) if op.name == "div" else (
+    scale = np.float32(1) / divisor.astype(np.float64) if op is o.div else (
         divisor.astype(np.float64))
     node = maker(x)
     plain = _product_of(x)
     if plain is not None:
         return o.mul(_float(plain[0]), _number(x, plain[1] * scale))
-    if node is None or node.op.name != "add":
+    if node is None or node.op is not o.add:
         return None
     for value, bias in (node.inputs, node.inputs[::-1]):
         found, known = _product_of(wrapped(x, value)), _values(wrapped(x, bias))
@@ -290,10 +290,10 @@ def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
         return None
     rounded, zero = _without_zero(xs[0])
     divided = maker(rounded)
-    if divided is None or divided.op.name != "round":
+    if divided is None or divided.op is not o.round:
         return None
     quotient = maker(wrapped(rounded, divided.inputs[0]))
-    if quotient is None or quotient.op.name != "div":
+    if quotient is None or quotient.op is not o.div:
         return None
     x, scale = (wrapped(rounded, v) for v in quotient.inputs)
     real = dequantised(x)
@@ -306,7 +306,7 @@ def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
 def _without_zero(x: Any) -> tuple[Any, float | None]:
     """The rounded number and the zero point that was added to it."""
     node = maker(x)
-    if node is None or node.op.name != "add":
+    if node is None or node.op is not o.add:
         return x, 0.0
     value, zero = (wrapped(x, v) for v in node.inputs)
     return value, _only(zero)

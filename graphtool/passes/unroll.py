@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
 from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import definitions
@@ -45,13 +45,13 @@ def _small(node: Node, max_nodes: int) -> bool:
         return False
     if length > 1 and definitions(body):
         return False  # a size is defined once
-    work = sum(n.op.name != "constant" for n in body.nodes)
+    work = sum(not is_constant(n) for n in body.nodes)
     return bool(length * max(work, 1) <= max_nodes)
 
 
 def _decided(pred: Operand, builder: Builder) -> bool | None:
     made = builder.made.get(pred) if isinstance(pred, Value) else None
-    if made is None or made.op.name != "constant" or made.attrs["param"]:
+    if not is_constant(made) or made.attrs["param"]:
         return None
     return bool(made.attrs["data"].source)
 

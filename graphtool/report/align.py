@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
 Port = tuple[int, int]  # (item, which of its results)
@@ -84,7 +84,7 @@ def _arg(x: Operand, env: dict[Value, Port]) -> Arg:
 
 def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
     types = tuple(v.type for v in node.outputs)
-    if node.op.name == "constant":
+    if is_constant(node):
         kind = {"param": "true"} if node.attrs["param"] else {}
         return Item("constant", kind, args, types, name, node.where, node.attrs["data"].digest)
     attrs = {k: attr_text(v) for k, v in shown_attrs(node).items() if not isinstance(v, Graph)}

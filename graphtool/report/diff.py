@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from graphtool.analysis import costs, peak_memory
-from graphtool.ir.graph import Module
+from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.report.align import Arg, Item, Port, align, flatten
 from graphtool.report.stats import Size, size
@@ -186,7 +186,7 @@ def _totals(a: Module, b: Module) -> list[Delta]:
         return [("FLOPs", costs.total(costs.flops, m.graph)),
                 ("bytes moved", costs.total(costs.bytes_moved, m.graph)),
                 ("weight bytes", sum(n.attrs["data"].nbytes for n in all_nodes(m.graph)
-                                     if n.op.name == "constant")),
+                                     if is_constant(n))),
                 ("peak memory", peak_memory.peak(m.graph).bytes)]
     return [Delta(name, size(x), size(y))
             for (name, x), (_, y) in zip(measure(a), measure(b), strict=True)]

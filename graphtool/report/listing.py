@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
 
@@ -51,7 +51,7 @@ def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[R
 def _row(node: Node, names: dict[Value, str], prefix: str) -> Row:
     args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
     kind = "node"
-    if node.op.name == "constant":
+    if is_constant(node):
         kind = "param" if node.attrs["param"] else "constant"
     else:
         args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from graphtool.analysis import costs, peak_memory
-from graphtool.ir.graph import Module, Node
+from graphtool.ir.graph import Module, Node, is_constant
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
@@ -67,12 +67,12 @@ def size(d: Dim) -> Size:
 def stats(module: Module) -> Stats:
     """The report of a module; nodes inside regions count, their costs as often as they run."""
     graph = module.graph
-    runs = [(n, times) for n, times in costs.executions(graph) if n.op.name != "constant"]
+    runs = [(n, times) for n, times in costs.executions(graph) if not is_constant(n)]
     nodes = [n for n, _ in runs]
     names = value_names(graph)
     top = peak_memory.peak(graph)
     groups = [g.members for g in graph.groups] or structure.chains(graph)
-    weights = [n for n in all_nodes(graph) if n.op.name == "constant"]
+    weights = [n for n in all_nodes(graph) if is_constant(n)]
     params = [n.attrs["data"] for n in weights if n.attrs["param"]]
     constants = [n.attrs["data"] for n in weights if not n.attrs["param"]]
     return Stats(

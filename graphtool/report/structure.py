@@ -10,11 +10,11 @@ from typing import Any
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Value, producers, use_counts
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, use_counts
 from graphtool.ir.op import Op
+from graphtool.ir.op import ops as o
 
 _ANCHORS = Trait.CONTRACTION | Trait.REDUCTION | Trait.WINDOWED
-_CONTRACTING = frozenset({"linear", "attention", "lstm", "gru", "rnn"})  # composites with a product
 _PROJECTION = 3
 
 
@@ -81,7 +81,7 @@ def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node,
         depends[v] = any(depends.get(x, False) for x in operands)
         if depends[v]:
             count.add(node)
-    contracts = any(Trait.CONTRACTION in n.op.traits or n.op.name in _CONTRACTING for n in count)
+    contracts = any(_shows(n, Trait.CONTRACTION) for n in count)
     return len(count) if depends.get(end) and contracts else 0
 
 
@@ -98,7 +98,7 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
     uses = use_counts(graph)
     out = []
     for node in graph.nodes:
-        if len(node.outputs) != 1 or not _anchors(node):
+        if len(node.outputs) != 1 or not _shows(node, _ANCHORS):
             continue
         chain = [node]
         while True:
@@ -112,20 +112,20 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
     return out
 
 
-def _anchors(node: Node) -> bool:
-    """Whether a kernel can start here; a composite that is elementwise by itself only follows."""
-    return bool(node.op.traits & _ANCHORS) or (
-        Trait.COMPOSITE in node.op.traits and _reduces(node.op, *signature(node)))
+def _shows(node: Node, wanted: Trait) -> bool:
+    """Whether the node's op, or one of those that a composite consists of, has a wanted trait."""
+    return bool(node.op.traits & wanted) or (
+        Trait.COMPOSITE in node.op.traits and _contains(node.op, *signature(node), wanted))
 
 
 @lru_cache(maxsize=1024)
-def _reduces(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a composite decomposes into something with a contraction, reduction or window."""
+def _contains(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...],
+              wanted: Trait) -> bool:
     try:
         inner = decomposed(op, types, attrs)
     except GraphtoolError:
         return False
-    return any(_anchors(n) for n in inner.nodes)
+    return any(_shows(n, wanted) for n in inner.nodes)
 
 
 def _follows(node: Node, v: Value) -> bool:
@@ -142,12 +142,12 @@ def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...
         inner = decomposed(op, types, attrs)
     except GraphtoolError:
         return False
-    return all(Trait.ELEMENTWISE in n.op.traits or n.op.name in ("reshape", "constant")
+    return all(Trait.ELEMENTWISE in n.op.traits or n.op in (o.reshape, o.constant)
                or (Trait.COMPOSITE in n.op.traits and _pointwise(n.op, *signature(n)))
                for n in inner.nodes)
 
 
 def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
     """`conv → relu` and how often, the most frequent first."""
-    counted = Counter(" → ".join(n.op.name for n in g if n.op.name != "constant") for g in groups)
+    counted = Counter(" → ".join(n.op.name for n in g if not is_constant(n)) for g in groups)
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

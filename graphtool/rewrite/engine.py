@@ -22,7 +22,7 @@ import graphtool.ops  # noqa: F401  (fills the registry, which the left sides ne
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, use_counts
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, use_counts
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
@@ -107,7 +107,7 @@ def producer(x: Any) -> Node | None:
 def array_of(x: Any, params: bool = False) -> Array | None:
     """The contents of a constant; trainable parameters count only if `params` says so."""
     node = producer(x)
-    if node is None or node.op.name != "constant" or (node.attrs["param"] and not params):
+    if not is_constant(node) or (node.attrs["param"] and not params):
         return None
     data: Weight = node.attrs["data"]
     return data.source

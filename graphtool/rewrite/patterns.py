@@ -12,7 +12,7 @@ import numpy as np
 from graphtool.errors import InternalError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.graph import Node, Operand, Value, is_constant
 from graphtool.ir.op import Op, Operators
 
 MATCHED = ""  # the key under which a match keeps the values between its leaves
@@ -122,7 +122,7 @@ def _same_literal(p: Any, x: Any, look: Look) -> bool:
     """Equal as numbers of the operand's type; a constant of one element counts as a literal."""
     if isinstance(x, Value):
         node = look(x)
-        if node is None or node.op.name != "constant" or node.attrs["param"]:
+        if not is_constant(node) or node.attrs["param"]:
             return False
         data: Weight = node.attrs["data"]
         return data.size == 1 and data.dtype.kind != "bool" and bool(

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import Unsupported, UnsupportedError
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_parameter
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild, trace
 
 Vjp = Callable[[Graph, Sequence[Value], Sequence[int]], Graph]
@@ -41,7 +41,7 @@ def pruned(graph: Graph, outputs: Sequence[Value]) -> Graph:
 
 def active_outputs(node: Node, given: Sequence[bool], active: Active) -> list[bool]:
     """Which results of a node with regions depend on the given operands through floats."""
-    if node.op.name == "cond":
+    if node.op is o.cond:
         found = [False] * len(node.outputs)
         for graph in regions(node).values():
             inside = active(graph.nodes, _chosen(graph.inputs, given[1:]))
@@ -73,7 +73,7 @@ def _chosen(values: Sequence[Value], which: Sequence[bool]) -> list[Value]:
 def gradients(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
               given: Sequence[bool], vjp: Vjp, active: Active) -> list[Any]:
     """A gradient or None per operand; `gs` has None for results without one."""
-    if node.op.name == "cond":
+    if node.op is o.cond:
         return _cond(node, xs, gs, given, vjp)
     return _scan(node, xs, ys, gs, loop_inputs(node, given, active), vjp)
 
@@ -157,9 +157,9 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 def prepared(node: Node, operands: Sequence[Any], given: Sequence[bool], vjp: Vjp,
              active: Active) -> Sequence[Any] | None:
     """What a node must become so that it can be run backwards; None where it is so already."""
-    if node.op.name == "while":
+    if node.op is o.while_:
         return _as_scan(node, operands) if node.attrs["bound"] is not None else None
-    if node.op.name != "scan":
+    if node.op is not o.scan:
         return None
     body, count = node.attrs["body"], node.attrs["carries"]
     wrt = _chosen(body.inputs, loop_inputs(node, given, active))
@@ -210,7 +210,7 @@ def bounded(graph: Graph, bound: int) -> Graph:
     """The graph with this bound on each loop that has none, in regions too."""
     def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         inner = {k: bounded(g, bound) for k, g in regions(node).items()}
-        if node.op.name == "while" and node.attrs["bound"] is None:
+        if node.op is o.while_ and node.attrs["bound"] is None:
             return _again(node, operands, builder, {**inner, "bound": bound})
         return _again(node, operands, builder, inner) if inner else None
     return rebuild(graph, rewrite)
@@ -220,13 +220,13 @@ def lifted(graph: Graph) -> Graph:
     """The graph with the parameters inside its regions as constants around them."""
     if not any(_params(inner) for n in graph.nodes for inner in regions(n).values()):
         return graph
-    first = [n for n in graph.nodes if _is_param(n)]
-    rest = [n for n in graph.nodes if not _is_param(n)]
+    first = [n for n in graph.nodes if is_parameter(n)]
+    rest = [n for n in graph.nodes if not is_parameter(n)]
     known = {n.outputs[0].hint: n.outputs[0] for n in first}
 
     def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         inner = {k: lifted(g) for k, g in regions(node).items()}
-        params = {p.outputs[0].hint: p for g in inner.values() for p in g.nodes if _is_param(p)}
+        params = {p.outputs[0].hint: p for g in inner.values() for p in g.nodes if is_parameter(p)}
         for name, p in params.items():
             if name not in known:
                 known[name] = builder.constant(p.attrs["data"], name, param=True).value
@@ -237,12 +237,8 @@ def lifted(graph: Graph) -> Graph:
     return rebuild(Graph(graph.inputs, (*first, *rest), graph.outputs), rewrite)
 
 
-def _is_param(node: Node) -> bool:
-    return node.op.name == "constant" and bool(node.attrs["param"])
-
-
 def _params(graph: Graph) -> bool:
-    return any(_is_param(n) or any(map(_params, regions(n).values())) for n in graph.nodes)
+    return any(is_parameter(n) or any(map(_params, regions(n).values())) for n in graph.nodes)
 
 
 def _with_inputs(graph: Graph, params: Mapping[str, Node]) -> Graph:
@@ -250,7 +246,7 @@ def _with_inputs(graph: Graph, params: Mapping[str, Node]) -> Graph:
     places = {name: Value(p.outputs[0].type, name) for name, p in params.items()}
 
     def swap(node: Node, _operands: tuple[Operand, ...], _builder: Builder) -> Any:
-        return (places[node.outputs[0].hint],) if _is_param(node) else None
+        return (places[node.outputs[0].hint],) if is_parameter(node) else None
     return rebuild(Graph((*graph.inputs, *places.values()), graph.nodes, graph.outputs), swap)
 
 

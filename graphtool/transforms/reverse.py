@@ -14,7 +14,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.facets import Lowering
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
@@ -49,7 +49,7 @@ def vjp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None
 
 def _joint(graph: Graph, outputs: Sequence[int], wrt: Sequence[Value], seed: Any) -> Graph:
     graph = expand(graph, wrt)
-    known = {*graph.inputs, *(n.outputs[0] for n in graph.nodes if n.op.name == "constant")}
+    known = {*graph.inputs, *(n.outputs[0] for n in graph.nodes if is_constant(n))}
     for v in wrt:
         if v not in known or not v.type.dtype.is_float:
             raise InputError("GT0611", f"{v.hint}: {v.type} is not a float input or constant")
@@ -77,7 +77,7 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
             _join_slices(builder, grads, v, slices.pop(v, []))
         if not any(v in grads for v in node.outputs) or not _differentiates(node, active):
             continue
-        if node.op.name == "slice" and isinstance(node.inputs[0], Value):
+        if node.op is o.slice and isinstance(node.inputs[0], Value):
             slices.setdefault(node.inputs[0], []).append((node, grads[node.outputs[0]]))
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
@@ -170,7 +170,7 @@ def _check(nodes: Sequence[Node]) -> None:
                if n.op.vjp is None and n.op.decompose is None and not r.regions(n)]
     if missing:
         raise _no_rule(missing)
-    if endless := [n for n in nodes if n.op.name == "while" and n.attrs["bound"] is None]:
+    if endless := [n for n in nodes if n.op is o.while_ and n.attrs["bound"] is None]:
         raise r.unbounded(endless)
 
 
@@ -183,21 +183,18 @@ def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
         for name, at in sorted(places.items())))
 
 
-_NO_RULE = {"bitcast": "the bits of a number have no slope"}
-
-
 def no_rule(op: Op) -> str:
     """Why an op with float results has no gradient; empty where that is not so."""
     if op.lowering is Lowering.TEMPLATE or op.category == "memory":
         return "it is the form of a kernel: differentiate before the passes choose kernels"
-    return _NO_RULE.get(op.name, "")
+    return "the bits of a number have no slope" if op is o.bitcast else ""
 
 
 def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:
     """The float values that depend on `wrt` through floats."""
     active = set(wrt)
     for node in nodes:
-        if node.op.name == "detach" or not any(x in active for x in node.inputs):
+        if node.op is o.detach or not any(x in active for x in node.inputs):
             continue
         if r.regions(node):
             reached = r.active_outputs(node, [x in active for x in node.inputs], _active)

@@ -12,7 +12,7 @@ from typing import Any
 from graphtool import ops  # noqa: F401  (fills the registry)
 from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer, replay, trace
@@ -50,7 +50,7 @@ def batch(builder: Builder, graph: Graph, given: Sequence[Any], size: Dim) -> li
         pairs = [x if isinstance(x, tuple) else (x, False) for x in xs]
         with builder.scope(node.outputs[0].hint.rpartition(".")[0], node.where):
             if not any(b for _, b in pairs):
-                if node.op.name == "constant":
+                if is_constant(node):
                     return [(builder.constant(node.attrs["data"], node.outputs[0].hint,
                                               node.attrs["param"]), False)]
                 out = builder.emit(node.op, [x for x, _ in pairs], dict(node.attrs))

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError
-from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.prune import prune
 from graphtool.ir.text import value_names
 
@@ -110,7 +110,7 @@ class Reducer:
 
     def computed(self, s: Slice) -> list[Node]:
         """The nodes without the constants, which stay what they are and are not counted."""
-        return [n for n in self.nodes(s) if n.op.name != "constant"]
+        return [n for n in self.nodes(s) if not is_constant(n)]
 
     def size(self, s: Slice) -> int:
         return len(self.computed(s))

@@ -31,7 +31,7 @@ from graphtool.exporters.onnx.registry import FORMS, Ref
 from graphtool.exporters.onnx.writer import Shared, Writer
 from graphtool.io import files
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Module, Value
+from graphtool.ir.graph import Module, Value, is_constant
 from graphtool.ir.text import value_names
 
 __all__ = ["FORMS", "export_onnx", "model_of"]
@@ -115,7 +115,7 @@ def _names(module: Module) -> dict[Value, str]:
     """Unique names of all values: outputs and inputs by their own, constants without their mark."""
     names: dict[Value, str] = {}
     taken = set(module.output_names)
-    computed = {v for n in module.graph.nodes if n.op.name != "constant" for v in n.outputs}
+    computed = {v for n in module.graph.nodes if not is_constant(n) for v in n.outputs}
     for name, v in zip(module.output_names, module.graph.outputs, strict=True):
         if v in computed:
             names.setdefault(v, name)

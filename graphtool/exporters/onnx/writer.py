@@ -18,7 +18,7 @@ from graphtool.errors import InternalError, Unsupported
 from graphtool.exporters.onnx.protos import tensor
 from graphtool.exporters.onnx.registry import FORMS, Declined, Ref
 from graphtool.io.weights import Weight, weight
-from graphtool.ir.graph import Graph, Location, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_constant
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
 
@@ -112,7 +112,7 @@ class Writer:
         values of the outermost graph; others are called after their hints."""
         def wish(v: Value) -> str:
             return names[v] if names else f"{prefix}.{v.hint}" if prefix else v.hint
-        if node.op.name == "constant":
+        if is_constant(node):
             v = node.outputs[0]
             name = names[v] if names else self.shared.name(wish(v))
             self.shared.initializers[name] = node.attrs["data"]

@@ -15,7 +15,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.ir.facets import Movement, Precision, Trait
-from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, is_parameter
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -149,7 +149,7 @@ def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
     """Parameters, and what is only moved from them: a training graph has them in its state."""
     out = {v for v in state if v.type.rank}
     for node in graph.nodes:
-        if (node.op.name == "constant" and node.attrs["param"]) or (
+        if is_parameter(node) or (
                 node.op.movement & _MOVES and node.inputs[0] in out):
             out |= set(node.outputs)
     return out
@@ -166,7 +166,7 @@ def _neutral(graph: Graph) -> set[Value]:
     """Values that are made of constants alone, parameters apart: they have no type to defend."""
     out: set[Value] = set()
     for node in graph.nodes:
-        if node.op.name == "constant":
+        if is_constant(node):
             out |= set() if node.attrs["param"] else set(node.outputs)
         elif node.outputs and all(x in out for x in node.inputs if isinstance(x, Value)) and (
                 Trait.WORLD not in node.op.traits):

@@ -13,6 +13,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.op import OPS
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.remat import ancestors
 
@@ -51,23 +52,23 @@ def _rounded(graph: Graph, forward: Collection[Node]) -> set[Value]:
             continue
         if node.op.precision is Precision.LOW or any(v in reach for v in node.outputs):
             reach.update(x for x in node.inputs if isinstance(x, Value))
-            out.update(v for v in node.outputs if v in reach and node.op.name not in (
-                "constant", "cast") and v.type.dtype is dtypes.float32)
+            out.update(v for v in node.outputs if v in reach and (
+                node.op not in (o.constant, o.cast)) and v.type.dtype is dtypes.float32)
     return out
 
 
 def _cast(behind: Collection[Node], low: DType) -> set[Value]:
     """Gradients that are rounded for a product."""
-    return {x for n in behind if n.op.name == "cast" and n.attrs["dtype"] is low
+    return {x for n in behind if n.op is o.cast and n.attrs["dtype"] is low
             for x in n.inputs if isinstance(x, Value)}
 
 
 def _residuals(node: Node, rounded: set[Value], sums: set[Value]) -> list[Value]:
     """The operands of a gradient's node that it may read rounded: residuals that it does not
     broadcast, and what a bias's gradient sums."""
-    if node.op.name == "reduce_sum":
+    if node.op is o.reduce_sum:
         return [x for x in node.inputs if isinstance(x, Value) and x in sums]
-    if Trait.ELEMENTWISE not in node.op.traits or node.op.name == "cast":
+    if Trait.ELEMENTWISE not in node.op.traits or node.op is o.cast:
         return []
     shape = node.outputs[0].type.shape
     return [x for x in node.inputs if isinstance(x, Value) and x in rounded

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphtool.analysis.costs import flops
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, replay, trace
@@ -184,7 +184,7 @@ def _run(inputs: Sequence[Value], nodes: Sequence[Node], xs: Sequence[Tracer],
 
     def apply(node: Node, *operands: Any) -> Sequence[Any]:
         name = node.outputs[0].hint
-        if node.op.name == "constant":
+        if is_constant(node):
             return (builder.constant(node.attrs["data"], name, node.attrs["param"]),)
         of = any(v in batched for v in node.outputs)
         attrs = for_fewer(node, size, batch) if of else node.attrs

@@ -137,14 +137,14 @@ def _without_factor(x: Any) -> tuple[Any, float]:
     if node is None:
         return x, 1.0
     a, b = _operand(x, node, 0), _operand(x, node, 1)
-    if node.op.name == "mul" and number_of(a) is not None:
+    if node.op is o.mul and number_of(a) is not None:
         a, b = b, a
     c = number_of(b)
     if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
-            node.op.name == "div" and c == 0):
+            node.op is o.div and c == 0):
         return x, 1.0
     y, inner = _without_factor(a)
-    return y, inner * (c if node.op.name == "mul" else 1 / c)
+    return y, inner * (c if node.op is o.mul else 1 / c)
 
 
 def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
@@ -157,10 +157,10 @@ def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
     if node is None:
         return None
     operands = [_operand(x, node, i) for i in range(len(node.inputs))]
-    if node.op.name == "reshape":
+    if node.op is o.reshape:
         inner = _masked(operands[0], most - 1) if _without_split(x) is not x else None
         return None if inner is None else (inner[0], _across(inner[1], operands[0], x))
-    if node.op.name == "select":
+    if node.op is o.select:
         cond, a, b = operands
         pairs = [(a, cond)] if _hides(b) else [(b, o.not_(cond))] if _hides(a) else []
     else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from graphtool import ops as o
 from graphtool.analysis import costs, peak_memory
 from graphtool.errors import InputError, UsageError
-from graphtool.ir.graph import Graph, Module, Node, Operand, Value, producers
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant, producers
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.costs import nbytes
 from graphtool.passes.arguments import UNITS
@@ -140,7 +140,7 @@ class _Work:
     def __init__(self, graph: Graph) -> None:
         self.made = producers(graph)
         forward = ancestors(graph, graph.outputs[:1])
-        self.nodes = [n for n in graph.nodes if n in forward and n.op.name != "constant"]
+        self.nodes = [n for n in graph.nodes if n in forward and not is_constant(n)]
         self.values = [v for n in self.nodes for v in n.outputs]
         free = set(graph.outputs)
         self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(nbytes(v.type))
@@ -227,7 +227,7 @@ def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
     builder = Builder()
     copies = _Copies(builder, producers(graph), again)
     for node in graph.nodes:
-        if node in forward or node.op.name == "constant":
+        if node in forward or is_constant(node):
             builder.add(node)
             continue
         inputs = tuple(copies.of(x) for x in node.inputs)
@@ -270,7 +270,7 @@ class _Copies:
 
     def _barrier(self, x: Operand) -> Operand:
         if not isinstance(x, Value) or (
-                x in self.made and self.made[x].op.name == "constant"):
+                x in self.made and is_constant(self.made[x])):
             return x
         if x not in self.held:
             with self.builder.scope(f"{x.hint}.again"):

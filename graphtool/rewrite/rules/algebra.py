@@ -210,11 +210,11 @@ def _ordered(a: Any, b: Any) -> bool:
 def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """A constant that is one number everywhere is that number, if the shape does not need it."""
     numbers = [_number(x) for x in xs]
-    if op.name == "select":
+    if op is o.select:
         numbers[0] = None
     for i, number in enumerate(numbers):
         rest = [x for j, x in enumerate(xs) if j != i and hasattr(x, "shape")]
-        typed = rest[1:] if op.name == "select" else rest  # one tensor must give the type
+        typed = rest[1:] if op is o.select else rest  # one tensor must give the type
         if number is None or not typed or broadcast_shapes(*(x.shape for x in rest)) != type.shape:
             continue
         return op(*xs[:i], number, *xs[i + 1:], **attrs)

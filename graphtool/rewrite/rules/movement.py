@@ -75,7 +75,7 @@ def split_before_transpose(x: Any, p: Any, t: Any) -> Any:
     """[B·H, T, D] → [B·H, D, T] → [B, H, D, T]: the batch axis can be split first."""
     node, more = producer(x), len(t) - len(p)
     moved = tuple(x.shape[i] for i in p[1:])
-    if node is None or node.op.name != "reshape" or more < 1 or p[0] != 0 or moved != t[more + 1:]:
+    if node is None or node.op is not o.reshape or more < 1 or p[0] != 0 or moved != t[more + 1:]:
         return None
     split = o.reshape(x, shape=(*t[:more + 1], *x.shape[1:]))
     return o.transpose(split, perm=(*range(more + 1), *(i + more for i in p[1:])))
@@ -119,7 +119,7 @@ def broadcast_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """Elementwise ops broadcast by themselves: f(broadcast x, y) = f(x, y) where shapes allow."""
     for i, x in enumerate(xs):
         node = producer(x)
-        if node is None or node.op.name != "broadcast":
+        if node is None or node.op is not o.broadcast:
             continue
         small = x.builder.wrap(node.inputs[0])
         shapes = [t.shape for t in (*xs[:i], small, *xs[i + 1:]) if hasattr(t, "shape")]
@@ -155,7 +155,7 @@ def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
 def gather_of_run(x: Any, i: Any, a: Any) -> Any:
     """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …]: indices that are known and equally spaced"""
     made = producer(i)
-    array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op.name == "reshape" else i)
+    array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op is o.reshape else i)
     if array is None or array.size == 0 or len(a) != 1 or i.ndim > 2:
         return None
     line = [int(n) for n in array.reshape(-1)]
@@ -180,7 +180,7 @@ def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     axis = attrs["axis"] % len(type.shape)
     for x in xs:
         node = producer(x)
-        inner = node is not None and node.op.name == "concat" and (
+        inner = node is not None and node.op is o.concat and (
             node.attrs["axis"] % len(type.shape) == axis)
         parts += [x.builder.wrap(v) for v in node.inputs] if node and inner else [x]
     parts = [x for x in parts if x.shape[axis] != 0] or parts[:1]

@@ -19,13 +19,13 @@ def inference(graph: Graph, donations: Sequence[tuple[int, int]]) -> Graph:
     The same graph comes back where there is nothing to change.
     """
     running = _running(graph, donations)
-    if not any(n.op.name == "dropout" or (n in running and len(running[n]) == 2)
+    if not any(n.op is o.dropout or (n in running and len(running[n]) == 2)
                for n in graph.nodes):
         return graph
 
     def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         operands: list[Any] = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
-        if node.op.name == "dropout":
+        if node.op is o.dropout:
             x, state = operands
             kept = b.constant(np.ones((1,) * x.ndim, bool))
             return x, o.broadcast(kept, shape=x.shape), state
@@ -50,7 +50,7 @@ def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, d
             if node is None or v in seen:
                 continue
             seen.add(v)
-            if node.op.name == "batch_norm_training":
+            if node.op is o.batch_norm_training:
                 out.setdefault(node, {})[node.outputs.index(v)] = graph.inputs[old]
             elif Trait.ELEMENTWISE in node.op.traits:
                 pending += [x for x in node.inputs if isinstance(x, Value)]

@@ -15,7 +15,7 @@ from graphtool import dtypes, transforms
 from graphtool import ops as o
 from graphtool.errors import InputError, UsageError
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
+from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
@@ -56,7 +56,7 @@ class _Joint:
         self.module, self.recipe, self.graph = module, recipe, module.graph
         self.names = value_names(module.graph)
         self.constants = {n.outputs[0]: n.attrs["data"] for n in module.graph.nodes
-                          if n.op.name == "constant"}
+                          if is_constant(n)}
         self.initial: dict[Value, Weight] = {}
         self.statistics: list[tuple[Value, Value]] = []  # (running, moved)
         self.own_state = dict(module.donations)  # of a model captured in training mode
@@ -96,7 +96,7 @@ class _Joint:
     def running(self) -> list[Value]:
         """The statistics of the batch norms, where they are constants."""
         return list(dict.fromkeys(
-            v for n in self.graph.nodes if n.op.name == "batch_norm" for v in n.inputs[3:5]
+            v for n in self.graph.nodes if n.op is o.batch_norm for v in n.inputs[3:5]
             if isinstance(v, Value) and v in self.constants))
 
     def batch_norms(self) -> Graph:
@@ -277,5 +277,5 @@ class _Joint:
 
 def _learns(node: Node) -> bool:
     """A batch norm that has running statistics."""
-    return node.op.name == "batch_norm" and all(isinstance(v, Value) for v in node.inputs[3:5])
+    return node.op is o.batch_norm and all(isinstance(v, Value) for v in node.inputs[3:5])
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.ir.graph import Graph, Node, Operand, Value, producers
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
+from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.remat import ancestors, needed
 
@@ -18,7 +19,7 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
     forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
     found: set[Node] = set()
     for name in names:
-        mine = {n for n in forward if n.op.name != "constant" and any(
+        mine = {n for n in forward if not is_constant(n) and any(
             v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
         if not mine:
             raise InputError("GT0621", f"no part of the model is called {name!r}",
@@ -38,7 +39,7 @@ def marked(graph: Graph) -> frozenset[Node]:
                for x in made[v].inputs]
     while pending:
         node = made.get(x) if isinstance(x := pending.pop(), Value) else None
-        if node is None or node in found or _is_mark(node) or node.op.name == "constant":
+        if node is None or node in found or _is_mark(node) or is_constant(node):
             continue
         found.add(node)
         pending += node.inputs
@@ -56,4 +57,4 @@ def unmarked(graph: Graph) -> Graph:
 
 
 def _is_mark(node: Node, edge: str = "") -> bool:
-    return node.op.name == "checkpoint" and edge in ("", node.attrs["edge"])
+    return node.op is o.checkpoint and edge in ("", node.attrs["edge"])

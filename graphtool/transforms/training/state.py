@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.io.weights import Weight, weight
-from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.trace import Builder, Tracer
 
 
@@ -38,7 +38,7 @@ class State:
 def opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
     """The graph with some of its constants as further inputs."""
     chosen = set(values)
-    nodes = tuple(n for n in graph.nodes if not (n.op.name == "constant"
+    nodes = tuple(n for n in graph.nodes if not (is_constant(n)
                                                  and n.outputs[0] in chosen))
     return Graph((*graph.inputs, *values), nodes, graph.outputs)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.io.weights import weight
-from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.graph import Graph, Module, Node, is_constant
 from graphtool.ir.text import value_names
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,7 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
     nodes: list[Node] = []
     count = 0
     for node in module.graph.nodes:
-        name = names[node.outputs[0]].removeprefix("@") if node.op.name == "constant" else ""
+        name = names[node.outputs[0]].removeprefix("@") if is_constant(node) else ""
         if name not in arrays:
             nodes.append(node)
             continue

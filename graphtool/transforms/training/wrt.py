@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.ir.graph import Graph, Value
+from graphtool.ir.graph import Graph, Value, is_constant
 
 
 def selected(graph: Graph, names: Mapping[Value, str], wrt: Sequence[str]) -> list[Value]:
     """`params`, `inputs` and single names as float values, each once. Raises InputError GT0611."""
-    constants = [n for n in graph.nodes if n.op.name == "constant"]
+    constants = [n for n in graph.nodes if is_constant(n)]
     groups = {"params": [n.outputs[0] for n in constants
                          if n.attrs["param"] and n.outputs[0].type.dtype.is_float],
               "inputs": [v for v in graph.inputs if v.type.dtype.is_float]}

@@ -16,7 +16,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Unsupported
 from graphtool.importers.torch.driver.promote import result_type
 from graphtool.importers.torch.driver.records import Program
-from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.graph import Graph, TensorType, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer
@@ -172,7 +172,7 @@ class Context:
         producer = self.builder.made.get(index.value)
         if producer is not None and producer.op.name == "iota":
             return index
-        if producer is not None and producer.op.name == "constant":
+        if is_constant(producer):
             data = producer.attrs["data"].source
             if not data.size or data.min() >= 0:
                 return index

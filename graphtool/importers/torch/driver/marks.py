@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.graph import Value
+from graphtool.ir.graph import Value, is_constant
 from graphtool.ir.trace import Tracer
 
 
@@ -29,7 +29,7 @@ class Marks:
         if not isinstance(x, Tracer) or self.home.get(x.value, 0) == region:
             return x
         node = x.builder.made.get(x.value)
-        if node is not None and node.op.name == "constant":
+        if is_constant(node):
             return x
         key = (x.value, region)
         if key not in self.crossed:

@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, Missing, axis_of
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.graph import TensorType
+from graphtool.ir.graph import TensorType, is_constant
 from graphtool.ir.trace import Tracer, trace
 from graphtool.symbolic import Dim, product
 
@@ -213,7 +213,7 @@ def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
             raise Missing("a size that depends on the data, equal to that of another result")
         made = c.builder.made.get(repeats.value)
         most = int(made.attrs["data"].source.sum()) if (
-            made is not None and made.op.name == "constant") else None
+            is_constant(made)) else None
         o.size(c.reshape(o.reduce_sum(counts, axes=(0,)), ()), size=size, most=most)
     ends = o.cumulative(counts, kind="sum", axis=0)
     passed = o.le(c.reshape(ends, (1, ends.shape[0])), c.iota((total, 1), 0))

@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.records import Program
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.graph import Graph, Node
+from graphtool.ir.graph import Graph, Node, is_constant
 from graphtool.ir.trace import Tracer, replay
 from graphtool.scalars.table import BY_NAME
 
@@ -59,7 +59,7 @@ def _over(c: Context, graph: Graph, operands: Sequence[Tracer]) -> Tracer:
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
         if node.op.name in _MOVES:
             return (xs[0],)
-        if node.op.name not in _PER_ELEMENT and node.op.name != "constant":
+        if node.op.name not in _PER_ELEMENT and not is_constant(node):
             raise Missing(f"a function of scores with {node.op.name}")
         return (c.builder.emit(node.op, xs, dict(node.attrs)),)
     return replay(graph, operands, apply)[0]  # type: ignore[no-any-return]
