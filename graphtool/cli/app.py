@@ -20,11 +20,12 @@ from graphtool.cli import (
     transform,
     tuning,
 )
+from graphtool.cli.examples import epilog
 from graphtool.cli.versions import versions
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
                   context_settings={"help_option_names": ["-h", "--help"]})
-cache = typer.Typer(rich_markup_mode=None, help="The cache of compiled objects.")
+cache = typer.Typer(rich_markup_mode=None, help="Manage the cache of compiled objects.")
 
 VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("import", transform.import_),
@@ -57,10 +58,10 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("demo", demo.demo),
 )
 for _name, _verb in VERBS:
-    app.command(_name)(_verb)
-cache.command("dir")(compiling.cache_dir)
-cache.command("prune")(compiling.cache_prune)
-cache.command("clear")(compiling.cache_clear)
+    app.command(_name, epilog=epilog(_name))(_verb)
+cache.command("dir", epilog=epilog("cache dir"))(compiling.cache_dir)
+cache.command("prune", epilog=epilog("cache prune"))(compiling.cache_prune)
+cache.command("clear", epilog=epilog("cache clear"))(compiling.cache_clear)
 app.add_typer(cache, name="cache")
 
 
@@ -73,10 +74,11 @@ def _version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def main(context: typer.Context,
          version: Annotated[bool, typer.Option(
-             "--version", callback=_version, is_eager=True, help="The version.")] = False) -> None:
-    """A compiler for machine-learning graphs: capture, inspect, optimise, emit C, build, run.
+             "--version", callback=_version, is_eager=True,
+             help="Print the version.")] = False) -> None:
+    """A compiler for machine-learning graphs: import, inspect, optimise, build, run, train.
 
-    Every stage is a file that the next one reads. Results go to stdout, all else to stderr.
+    Every stage writes a file that the next one reads. Results go to stdout, messages to stderr.
     Exit codes: 0 fine, 1 differs or fails a check, 2 usage, 3 bad input, 4 unsupported,
     5 the C compiler failed, 70 internal error, 130 interrupted.
     """

@@ -12,13 +12,16 @@ from graphtool.errors import UsageError
 
 def compare_captures(
         source: Annotated[str, typer.Argument(
-            metavar="SOURCE", help="FILE.py:NAME or PACKAGE.MODULE:NAME; it is run.")],
+            metavar="SOURCE", help="FILE.py:NAME or PACKAGE.MODULE:NAME. The Python code is run.")],
         inputs: Annotated[list[str] | None, typer.Option(
-            "--inputs", metavar="SPEC", help="A sample input, x:f32[1,3,224,224]; repeatable.")
+            "--inputs", metavar="SPEC", help="The name and type of an input, as in "
+                "x:f32[1,3,224,224]. May "
+            "be repeated.")
         ] = None, rtol: options.Rtol = 1e-4, json: options.Json = False) -> int:
-    """Capture a torch model by fx, export and ONNX, and show the graphs side by side.
+    """Capture a torch model by fx, export and ONNX, and compare the three graphs.
 
-    Each is evaluated beside torch itself. Exit 1 if one differs, 4 if none could be captured."""
+    Each graph is evaluated and compared with torch. The exit code is 1 if one differs, and 4 if the
+    model could not be captured at all."""
     from graphtool.errors import GraphtoolError
     from graphtool.importers import form
     from graphtool.importers.torch import need_torch

@@ -11,9 +11,10 @@ from graphtool.cli.versions import versions
 from graphtool.errors import UsageError
 
 
-def ops(name: Annotated[str | None, typer.Argument(help="One op, with its attributes.")] = None,
+def ops(name: Annotated[str | None, typer.Argument(
+        help="Print one op with its attributes.")] = None,
         json: options.Json = False) -> None:
-    """List the ops, or show one with its attributes."""
+    """List all ops, or describe one."""
     from graphtool.report.catalog import op_lines, ops_report
     found = ops_report(name)
     if json:
@@ -26,7 +27,7 @@ def ops(name: Annotated[str | None, typer.Argument(help="One op, with its attrib
 
 
 def passes(json: options.Json = False) -> None:
-    """List the passes in pipeline order, with the reasons."""
+    """List the passes in pipeline order, each with the reason for its place."""
     from graphtool.report.catalog import passes_report
     found = passes_report()
     if json:
@@ -39,9 +40,9 @@ def passes(json: options.Json = False) -> None:
 
 def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],
             json: options.Json = False) -> int:
-    """List all that a model needs and that is not supported.
+    """List everything in a model that is not supported, with counts and places.
 
-    With counts and places; exit 4 if there is any."""
+    The exit code is 4 if there is anything."""
     from pathlib import Path
 
     from graphtool.importers import onnx
@@ -54,9 +55,9 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
 
 
 def doctor(json: options.Json = False) -> int:
-    """Check the C compiler, OpenMP, the CPU and versions.
+    """Check the C compiler, OpenMP, the CPU and the versions of packages.
 
-    Exit 1 when C cannot be built here."""
+    The exit code is 1 if C cannot be compiled here."""
     from graphtool.report.doctor import doctor as examine
     from graphtool.report.doctor import doctor_lines
     found = examine(versions())
@@ -65,8 +66,8 @@ def doctor(json: options.Json = False) -> int:
 
 
 def explain(code: Annotated[str | None, typer.Argument(
-        metavar="CODE", help="As in error[GT0412].")] = None) -> None:
-    """Explain an error code; without one, list them all."""
+        metavar="CODE", help="The code of an error, such as GT0412.")] = None) -> None:
+    """Explain an error code. Without a code, list all of them."""
     from graphtool.explain import CODES
     if code is None:
         terminal.table(("code", "means"), [(k, v.title) for k, v in sorted(CODES.items())])

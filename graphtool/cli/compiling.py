@@ -20,24 +20,28 @@ if TYPE_CHECKING:
     from graphtool.target import Target
 
 Model = Annotated[str, typer.Argument(
-    metavar="IN", help="A graph, a program, or a model; models are imported, and what has no "
-                        "fusion groups yet is optimised.")]
-Fat = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …, or "
-                                  "fat: all of x86-64, chosen at load.")]
+    metavar="IN", help="A graph, a program or a model. A model is imported first, and a graph "
+                        "that the pass `fuse` has not seen is optimised.")]
+Fat = Annotated[str, typer.Option("--march", help="The CPU to compile for: native (this "
+                                  "machine), a row of the table of targets, or fat: all levels of "
+                                  "x86-64 in one library, which chooses when it is loaded.")]
 Jobs = Annotated[int | None, typer.Option(
-    "-j", "--jobs", min=1, help="C files compiled at a time.")]
+    "-j", "--jobs", min=1, help="The number of C files to compile at the same time.")]
 Exe = Annotated[bool, typer.Option(
-    "--exe", help="Also a program that reads and writes .npz files; of a training graph one that "
-    "trains.")]
+    "--exe", help="Also make a program that reads and writes .npz files, or, from a training "
+    "graph, one that trains.")]
 Static = Annotated[bool, typer.Option(
-    "--static", help="A static library (.a) in place of a shared one; an --exe that needs no "
-    "libraries at all.")]
-OpenMP = Annotated[bool, typer.Option("--openmp/--no-openmp", help="Threads by OpenMP.")]
+    "--static", help="Make a static library (.a), and with --exe a program that needs no shared "
+    "libraries.")]
+OpenMP = Annotated[bool, typer.Option("--openmp/--no-openmp",
+    help="Whether to use threads, by OpenMP.")]
 WeightsIn = Annotated[str, typer.Option(
-    "--weights", help="file (mapped at run time), embed (in the library), or c.")]
+    "--weights", help="Where the weights go. file: a file that is mapped at run time. embed: into "
+    "the library. c: into the C, as arrays.")]
 Mpi = Annotated[bool, typer.Option(
-    "--mpi", help="Of a training graph: several processes, started by mpirun.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Keep each stage's artifact in OUT/stages.")]
+    "--mpi", help="For a training graph: train in several processes, started by mpirun.")]
+Keep = Annotated[bool, typer.Option("--keep",
+    help="Write the artifact of each stage to OUT/stages.")]
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Lowered:
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
           march: options.March = "native", precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None) -> None:
-    """Lower a graph to loops and a memory plan: NAME.program.json."""
+    """Lower a graph to a program: loops, buffers and a plan of memory."""
     from graphtool.loops import serial
     lowered = _lowered(graph, name, _target("cpu", march),
                        rules=sources.rules(precision, kernels, tuning), as_is=True)
@@ -65,7 +69,7 @@ def lower(graph: options.Graph, out: options.Out = None, name: options.Name = No
 def emit(source: Model, out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the C files.")],
          name: options.Name = None, march: options.March = "native") -> None:
-    """Write the C of a graph or program, without compiling it."""
+    """Write the C of a graph or program, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
     from graphtool.errors import InputError
     from graphtool.io import files
@@ -88,7 +92,7 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
           keep: Keep = False) -> None:
     """Compile a graph, program or model into a build directory.
 
-    It holds the C, the library, its header, the weights file and build.json."""
+    It contains the C, the library, its header, the weights and build.json."""
     from graphtool.emit.names import c_name
     rules = sources.rules(precision, kernels, tuning)
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
@@ -213,20 +217,20 @@ def _keep(lowered: Lowered, path: Path) -> None:
 
 
 def cache_dir() -> None:
-    """Print where compiled objects are kept."""
+    """Print the directory of the cache."""
     from graphtool.native import cache
     terminal.lines([str(cache.directory())])
 
 
 def cache_prune(limit: Annotated[int | None, typer.Option(
-        "--limit", min=0, help="Bytes to leave.")] = None) -> None:
-    """Drop what was not used for long, and the oldest beyond the limit."""
+        "--limit", min=0, help="Leave at most this many bytes.")] = None) -> None:
+    """Delete what has not been used for long, and the oldest files beyond the limit."""
     from graphtool.native import cache
     freed = cache.prune() if limit is None else cache.prune(limit)
     terminal.lines([f"{freed} bytes freed"])
 
 
 def cache_clear() -> None:
-    """Drop everything."""
+    """Delete everything in the cache."""
     from graphtool.native import cache
     terminal.lines([f"{cache.clear()} bytes freed"])

@@ -26,12 +26,12 @@ def samples() -> Path:
 
 
 def demo(out: Annotated[Path, typer.Option(
-        "-o", "--out", help="Where the stages are written.")] = Path("graphtool-demo"),
+        "-o", "--out", help="The directory for the files of each stage.")] = Path("graphtool-demo"),
          seconds: Annotated[float, typer.Option(
-             "--seconds", min=0.0, help="How long to time the result.")] = 1.0) -> int:
-    """Take a real classifier through every stage.
+             "--seconds", min=0.0, help="Seconds of timing for each contestant.")] = 1.0) -> int:
+    """Take a trained classifier of digits through every stage.
 
-    From ONNX through graph, passes and C to accuracy and time."""
+    It prints what each stage wrote, and the accuracy and speed of the result."""
     from graphtool.io import npz
     from graphtool.native import runtime
     from graphtool.native.build import build

@@ -14,10 +14,13 @@ from graphtool.errors import UsageError
 def jvp(graph: options.Graph, out: options.Out = None,
         wrt: options.Wrt = "inputs",
         bound: Annotated[int | None, typer.Option(
-            "--bound", min=0, help="The most turns of each `while` that states none.")] = None
+            "--bound", min=0, help="An upper bound for the trip count of each `while` loop "
+            "that states none.")] = None
         ) -> None:
-    """The derivative along a direction: an input NAME.tangent for each value, an output
-    tangent.NAME behind the others. Of a graph of gradients: Hessian times vector."""
+    """Add the derivative along a direction to a graph (forward mode).
+
+    Each value to differentiate by gets an input NAME.tangent, each output a second output
+    tangent.NAME. Applied to a graph of gradients, this is the product of Hessian and vector."""
     from graphtool.transforms import modules
     names = tuple(n.strip() for n in wrt.split(",") if n.strip())
     given = sources.read(graph)
@@ -28,11 +31,14 @@ def jvp(graph: options.Graph, out: options.Out = None,
 
 def vmap(graph: options.Graph, out: options.Out = None,
          in_axes: Annotated[str, typer.Option(
-             "--in-axes", help="Where the axis of examples stands: x=1,table=none; else 0.")] = "",
+             "--in-axes", help="The axis of examples in each input, as in x=1,table=none. "
+             "By default axis 0.")] = "",
          size: Annotated[str, typer.Option(
-             "--size", help="How many examples, or the name of an open dim.")] = "examples"
+             "--size", help="The number of examples, or the name of an open dim.")] = "examples"
          ) -> None:
-    """The graph over many examples at once; every output has their axis first."""
+    """Turn a graph for one example into a graph for many.
+
+    Every output gets the axis of examples as its first one."""
     from graphtool.transforms import modules
     axes: dict[str, int | None] = {}
     for item in filter(None, in_axes.split(",")):

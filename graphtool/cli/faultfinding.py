@@ -11,22 +11,22 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
 Small = Annotated[Path, typer.Option(
-    "-o", "--out", help="The small graph; its inputs go to an .npz file beside it.")]
+    "-o", "--out", help="The small graph. Its inputs are written to an .npz file beside it.")]
 Compiled = Annotated[bool, typer.Option(
-    "--compiled", help="The fault is in compiled code, not in the passes.")]
+    "--compiled", help="The fault: compiled code computes something else than the evaluator.")]
 Command = Annotated[str | None, typer.Option(
-    "--command", help="The fault is that this fails, with {graph} and {inputs} in it: any exit "
-    "code but 0.")]
-Tries = Annotated[int, typer.Option("--tries", min=1, help="The most graphs to try.")]
+    "--command", help="The fault: this command fails (any exit code but 0). {graph} and {inputs} "
+    "stand for the files.")]
+Tries = Annotated[int, typer.Option("--tries", min=1, help="Try at most this many graphs.")]
 
 
 def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
            compiled: Compiled = False, command: Command = None, inputs: options.Inputs = None,
            input: options.Input = None, seed: options.Seed = 0, dim: options.Dim = None,
            atol: options.Atol = None, rtol: options.Rtol = 1e-4, tries: Tries = 1000) -> int:
-    """Shrink a graph that shows a fault to a small one that still shows it.
+    """Make a graph that shows a fault as small as possible.
 
-    The fault: the passes change what the evaluator computes (or fail); with --compiled, C does."""
+    By default the fault is that the passes fail, or change what the graph computes."""
     from graphtool.cli.transform import module_inputs
     from graphtool.io import files, npz
     from graphtool.target import detect

@@ -12,29 +12,30 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
 Stats = Annotated[bool, typer.Option(
-    "--stats", help="Ops, parameters, FLOPs, bytes, peak memory, dims.")]
+    "--stats", help="Print counts of ops, parameters, FLOPs, bytes, peak memory and open dims.")]
 Tabular = Annotated[bool, typer.Option(
-    "--tabular", help="One row a node: kind, name, op, operands, type.")]
+    "--tabular", help="Print a table with one row for each node.")]
 Category = Annotated[str | None, typer.Option(
-    "--category", help="Only nodes that are compute, data, shape, control or memory.")]
+    "--category", help="Print only the nodes of one category: compute, data, shape, control or "
+        "memory.")]
 Where = Annotated[bool, typer.Option("--where", help="Add the table of source locations.")]
 Full = Annotated[bool, typer.Option(
     "--full", help="All that the graph file holds, the weights in the text: a listing that needs "
     "no other file.")]
 Why = Annotated[bool, typer.Option(
-    "--why", help="Which kernels were chosen, against which, and the rules that made the nodes; "
-    "of a graph, program or build.")]
+    "--why", help="Print which kernels were chosen, over which others, and which rules made the "
+    "nodes. IN may also be a program or a build directory.")]
 OneNode = Annotated[str | None, typer.Option(
-    "--node", metavar="NAME", help="Only this node, or kernel, with --why.")]
+    "--node", metavar="NAME", help="With --why: only this node or kernel.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
-    "--why-not-fused", metavar="A B", help="What keeps two nodes in two kernels.")]
+    "--why-not-fused", metavar="A B", help="Print why nodes A and B are in different kernels.")]
 
 
 def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
          json: options.Json = False) -> None:
-    """Print a graph: a listing, its statistics, or a table; or why its kernels are as they are.
+    """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`."""
     if why or why_not_fused or node is not None:
@@ -105,11 +106,11 @@ def _show_stats(s: Any, json: bool) -> None:
 
 def draw(graph: options.Graph, out: options.Out = None,
          format: Annotated[str | None, typer.Option(
-             "--format", help="dot, mermaid or svg; the suffix of -o decides otherwise.")] = None,
+             "--format", help="dot, mermaid or svg. By default the suffix of -o decides.")] = None,
          constants: Annotated[bool, typer.Option(
-             "--constants", help="Constants and parameters as nodes of their own.")] = False,
+             "--constants", help="Draw constants and parameters as nodes.")] = False,
          groups: Annotated[bool, typer.Option(
-             "--groups", help="One box for each fusion group.")] = False) -> None:
+             "--groups", help="Draw one box for each fusion group.")] = False) -> None:
     """Draw a graph as Graphviz dot, mermaid or SVG."""
     from graphtool.exporters import FORMATS, picture
     suffixes = {".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid", ".svg": "svg"}
@@ -124,11 +125,12 @@ def draw(graph: options.Graph, out: options.Out = None,
 
 def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],
          b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
-         format: Annotated[str, typer.Option("--format", help="text or markdown.")] = "text",
+         format: Annotated[str, typer.Option("--format",
+             help="text, or markdown for a review.")] = "text",
          json: options.Json = False) -> int:
-    """Compare two graphs by structure. Exit 1 when they differ.
+    """Compare two graphs by structure. The exit code is 1 when they differ.
 
-    Names, order and fusion groups do not count."""
+    Names, the order of nodes and fusion groups are ignored."""
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import markdown, text
     writers = {"text": text, "markdown": markdown}

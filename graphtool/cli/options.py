@@ -17,41 +17,57 @@ def finite(value: float | None) -> float | None:
 
 
 Graph = Annotated[str, typer.Argument(
-    metavar="IN", help="A graph file, a model (.onnx, .pt2, file.py:callable), or - for stdin.")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Where to write; - for stdout.")]
-Json = Annotated[bool, typer.Option("--json", help="The report as JSON.")]
-Inputs = Annotated[Path | None, typer.Option("--inputs", help="An .npz file of inputs.")]
+    metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, "
+        "file.py:callable), or - "
+    "for stdin.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+Inputs = Annotated[Path | None, typer.Option("--inputs",
+    help="An .npz file with an array for each input.")]
 Input = Annotated[list[str] | None, typer.Option(
-    "--input", metavar="NAME=VALUE", help="One input: x=@x.npy or x=1x4xf32=0.5; repeatable.")]
-Random = Annotated[bool, typer.Option("--random", help="Make up the inputs that are not given.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of made-up inputs.")]
+    "--input", metavar="NAME=VALUE", help="One input, from a file (x=@x.npy) or filled with one "
+    "value (x=1x4xf32=0.5). May be repeated.")]
+Random = Annotated[bool, typer.Option("--random",
+    help="Make random values for inputs that are not given.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of random inputs.")]
 Dim = Annotated[list[str] | None, typer.Option(
-    "--dim", metavar="NAME=SIZE", help="Size of an open dim in made-up inputs; repeatable.")]
+    "--dim", metavar="NAME=SIZE", help="The size of an open dim in random inputs. May be "
+    "repeated.")]
 Passes = Annotated[str | None, typer.Option(
-    "--passes", help="Pass names with commas, arguments in braces: fold{max_bytes=1024},dce.")]
+    "--passes", help="The passes to run, separated by commas, with arguments in braces: "
+    "fold{max_bytes=1024},dce.")]
 Shapes = Annotated[list[str] | None, typer.Option(
-    "--inputs", metavar="NAME:TYPE", help="x:f32[1,3,224,224] for each input of a torch source; "
-    "of an ONNX model s:(f32[4],f32[5]) for a sequence, x:none for an optional.")]
+    "--inputs", metavar="NAME:TYPE", help="The name and type of an input of a torch model, as in "
+    "x:f32[1,3,224,224]. For an ONNX model: s:(f32[4],f32[5]) gives the types in a sequence, "
+        "x:none "
+    "leaves an optional input out. May be repeated.")]
 Capture = Annotated[str, typer.Option(
-    "--capture", help="How torch is captured: export or fx.")]
+    "--capture", help="How to capture a torch model: export (torch.export) or fx (torch.fx).")]
 Dynamic = Annotated[list[str] | None, typer.Option(
-    "--dynamic", metavar="NAME=LO..HI", help="Leave a torch dim open: batch=1..64 is dim 0 of "
-    "every input, seq@ids.1,mask.1=1..128 the dims named; repeatable.")]
+    "--dynamic", metavar="NAME=LO..HI", help="Leave a dim of a torch model open: batch=1..64 opens "
+    "dim 0 of every input, seq@ids.1,mask.1=1..128 the dims that it names. May be repeated.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
-Wrt = Annotated[str, typer.Option("--wrt", help="params, inputs, or names, with commas.")]
-OutDir = Annotated[Path, typer.Option("-o", "--out", help="The build directory.")]
-Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler.")]
-March = Annotated[str, typer.Option("--march", help="native, x86-64-v2, -v3, -v4, armv8-a …")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many threads.")]
+Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by: params, inputs, or "
+    "names separated by commas.")]
+OutDir = Annotated[Path, typer.Option("-o", "--out", help="The build directory to write.")]
+Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler; by default $CC, then cc, "
+    "gcc, clang, then zig.")]
+March = Annotated[str, typer.Option("--march", help="The CPU to compile for: native (this "
+    "machine), or a row of "
+    "the table of targets, such as x86-64-v3 or armv8-a.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="The number of threads.")]
 Atol = Annotated[float | None, typer.Option(
-    "--atol", min=0.0, help="Absolute tolerance; by default 1e-5 of each output's largest.")]
+    "--atol", min=0.0, help="Absolute tolerance. By default 1e-5 times the largest value of each "
+        "output.")]
 Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance.")]
-Target = Annotated[str, typer.Option("--target", help="cpu, or a row of the target table.")]
+Target = Annotated[str, typer.Option("--target",
+    help="cpu (this machine), or a row of the table of targets.")]
 Precision = Annotated[str, typer.Option(
-    "--precision", help="strict (the same bits for any number of threads), default, or fast "
-    "(bfloat16 products where the CPU has them).")]
+    "--precision", help="strict: the same bits for any number of threads. default. fast: products "
+    "in bfloat16 where the CPU has them.")]
 Kernels = Annotated[str, typer.Option(
-    "--kernels", help="generated, blas (a CBLAS library for large products), or auto (as tuned).")]
+    "--kernels", help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "
+    "whichever `tune` found faster.")]
 Tuning = Annotated[Path | None, typer.Option(
-    "--tuning", metavar="FILE", help="What `graphtool tune` measured; the later of two lines "
-    "with one key counts.")]
+    "--tuning", metavar="FILE", help="A file that `graphtool tune` has written. If two lines "
+    "have the same key, the later one counts.")]

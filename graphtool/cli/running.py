@@ -19,7 +19,7 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
         dim: options.Dim = None, threads: options.Threads = None) -> None:
     """Run compiled code on inputs.
 
-    The outputs go to an .npz file, or as a summary to stdout."""
+    The outputs are written to an .npz file, or printed in short."""
     from graphtool.cli.transform import write_outputs
     from graphtool.native import runtime
     from graphtool.verify.sides import port_inputs
@@ -30,16 +30,20 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     write_outputs(dict(model.run(arrays)), out)
 
 
-def check(a: Annotated[str, typer.Argument(metavar="A", help="The reference.")],
-          b: Annotated[str, typer.Argument(metavar="B", help="What is held against it.")],
+def check(a: Annotated[str, typer.Argument(
+        metavar="A", help="The reference: a graph, a program, a build directory, an ONNX model or "
+        "a torch source.")],
+          b: Annotated[str, typer.Argument(
+              metavar="B", help="What is compared with it, of the same kinds.")],
           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
           dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
           divergence: Annotated[bool, typer.Option(
-              "--divergence", help="Where two graphs first part ways.")] = False,
+              "--divergence", help="Compare intermediate values of two graphs, and name the first "
+              "that differs.")] = False,
           json: options.Json = False) -> int:
-    """Compare what two artifacts or models compute. Exit 1 if they differ.
+    """Compare what two artifacts or models compute. The exit code is 1 if they differ.
 
-    Any two of graph, program, build directory, ONNX model, torch source."""
+    Without inputs, random ones are made."""
     from graphtool.verify import sides
     from graphtool.verify.check import check as compare
     from graphtool.verify.check import check_lines
@@ -78,11 +82,11 @@ def _made_up(names: tuple[str, str], found: tuple[Any, Any], seed: int,
 def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,
           seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
           vs: Annotated[str | None, typer.Option(
-              "--vs", help="onnxruntime, to be timed in turns.")] = None,
+              "--vs", help="Another runtime to time in turns: onnxruntime.")] = None,
           model: Annotated[Path | None, typer.Option(
-              "--model", help="The .onnx file for --vs onnxruntime.")] = None,
+              "--model", help="The .onnx file for --vs.")] = None,
           seconds: Annotated[float, typer.Option(
-              "--seconds", min=0.0, help="How long to time each.")] = 2.0,
+              "--seconds", min=0.0, help="Seconds of timing for each contestant.")] = 2.0,
           json: options.Json = False) -> None:
     """Time compiled code, alone or against onnxruntime."""
     from graphtool.native import runtime
@@ -105,15 +109,16 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
 def profile(build: Build, inputs: options.Inputs = None, input: options.Input = None,
             seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
             trace: Annotated[Path | None, typer.Option(
-                "--trace", help="A Chrome trace of one run, for Perfetto.")] = None,
-            runs: Annotated[int, typer.Option("--runs", min=1, help="How often to run.")] = 30,
+                "--trace",
+                help="Write a Chrome trace of one run, for example for Perfetto.")] = None,
+            runs: Annotated[int, typer.Option("--runs", min=1, help="The number of runs.")] = 30,
             most: Annotated[int, typer.Option(
-                "-n", "--most", min=1, help="Rows of the table.")] = 25,
+                "-n", "--most", min=1, help="Print at most this many rows.")] = 25,
             json: options.Json = False) -> None:
-    """Time each step of compiled code on each thread, beside what the machine can do at most.
+    """Time each kernel of a build on each thread, and compare it with the limits of the machine.
 
-    The clocks are in a copy, which is built for it. Of a training build it is the training step,
-    from the state that training starts from."""
+    A copy of the build with clocks in it is compiled and run. For a training build, the training
+    step is run from the initial state."""
     from graphtool.io import files
     from graphtool.native import runtime
     from graphtool.report import profile as report

@@ -20,69 +20,81 @@ if TYPE_CHECKING:
 
 # what `grad` makes of the model
 Loss = Annotated[str, typer.Option(
-    "--loss", help="mse, cross_entropy{axis=-1}, bce{from_logits=true}, huber, or the name of an "
-    "output.")]
+    "--loss", help="The loss: mse, cross_entropy{axis=-1}, bce{from_logits=true}, huber, or the "
+        "name "
+    "of an output that is the loss.")]
 Optimizer = Annotated[str | None, typer.Option(
-    "--optimizer", help="sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop or lion; "
-    "arguments in braces: adamw{weight_decay=0.01}.")]
-Target = Annotated[str, typer.Option("--target", help="The target's name.")]
+    "--optimizer", help="sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop or lion, with "
+        "arguments "
+    "in braces: adamw{weight_decay=0.01}.")]
+Target = Annotated[str, typer.Option("--target",
+    help="The name of the input that holds the target.")]
 StartRate = Annotated[float | None, typer.Option(
     "--lr", min=0.0, callback=options.finite,
-    help="The learning rate that `train` starts from.")]
+    help="The learning rate that `train` uses by default.")]
 ClipValue = Annotated[float | None, typer.Option(
     "--clip-value", min=0.0, callback=options.finite,
-    help="Bound of each gradient's elements.")]
+    help="Clip each element of the gradients to this size.")]
 ClipNorm = Annotated[float | None, typer.Option(
     "--clip-norm", min=0.0, callback=options.finite,
-    help="Bound of the norm of all gradients.")]
+    help="Scale the gradients so that their common norm is at most this.")]
 Accumulate = Annotated[int, typer.Option(
-    "--accumulate", min=1, help="Batches whose gradients make one step.")]
+    "--accumulate", min=1, help="The number of batches whose gradients are added up for one step.")]
 DecayVectors = Annotated[bool, typer.Option(
-    "--decay-vectors/--no-decay-vectors", help="Weight decay for biases and norms too.")]
+    "--decay-vectors/--no-decay-vectors", help="Whether weight decay also applies to biases "
+    "and norms.")]
 BatchNorm = Annotated[bool, typer.Option(
-    "--batch-norm/--frozen-batch-norm", help="Statistics of the batch, or those of the model.")]
+    "--batch-norm/--frozen-batch-norm", help="Whether batch norm uses the "
+    "statistics of the batch, or those of the model.")]
 Momentum = Annotated[float, typer.Option(
-    "--batch-norm-momentum", min=0.0, max=1.0, help="How fast the running statistics move.")]
+    "--batch-norm-momentum", min=0.0, max=1.0, help="The weight of a batch in the "
+    "running statistics.")]
 Checkpointed = Annotated[str, typer.Option(
-    "--checkpoint", help="Modules, with commas, whose inside the backward pass computes again "
-    "instead of keeping it.")]
+    "--checkpoint", help="Modules, separated by commas, whose values the backward pass computes "
+    "again instead of keeping them.")]
 Groups = Annotated[list[str] | None, typer.Option(
-    "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for parameters of "
-    "such names; may be repeated, the last one counts.")]
+    "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for the parameters "
+    "whose names match. May be repeated; the last match counts.")]
 Bound = Annotated[int | None, typer.Option(
-    "--bound", min=0, help="The most turns of each `while` that states none: its backward pass "
-    "keeps what every turn starts from.")]
+    "--bound", min=0, help="An upper bound for the trip count of each `while` loop that states "
+        "none. "
+    "The backward pass keeps the state of every iteration.")]
 
 # how `train` goes through the data
 Build = Annotated[Path, typer.Argument(
     metavar="BUILD", help="The build directory of a training graph.")]
 Data = Annotated[Path, typer.Option(
-    "--data", help="An .npz file: arrays under the inputs' names, and the target.")]
-Epochs = Annotated[int, typer.Option("--epochs", min=0)]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Examples a step.")]
+    "--data", help="An .npz file with an array for each input and for the target.")]
+Epochs = Annotated[int, typer.Option(
+    "--epochs", min=0, help="How often to go through all examples.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="The number of examples in a step.")]
 Rate = Annotated[float | None, typer.Option(
     "--lr", min=0.0, callback=options.finite,
-    help="The learning rate; without, that of `grad`.")]
+    help="The learning rate; by default that of `grad`.")]
 Val = Annotated[str, typer.Option(
-    "--val", help="The share held back to validate, or an .npz file of examples for it.")]
+    "--val", help="The share of examples to hold back for validation, or an .npz file with such "
+    "examples.")]
 Schedule = Annotated[str, typer.Option(
-    "--schedule", help="constant, step{every=10,factor=0.1}, cosine or onecycle.")]
+    "--schedule", help="How the learning rate changes: constant, step{every=10,factor=0.1}, "
+        "cosine or "
+    "onecycle.")]
 Warmup = Annotated[int, typer.Option(
-    "--warmup", min=0, help="Steps over which the rate rises.")]
+    "--warmup", min=0, help="The number of steps over which the rate rises to its full value.")]
 Patience = Annotated[int, typer.Option(
-    "--patience", min=0, help="Stop after so many epochs without a better loss.")]
+    "--patience", min=0, help="Stop after this many epochs without a better loss; 0 for never.")]
 Seed = Annotated[int, typer.Option(
-    "--seed", min=0, max=2**64 - 1, help="Of split and order.")]
+    "--seed", min=0, max=2**64 - 1, help="The seed of the split and of the order of "
+    "examples.")]
 Shuffle = Annotated[bool, typer.Option(
-    "--shuffle/--no-shuffle", help="A new order each epoch.")]
+    "--shuffle/--no-shuffle", help="Whether each epoch has a new order.")]
 Folder = Annotated[Path | None, typer.Option(
-    "--checkpoint", help="The directory for checkpoints, log and curve.")]
+    "--checkpoint", help="The directory for checkpoints, the log and the loss curve.")]
 Resume = Annotated[bool, typer.Option(
-    "--resume", help="Go on from the checkpoint, if there is one.")]
+    "--resume", help="Continue from the checkpoint, if there is one.")]
 SaveEvery = Annotated[int, typer.Option(
-    "--save-every", min=0, help="Steps between checkpoints; else each epoch.")]
+    "--save-every", min=0, help="The number of steps between checkpoints; 0 for one each epoch.")]
 Start = Annotated[Path | None, typer.Option(
-    "--start", help="Weights to start from, .safetensors with torch's names.")]
+    "--start", help="A .safetensors file of weights to start from, with torch's names.")]
 
 
 def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options.Wrt = "params",
@@ -91,9 +103,10 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
          decay_vectors: DecayVectors = True, batch_norm: BatchNorm = True,
          batch_norm_momentum: Momentum = 0.1, checkpoint: Checkpointed = "",
          group: Groups = None, bound: Bound = None, dim: options.Dim = None) -> None:
-    """The gradients of a loss; with an optimizer the whole training step, as one graph.
+    """Add a loss and its gradients to a graph; with --optimizer, a whole training step.
 
-    Its state (parameters and the optimizer's) is donated: a compiled step updates it in place."""
+    Parameters and the optimizer's state become inputs and outputs of the graph. A compiled step
+    updates them in place."""
     from graphtool.passes.specialize import specialize
     from graphtool.transforms import training
     module, _, text = sources.read(graph)
@@ -119,9 +132,9 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
           patience: Patience = 0, seed: Seed = 0, shuffle: Shuffle = True,
           checkpoint: Folder = None, resume: Resume = False, save_every: SaveEvery = 0,
           start: Start = None, threads: options.Threads = None) -> None:
-    """Train with a compiled step: epochs, validation, log, loss curve, checkpoints.
+    """Train with a compiled step.
 
-    Killed at any moment it goes on with --resume to bit-identical weights."""
+    If it is killed, the same command with --resume continues and ends with the same bits."""
     from graphtool.train import checkpoint as checkpoints
     from graphtool.train.data import load
     from graphtool.train.loop import Plan, Trainer
@@ -191,7 +204,7 @@ def weights(graph: options.Graph,
             source: Annotated[Path, typer.Option(
                 "--from", help="A .safetensors file, such as run/model.safetensors.")],
             out: options.Out = None) -> None:
-    """Put trained weights into a graph, by the parameters' names."""
+    """Put trained weights into a graph, by the names of the parameters."""
     from graphtool.train.checkpoint import read
     from graphtool.transforms.training import with_weights
     given = sources.read(graph)

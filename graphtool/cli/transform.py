@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 
 def import_(source: Annotated[str, typer.Argument(
-        metavar="SOURCE", help="model.onnx, program.pt2, file.py:callable or module:callable.")],
+        metavar="SOURCE", help="model.onnx, program.pt2, file.py:callable or module:callable. "
+        "The last two run Python code.")],
             out: options.Out = None, inputs: options.Shapes = None,
             capture: options.Capture = "export", dynamic: options.Dynamic = None,
             check: Annotated[bool, typer.Option(
-                "--check/--no-check", help="Compare with torch or onnxruntime.")] = True) -> int:
-    """Import a model as a graph, and check it against its source.
+                "--check/--no-check",
+                help="Whether to compare the graph with torch or onnxruntime.")] = True) -> int:
+    """Import a model as a graph, and compare the two.
 
-    The check compares the evaluator with torch or onnxruntime on two inputs."""
+    The evaluator runs the graph on two random inputs, and torch or onnxruntime the model."""
     from graphtool import importers
     if capture not in ("export", "fx"):
         raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
@@ -41,13 +43,13 @@ def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs 
           input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
           dim: options.Dim = None,
           dtype: Annotated[str | None, typer.Option(
-              "--dtype", help="Evaluate floats in another type, as in float64.")] = None,
+              "--dtype", help="Evaluate all floats in this type, for example float64.")] = None,
           dump_values: Annotated[Path | None, typer.Option(
-              "--dump-values", help="Every intermediate value into an .npz file.")] = None
+              "--dump-values", help="Write every intermediate value to this .npz file.")] = None
           ) -> None:
-    """Run the reference evaluator in numpy.
+    """Run a graph in the reference evaluator, which uses numpy.
 
-    The outputs go to an .npz file, or as a summary to stdout."""
+    The outputs are written to an .npz file, or printed in short."""
     from graphtool import dtypes, interp
     from graphtool.io import npz
     wide = dtypes.dtype(dtype) if dtype else None
@@ -99,21 +101,24 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         list_: Annotated[bool, typer.Option(
             "--list", help="Print the passes that would run, and run none.")] = False,
         print_after: Annotated[str | None, typer.Option(
-            "--print-after", metavar="PASS", help="Listing after a pass, all, or changed.")] = None,
+            "--print-after", metavar="PASS",
+            help="Print the graph after this pass, after all, or after "
+            "each pass that changed it (changed).")] = None,
         dump_dir: Annotated[Path | None, typer.Option(
-            "--dump-dir", help="The graph after each pass, as 007-fuse.graph.json.")] = None,
-        time: Annotated[bool, typer.Option("--time", help="Seconds of each pass.")] = False,
-        stats: Annotated[bool, typer.Option("--stats", help="Before and after.")] = False,
+            "--dump-dir", help="Write the graph after each pass to this directory.")] = None,
+        time: Annotated[bool, typer.Option("--time", help="Print the time of each pass.")] = False,
+        stats: Annotated[bool, typer.Option("--stats",
+            help="Print statistics before and after.")] = False,
         check: Annotated[bool, typer.Option(
-            "--check", help="Evaluate before and after, and compare.")] = False,
+            "--check", help="Evaluate the graph before and after, and compare.")] = False,
         bisect: Annotated[bool, typer.Option(
-            "--bisect", help="Evaluate after each pass: which pass, and which of its rules, "
-                             "first changes the outputs?")] = False,
+            "--bisect", help="Find the first pass, and the rule in it, that changes the "
+                             "outputs.")] = False,
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
         json: options.Json = False) -> int:
-    """Run passes over a graph: the default ones, or those named."""
+    """Run passes over a graph: the default pipeline, or the passes that --passes names."""
     from graphtool.cli.pipeline import Watch
     module, _, text = sources.read(graph)
     watch = Watch(module, passes, print_after, dump_dir,
@@ -137,12 +142,14 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
 
 
 def export(graph: options.Graph, out: options.Out = None,
-           format: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
+           format: Annotated[str, typer.Option("--format",
+               help="The format; onnx is the only one.")] = "onnx",
            external_data: Annotated[bool, typer.Option(
-               "--external-data", help="Weights into OUT.data beside the model.")] = False) -> None:
-    """Write a graph as an ONNX model, for onnxruntime and other tools.
+               "--external-data",
+               help="Write the weights to OUT.data, beside the model.")] = False) -> None:
+    """Write a graph as an ONNX model.
 
-    Ops that ONNX has are kept whole; others are written as what they consist of."""
+    An op that ONNX lacks is written as the ops that define it."""
     if format != "onnx":
         raise UsageError("GT3017", f"unknown format {format!r}",
                          hint="onnx; `graphtool draw` makes pictures")

@@ -21,28 +21,28 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 Source = Annotated[str | None, typer.Argument(
-    metavar="IN", help="A build, program, graph or model; not needed with --check.")]
+    metavar="IN", help="A build directory, program, graph or model. Not needed with --check.")]
 File = Annotated[Path | None, typer.Option(
-    "-o", "--out", help="The tuning file, JSON lines; what is in it stays.")]
+    "-o", "--out", help="The tuning file (JSON lines). Results are added to it.")]
 Check = Annotated[Path | None, typer.Option(
-    "--check", metavar="FILE", help="Measure a file's choices again; exit 1 if some are no longer "
-    "the best.")]
+    "--check", metavar="FILE", help="Measure the choices in FILE again. The exit code is 1 if one "
+    "is no longer the fastest.")]
 Budget = Annotated[str | None, typer.Option(
-    "--budget", metavar="TIME", help="No layer is begun after that time, like 60s; unless given, "
-    "all are measured.")]
+    "--budget", metavar="TIME", help="Begin no layer after this time, for example 60s or 2m. By "
+    "default all layers are measured.")]
 March = Annotated[str, typer.Option(
-    "--march", help="The instruction set, of those that this machine has.")]
+    "--march", help="The CPU to choose kernels for; this machine must be able to run them.")]
 Seconds = Annotated[float, typer.Option(
-    "--seconds", min=0.01, help="How long to time the kernels of one layer.")]
+    "--seconds", min=0.01, help="Seconds of timing for the kernels of one layer.")]
 
 
 def tune(source: Source = None, out: File = None, check: Check = None, budget: Budget = None,
          threads: options.Threads = None, march: March = "native",
          precision: options.Precision = "default", kernels: options.Kernels = "generated",
          seconds: Seconds = 0.3, cc: options.Cc = None, json: options.Json = False) -> int:
-    """Measure the alternatives of each layer's kernel on this machine.
+    """Measure on this machine which kernel is the fastest for each layer.
 
-    `build --tuning FILE` takes the fastest. Interrupted, the file holds what was measured."""
+    `build --tuning FILE` then uses the fastest. The file is written after each layer."""
     from dataclasses import replace
 
     from graphtool.kernels.choice.tuning import Tuning, save

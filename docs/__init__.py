@@ -1,0 +1,1 @@
+"""The documentation: pages in Markdown, and the generators of its reference pages."""

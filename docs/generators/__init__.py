@@ -1,0 +1,23 @@
+"""Writes the pages of docs/reference/ from the records that the tool itself reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from docs.generators import (
+    api,
+    dtypes,
+    errors,
+    formats,
+    ops,
+    packages,
+    passes,
+    rules,
+    targets,
+    verbs,
+)
+
+PAGES: dict[str, Callable[[], str]] = {
+    "verbs": verbs.page, "api": api.page, "ops": ops.page, "passes": passes.page,
+    "rules": rules.page, "errors": errors.page, "formats": formats.page,
+    "targets": targets.page, "dtypes": dtypes.page, "packages": packages.page}

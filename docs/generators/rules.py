@@ -1,0 +1,62 @@
+"""The page of rewrite rules: equation and numerics class of each, by the pass that applies it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from docs.generators.markdown import code, table, whole
+from graphtool.passes import functions
+from graphtool.rewrite.engine import NUMERICS, Rule
+from graphtool.rewrite.patterns import Applied, Var
+
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+MEANING = {"exact": "the same bits", "finite": "the same bits unless there are NaN or infinities",
+           "reassociated": "floats may round in another order",
+           "approximate": "values may differ by more than rounding"}
+
+
+def page() -> str:
+    """A table of rules for each pass that has a tuple of them."""
+    parts = []
+    for name, function in functions().items():
+        found = getattr(sys.modules[function.__module__], "RULES", ())
+        if found:
+            parts += [f"## {name}\n", table(("rule", "matches", "equation", "numerics"), [
+                (code(r.name), code(_left(r)), code(_equation(r)), r.numerics) for r in found])]
+    return whole("Rewrite rules", (
+        "A rule is an equation, applied from left to right, or a function over a family of ops. "
+        "Letters stand for any operand or attribute. A rule may decline, for example when a value "
+        "has another reader. Its class says what it may do to the numbers; a pass applies rules up "
+        "to the class of its argument `numerics`."),
+        table(("class", "meaning"), [(n, MEANING[n]) for n in NUMERICS]), *parts)
+
+
+def _left(rule: Rule) -> str:
+    if rule.pattern is not None:
+        return _text(rule.pattern)
+    roots = list(rule.roots)
+    return ", ".join(roots[:6]) + (f" and {len(roots) - 6} more" if len(roots) > 6 else "")
+
+
+def _text(p: object, inner: bool = False) -> str:
+    match p:
+        case Var(name):
+            return name
+        case Applied(op, operands, attrs):
+            parts = [_text(x, True) for x in operands]
+            if op.name in SIGNS and len(parts) == 2:
+                text = f"{parts[0]} {SIGNS[op.name]} {parts[1]}"
+                return f"({text})" if inner else text
+            parts += [f"{k}={_text(v)}" for k, v in attrs.items()]
+            return f"{op.name}({', '.join(parts)})"
+        case _:
+            return str(p)
+
+
+def _equation(rule: Rule) -> str:
+    """The comment on the rule's own line, or else the first sentence of its docstring."""
+    lines = inspect.getsource(rule.fn).splitlines()
+    line = next((x for x in lines if x.lstrip().startswith("def ")), "")
+    said = line.partition("  # ")[2].strip() or rule.doc.partition("\n")[0]
+    return said.removesuffix(".")

@@ -1,0 +1,68 @@
+"""Commands for the help of each verb. Run in this order, each finds the files that it names."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "import": ("graphtool import samples/digits.onnx -o digits.graph.json",
+               "graphtool import samples/mlp.py:model --dynamic batch -o mlp.graph.json"),
+    "show": ("graphtool show digits.graph.json", "graphtool show digits.graph.json --stats"),
+    "eval": ("graphtool eval digits.graph.json --random --dim batch=2",
+             "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz"),
+    "opt": ("graphtool opt digits.graph.json -o digits.opt.graph.json --stats",
+            "graphtool opt digits.graph.json --passes simplify,fold,dce --check"),
+    "grad": ("graphtool grad mlp.graph.json --loss mse -o gradients.graph.json",
+             "graphtool grad digits.graph.json --loss cross_entropy --optimizer sgd "
+             "-o step.graph.json"),
+    "jvp": ("graphtool jvp mlp.graph.json -o tangents.graph.json",
+            "graphtool jvp mlp.graph.json --wrt x -o tangents.graph.json"),
+    "vmap": ("graphtool vmap mlp.graph.json -o many.graph.json",
+             "graphtool vmap mlp.graph.json --size 8 -o eight.graph.json"),
+    "lower": ("graphtool lower digits.opt.graph.json -o digits.program.json",
+              "graphtool lower digits.opt.graph.json --name digits -o -"),
+    "emit": ("graphtool emit digits.program.json -o c",
+             "graphtool emit samples/digits.onnx --march armv8-a -o arm"),
+    "build": ("graphtool build samples/digits.onnx -o build",
+              "graphtool build step.graph.json -o trainer"),
+    "run": ("graphtool run build --random --dim batch=2",
+            "graphtool run build --input image=1x1x8x8xf32=0.5 -o out.npz"),
+    "train": ("graphtool train trainer --data samples/digits_train.npz --epochs 1 "
+              "--checkpoint run",
+              "graphtool train trainer --data samples/digits_train.npz --epochs 2 "
+              "--checkpoint run --resume"),
+    "weights": ("graphtool weights digits.graph.json --from run/model.safetensors "
+                "-o trained.graph.json",
+                "graphtool weights digits.graph.json --from run/model.safetensors -o -"),
+    "bench": ("graphtool bench build --seconds 0.5",
+              "graphtool bench build --vs onnxruntime --model samples/digits.onnx --seconds 0.5"),
+    "profile": ("graphtool profile build --runs 10", "graphtool profile build --trace trace.json"),
+    "tune": ("graphtool tune build -o digits.tuning --budget 2s --seconds 0.05",
+             "graphtool tune --check digits.tuning --seconds 0.05"),
+    "check": ("graphtool check samples/digits.onnx build",
+              "graphtool check digits.graph.json digits.opt.graph.json --divergence"),
+    "diff": ("graphtool diff digits.graph.json digits.opt.graph.json",
+             "graphtool diff digits.graph.json trained.graph.json --format markdown"),
+    "reduce": ("graphtool reduce mlp.graph.json -o small.graph.json",
+               "graphtool reduce mlp.graph.json --compiled -o small.graph.json"),
+    "compare-captures": ("graphtool compare-captures samples/mlp.py:model",
+                         "graphtool compare-captures samples/mlp.py:model --json"),
+    "draw": ("graphtool draw digits.graph.json -o digits.svg",
+             "graphtool draw digits.opt.graph.json --groups --format mermaid"),
+    "export": ("graphtool export digits.graph.json -o digits.onnx",
+               "graphtool export trained.graph.json -o trained.onnx --external-data"),
+    "ops": ("graphtool ops", "graphtool ops softmax"),
+    "passes": ("graphtool passes", "graphtool passes --json"),
+    "support": ("graphtool support samples/digits.onnx",
+                "graphtool support samples/digits.onnx --json"),
+    "doctor": ("graphtool doctor", "graphtool doctor --json"),
+    "explain": ("graphtool explain", "graphtool explain GT0412"),
+    "demo": ("graphtool demo --seconds 0.5", "graphtool demo -o tour --seconds 0.5"),
+    "cache dir": ("graphtool cache dir",),
+    "cache prune": ("graphtool cache prune", "graphtool cache prune --limit 100000000"),
+    "cache clear": ("graphtool cache clear",),
+}
+
+
+def epilog(verb: str) -> str:
+    """What stands below the help of a verb; nothing for a verb of a plug-in."""
+    lines = EXAMPLES.get(verb, ())
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines))) if lines else ""

@@ -1,0 +1,50 @@
+"""Help texts: whole sentences for every verb and option, and examples that run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from graphtool.cli.app import app
+from graphtool.cli.examples import EXAMPLES
+from tests.cli.conftest import SAMPLES, Cli
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    program: Any = get_command(app)
+    for name, verb in program.commands.items():
+        for sub, command in getattr(verb, "commands", {"": verb}).items():
+            yield f"{name} {sub}".strip(), command
+
+
+VERBS = dict(commands())
+
+
+def test_every_verb_shows_examples() -> None:
+    assert set(EXAMPLES) == set(VERBS)
+    for name, lines in EXAMPLES.items():
+        assert all(line in VERBS[name].epilog for line in lines)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_texts_are_whole_sentences(name: str) -> None:
+    verb = VERBS[name]
+    for text in (verb.help, *(p.help for p in verb.params if p.name != "help")):
+        assert re.fullmatch(r"\w.*[.]", text or "", re.S), text
+
+
+def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the table: each finds the files of those before it."""
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    negative = {"diff", "reduce", "tune"}  # they may answer no: differs, no fault, no longer best
+    for verb, lines in EXAMPLES.items():
+        for line in lines:
+            result = gt(*line.split()[1:])
+            assert result.code == 0 or (result.code == 1 and verb in negative), line + result.err
