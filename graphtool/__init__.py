@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from graphtool.ir.graph import Module
     from graphtool.loops.ir import Program
     from graphtool.native.runtime import Model, load
+    from graphtool.plugins import load_plugin
     from graphtool.train.loop import Plan
     from graphtool.transforms.training.recipe import Recipe
 
 __all__ = [
     "CompilerError", "GraphtoolError", "InputError", "InternalError", "Model", "Module", "Plan",
     "Program", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError", "bench", "build",
-    "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load", "lower_model",
-    "onnx_backend", "optimize", "profile", "read", "show", "train_model", "tune_model", "vmap",
-    "write"]
+    "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load", "load_plugin",
+    "lower_model", "onnx_backend", "optimize", "profile", "read", "show", "train_model",
+    "tune_model", "vmap", "write"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
@@ -47,6 +48,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "ir.graph": ("Module",),
         "loops.ir": ("Program",),
         "native.runtime": ("Model", "load"),  # needs no package but numpy
+        "plugins": ("load_plugin",),
         "train.loop": ("Plan",),
         "transforms.training.recipe": ("Recipe",),
     }

@@ -10,11 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
-    ("errors",), ("dtypes", "symbolic", "plan"), ("scalars", "io", "explain", "target"),
+    ("errors",), ("plugins",), ("dtypes", "symbolic", "plan"),
+    ("scalars", "io", "explain", "target"),
     ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
     ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),
-    ("api",), ("integrations",), ("cli",), ("__init__", "__main__"),
+    ("api", "extend"), ("integrations",), ("cli",), ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package

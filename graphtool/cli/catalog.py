@@ -73,7 +73,7 @@ def explain(code: Annotated[str | None, typer.Argument(
         terminal.table(("code", "means"), [(k, v.title) for k, v in sorted(CODES.items())])
         return
     key = code.upper().removeprefix("ERROR[").removesuffix("]")
-    key = key if key.startswith("GT") else f"GT{key}"
+    key = key if key in CODES or key.startswith("GT") else f"GT{key}"
     if key not in CODES:
         raise UsageError("GT3019", f"there is no error code {code!r}",
                          hint="`graphtool explain` lists them")

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from graphtool import plugins
+from graphtool.cli.plugged import load_plugins
 from graphtool.cli.versions import versions
 from graphtool.errors import GraphtoolError
 
@@ -24,7 +26,7 @@ def run(argv: Sequence[str]) -> int:
     """Run the command line `argv`; returns the exit code, prints every fault, raises nothing."""
     try:
         from graphtool.cli.app import app
-        result = app(list(argv), prog_name="graphtool", standalone_mode=False)
+        result = app(load_plugins(argv), prog_name="graphtool", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except BrokenPipeError:
@@ -57,6 +59,8 @@ def _other(argv: Sequence[str], error: Exception) -> int:
         return _say(usage_text(error), 2)
     if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 0))
+    if plugged := plugins.blamed(error):
+        return _say(str(plugged), plugged.exit_code)
     return _internal(argv, error, f"{type(error).__name__}: {error}")
 
 

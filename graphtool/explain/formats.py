@@ -66,6 +66,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "What the file says of a node is not what its op makes of the operands; the place "
                "is marked. A graph edited by hand needs its types to follow."),
     "GT0356": ("a dim that no size fits", "The most that a dim may be is below the least."),
+    "GT0358": ("a plug-in that is not loaded",
+               "The graph has ops of a plug-in. Files only name plug-ins; nothing is loaded "
+               "because of it: give its file by `--plugin FILE.py`, or install its package."),
     "GT0357": ("unreadable listing",
                "The text does not follow the grammar of a listing (docs/listing.md); line, column "
                "and a mark say where. `graphtool show` prints listings that can be read."),

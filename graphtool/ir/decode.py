@@ -26,6 +26,7 @@ from graphtool.ir.graph import (
 )
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
+from graphtool.ir.requires import satisfied
 from graphtool.ir.trace import infer
 from graphtool.plan import Choice, Plan
 from graphtool.symbolic import Dim, Poly, Symbol, symbol
@@ -73,6 +74,7 @@ class _Reader:
         self.told: InputError | None = None
         self.known = {r.id: Choice(r.site, r.by, r.us) for r in file.choices}
         self.choices: dict[Value, Choice] = {}
+        self.meta = satisfied(file.meta, where)
 
     @contextmanager
     def row(self, label: str) -> Iterator[None]:
@@ -108,7 +110,7 @@ class _Reader:
         return Module(Graph(graph.inputs, graph.nodes, graph.outputs, groups),
                       tuple(o.name for o in file.outputs), self.symbols,
                       {r.id: Location(r.at, r.text) for r in file.locations},
-                      tuple(self.donations(graph, by_name)), file.meta, initial,
+                      tuple(self.donations(graph, by_name)), self.meta, initial,
                       {r.id: tuple(r.rules) for r in file.history}, self.choices)
 
     def donations(self, graph: Graph, by_name: Mapping[str, Value]) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value, is_constant
+from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.plan import Plan
@@ -45,7 +46,7 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                                                  strict=True))]
     head = [
         *(f'"{k}": {files.compact(v)}' for k, v in GRAPH.head.items()),
-        f'"meta": {files.compact(dict(module.meta))}', f'"weights": {files.compact(weights_name)}',
+        f'"meta": {files.compact(told(module))}', f'"weights": {files.compact(weights_name)}',
         '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
                                        for s in module.symbols.values()} | _sizes(module.graph)),
     ]

@@ -14,6 +14,8 @@ from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
+from graphtool.ir.requires import KEY as PLUGINS
+from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
 from graphtool.plan import Choice
@@ -68,7 +70,8 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
     if form.full:
         for value, rules in module.history.items():
             yield f"history {name_text(value)}: {', '.join(map(quoted, rules))}"
-        for key, value in module.meta.items():
+    for key, value in told(module).items():
+        if form.full or key == PLUGINS:
             yield f"meta {name_text(key)} = {files.compact(value)}"
 
 

@@ -47,7 +47,8 @@ def common_dtype(xs: tuple[Any, ...]) -> DType:
     return first
 
 
-def _declare(row: Scalar) -> Op:
+def declare(row: Scalar) -> Op:
+    """Register the elementwise op of a scalar function."""
     def infer(*xs: Any) -> TensorType:
         need(len(xs) == row.arity, f"takes {row.arity} operands, {len(xs)} given")
         dtype = common_dtype(xs)
@@ -87,7 +88,7 @@ def _traits(row: Scalar) -> Trait:
 
 
 for _row in TABLE:
-    _declare(_row)
+    declare(_row)
 
 
 # ---- select ------------------------------------------------------------------------------------

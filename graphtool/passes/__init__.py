@@ -52,7 +52,7 @@ class Pass:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-PASSES: tuple[Pass, ...] = (
+PASSES: list[Pass] = [
     Pass("amp", amp, "It comes before fold, which then casts constant parameters at compile time; "
          "and it finds gradients by the names that `grad` gave them, which later passes may drop.",
          default=False),
@@ -99,9 +99,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("cse", cse, "Kernels that read the same weights or padded input share one copy."),
     Pass("dce", dce, "Nodes that only the replaced contractions read are dead now."),
     Pass("fuse", fuse, "It describes the nodes as they are, so it comes last."),
-)
+]
 
-ORDER: tuple[tuple[str, str, str], ...] = (
+ORDER: list[tuple[str, str, str]] = [
     ("amp", "distribute", "every process must see the same overflow, so what amp adds to look for "
                           "it must read the averaged gradients"),
     ("recognise", "decompose", "decompose takes apart what recognise has found, and recognise's "
@@ -117,7 +117,7 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("simplify", "fuse", "a change of the nodes drops the groups"),
     ("fold", "fuse", "a change of the nodes drops the groups"),
     ("cse", "fuse", "a change of the nodes drops the groups"),
-)
+]
 
 
 @dataclass(frozen=True)

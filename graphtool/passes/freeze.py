@@ -210,8 +210,8 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
     return None if both is None else op(x, both)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: list[Rule] = [
     detach_nothing, checkpoint_nothing, batch_norm_affine, conv_factor, matmul_factor,
     linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms,
     product_of_factors,
-)
+]

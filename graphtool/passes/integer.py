@@ -321,5 +321,5 @@ def _only(x: Any) -> float | None:
         None)
 
 
-RULES: tuple[Rule, ...] = (quantised_again, integer_matmul, integer_linear, integer_conv,
-                           whole_bias, joined_scales)
+RULES: list[Rule] = [quantised_again, integer_matmul, integer_linear, integer_conv,
+                           whole_bias, joined_scales]

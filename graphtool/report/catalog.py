@@ -12,6 +12,7 @@ from graphtool.ir.op import OPS, Op, named
 from graphtool.ir.text import attr_text
 from graphtool.passes import PASSES, functions
 from graphtool.passes.arguments import Argument, arguments
+from graphtool.plugins import owner_of
 from graphtool.scalars.table import BY_NAME
 
 
@@ -34,6 +35,7 @@ class OpEntry(msgspec.Struct):
     traits: list[str]
     lowering: str
     doc: str
+    plugin: str = ""  # the one that added it
 
 
 class Ops(msgspec.Struct):
@@ -48,6 +50,7 @@ class PassEntry(msgspec.Struct):
     default: bool
     doc: str
     reason: str
+    plugin: str = ""  # the one that added it
 
 
 class Passes(msgspec.Struct):
@@ -68,7 +71,12 @@ def passes_report() -> Passes:
     known = functions()
     return Passes([PassEntry(
         p.name, ",".join(_argument(a) for a in arguments(known[p.name]).values()), p.default,
-        summary(p.function), p.reason) for p in PASSES])
+        summary(p.function), p.reason, _plugin("pass", p.name)) for p in PASSES])
+
+
+def _plugin(kind: str, name: str) -> str:
+    owner = owner_of(kind, name)
+    return f"{owner.name} {owner.version}".rstrip() if owner else ""
 
 
 def summary(documented: object) -> str:
@@ -93,7 +101,7 @@ def _entry(op: Op) -> OpEntry:
            if getattr(op, facet) is not None]
     return OpEntry(op.name, op.category, f"({', '.join(operands + _shown(attrs))})", operands,
                    attrs, has, sorted(t.name.lower() for t in op.traits if t.name),
-                   op.lowering.value, op.doc)
+                   op.lowering.value, op.doc, _plugin("op", op.name))
 
 
 def _shown(attrs: list[AttrRow]) -> list[str]:
@@ -122,6 +130,8 @@ def op_lines(op: OpEntry) -> list[str]:
     out = [f"{op.name}{op.signature}", *(f"  {line}" for line in op.doc.splitlines()),
            f"  category  {op.category}", f"  has       {' '.join(op.has)}",
            f"  lowering  {op.lowering}"]
+    if op.plugin:
+        out.append(f"  plug-in   {op.plugin}")
     if op.traits:
         out.append(f"  traits    {' '.join(op.traits)}")
     return out + [f"  {a.name}: {a.type}" + ("" if a.required else f" = {a.default}")

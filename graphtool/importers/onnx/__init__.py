@@ -14,6 +14,8 @@ from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.reader import read_model
+from graphtool.importers.onnx.driver.registry import HANDLERS
+from graphtool.importers.onnx.driver.registry import add as onnx_handler
 from graphtool.importers.onnx.families import (  # noqa: F401  (each fills the table)
     attention,
     classic,
@@ -51,7 +53,7 @@ from graphtool.importers.onnx.families import (  # noqa: F401  (each fills the t
 )
 from graphtool.ir.graph import Module
 
-__all__ = ["import_model", "import_onnx", "support"]
+__all__ = ["HANDLERS", "import_model", "import_onnx", "onnx_handler", "support"]
 
 Bounds = Mapping[str, tuple[int, int | None]]
 

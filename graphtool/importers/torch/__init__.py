@@ -13,7 +13,7 @@ from typing import Any
 from graphtool.errors import UsageError
 from graphtool.importers.torch.driver.convert import to_module
 from graphtool.importers.torch.driver.pt2 import read_pt2
-from graphtool.importers.torch.driver.table import HANDLERS
+from graphtool.importers.torch.driver.table import HANDLERS, aten
 from graphtool.importers.torch.families import (  # noqa: F401  (each fills the table)
     activation,
     attention,
@@ -49,7 +49,7 @@ from graphtool.importers.torch.families import (  # noqa: F401  (each fills the 
 )
 from graphtool.ir.graph import Module
 
-__all__ = ["HANDLERS", "import_torch", "need_torch", "read_pt2"]
+__all__ = ["HANDLERS", "aten", "import_torch", "need_torch", "read_pt2"]
 
 
 def need_torch() -> None:

@@ -151,8 +151,8 @@ def _is_affine(v: Any, x: Any) -> bool:
         broadcast_shapes(v.shape, x.shape) == x.shape)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: list[Rule] = [
     silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
     rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
     attention, attention_groups, attention_mask,
-)
+]

@@ -6,4 +6,4 @@ from graphtool.rewrite.engine import Rule
 from graphtool.rewrite.rules.algebra import ALGEBRA
 from graphtool.rewrite.rules.movement import SHAPE
 
-RULES: tuple[Rule, ...] = (*ALGEBRA, *SHAPE)
+RULES: list[Rule] = [*ALGEBRA, *SHAPE]

@@ -1,0 +1,161 @@
+"""What a plug-in imports: the records, and the functions that add them to graphtool.
+
+Each function is called while the plug-in is imported, raises UsageError GT3103 for a name that is
+taken, and notes who added what, so that an artifact can say which plug-in it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool.errors import UsageError, listed
+from graphtool.explain import CODES, Code
+from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
+from graphtool.ir.op import OPS, Op, ops, register
+from graphtool.ir.trace import Tracer, rebuild
+from graphtool.loops.pull import Names, Pull, apply, const
+from graphtool.ops import elementwise
+from graphtool.ops.common import composite as _composite
+from graphtool.ops.costs import per_result
+from graphtool.passes import ORDER, PASSES, Pass
+from graphtool.passes.freeze import RULES as FREEZE
+from graphtool.passes.integer import RULES as INTEGER
+from graphtool.passes.recognise import RULES as RECOGNISE
+from graphtool.plugins import added, load_plugin, taken
+from graphtool.rewrite.engine import Rule, family_rule, rule
+from graphtool.rewrite.rules import RULES
+from graphtool.scalars.table import BY_NAME, Scalar
+
+__all__ = [
+    "Graph", "Indexing", "Lowering", "Module", "Movement", "Names", "Node", "Op", "Pass",
+    "Precision", "Pull", "Rule", "Scalar", "TensorType", "Tracer", "Trait", "Value", "add_code",
+    "add_op", "add_pass", "add_rule", "add_scalar", "apply", "composite", "const",
+    "family_rule", "load_plugin", "onnx_op", "ops", "per_result", "rebuild", "rule", "torch_op"]
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+RewritePass = Literal["simplify", "integer", "recognise", "freeze"]
+_RULES: dict[RewritePass, list[Rule]] = {
+    "simplify": RULES, "integer": INTEGER, "recognise": RECOGNISE, "freeze": FREEZE}
+
+
+def add_op(op: Op) -> Op:
+    """Add an op. Every verb knows it then; what its fields mean stands at `Op`."""
+    if op.name in OPS:
+        raise taken("op", op.name)
+    register(op)
+    added("op", op.name, lambda: OPS.pop(op.name))
+    return op
+
+
+def composite(fn: Callable[..., Any]) -> Op:
+    """Add an op that a function over other ops defines: its types, values, gradient and C follow.
+
+    The function's name is the op's, its keyword parameters are the attributes.
+    """
+    name = getattr(fn, "__name__", "composite")
+    if name in OPS:
+        raise taken("op", name)
+    op: Op = _composite(fn)
+    added("op", name, lambda: OPS.pop(name))
+    return op
+
+
+def add_scalar(row: Scalar) -> Op:
+    """Add a scalar function, with its C text, and the elementwise op that applies it."""
+    if row.name in OPS or row.name in BY_NAME:
+        raise taken("op", row.name)
+    BY_NAME[row.name] = row
+    added("scalar", row.name, lambda: BY_NAME.pop(row.name))
+    op = elementwise.declare(row)
+    added("op", row.name, lambda: OPS.pop(row.name))
+    return op
+
+
+def add_rule(new: Rule, to: RewritePass = "simplify", *, before: str = "") -> Rule:
+    """Add a rewrite rule to a pass: last, or `before` the rule of that name.
+
+    At each node the first rule that fires is taken. Raises UsageError GT3106 for an unknown place.
+    """
+    rules = _RULES[to]
+    if any(r.name == new.name for r in rules):
+        raise taken("rule", new.name)
+    rules.insert(_place([r.name for r in rules], before, "rule", len(rules)), new)
+    added("rule", new.name, lambda: rules.remove(new))
+    return new
+
+
+def add_pass(new: Pass, *, before: str = "",
+             order: Sequence[tuple[str, str, str]] = ()) -> Pass:
+    """Add a pass to the pipeline: last, or `before` the first run of the pass of that name.
+
+    `order` are pairs of passes that must run in this order, with the reason. Raises UsageError
+    GT3106 for an unknown place.
+    """
+    if any(p.name == new.name for p in PASSES):
+        raise taken("pass", new.name)
+    PASSES.insert(_place([p.name for p in PASSES], before, "pass", len(PASSES)), new)
+    added("pass", new.name, lambda: PASSES.remove(new))
+    for pair in order:
+        ORDER.append(pair)
+        added("order", f"{pair[0]} {pair[1]}", partial(ORDER.remove, pair))
+    return new
+
+
+def _place(names: list[str], before: str, kind: str, last: int) -> int:
+    if before and before not in names:
+        raise UsageError("GT3106", f"there is no {kind} {before!r} to stand before",
+                         hint=listed(dict.fromkeys(names), most=40))
+    return names.index(before) if before else last
+
+
+def onnx_op(*names: str, domain: str, since: int = 1) -> Callable[[Handler], Handler]:
+    """Declare the handler of operators of an ONNX domain, from opset `since` of it on.
+
+    Its positional parameters are the operator's inputs (None when left out), its keyword-only
+    parameters the attributes, annotated; it returns a result, or a list of them.
+    """
+    from graphtool.importers.onnx import HANDLERS, onnx_handler
+
+    def declare(fn: Handler) -> Handler:
+        for name in names:
+            key = (domain, name)
+            if any(h.since == since for h in HANDLERS.get(key, ())):
+                raise taken("ONNX operator", f"{domain}.{name}")
+            onnx_handler((name,), fn, since, domain)
+            new = next(h for h in HANDLERS[key] if h.since == since)
+            added("ONNX operator", f"{domain}.{name} {since}",
+                  partial(HANDLERS[key].remove, new))
+        return fn
+    return declare
+
+
+def torch_op(*names: str) -> Callable[[Handler], Handler]:
+    """Declare the handler of operators of torch.library, named as in torch: `audio::snake`.
+
+    Its parameters are those of the operator's schema, after the context; `c.out` is the type of
+    the result that torch computed.
+    """
+    from graphtool.importers.torch import HANDLERS, aten
+
+    def declare(fn: Handler) -> Handler:
+        for name in names:
+            space, _, short = name.partition("::")
+            key = f"{space}.{short}"
+            if key in HANDLERS:
+                raise taken("torch operator", name)
+            aten(short, namespace=space)(fn)
+            added("torch operator", name, partial(HANDLERS.pop, key))
+        return fn
+    return declare
+
+
+def add_code(code: str, title: str, text: str) -> None:
+    """Add a code that `graphtool explain` knows: capitals and digits, such as AUDIO01."""
+    if code in CODES:
+        raise taken("error code", code)
+    CODES[code] = Code(title, text)
+    added("error code", code, lambda: CODES.pop(code))

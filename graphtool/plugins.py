@@ -1,0 +1,162 @@
+"""Plug-ins: Python files that add ops, rules, passes, kernels, targets and importers.
+
+A plug-in registers by the functions of `graphtool.extend` while it is imported; who added what is
+kept here. Only a person loads one: by `--plugin FILE`, `graphtool.load_plugin`, or by installing
+a package with the entry point group `graphtool.plugins`. No artifact can.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module, util
+from pathlib import Path
+from types import TracebackType
+
+from graphtool.errors import GraphtoolError, InputError, UsageError
+
+GROUP = "graphtool.plugins"
+Undo = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class PlugIn:
+    """One plug-in: its name, its `__version__`, its file or module, and what it added, by kind."""
+
+    name: str
+    version: str
+    source: str
+    added: dict[tuple[str, str], Undo] = field(default_factory=dict, repr=False)
+
+
+LOADED: dict[str, PlugIn] = {}
+_loading: list[PlugIn] = []  # the one that is being imported
+
+
+def added(kind: str, name: str, undo: Undo) -> None:
+    """Note that the plug-in which is being loaded, if any, has added `name`; `undo` takes it out
+    again. For `graphtool.extend`."""
+    if _loading:
+        _loading[-1].added[kind, name] = undo
+
+
+def taken(kind: str, name: str) -> UsageError:
+    """The error for a name that there is already."""
+    owner = owner_of(kind, name)
+    return UsageError("GT3103", f"the {kind} {name!r} is there already"
+                      + (f", of the plug-in {owner.name}" if owner else ""),
+                      hint="give it another name")
+
+
+def owner_of(kind: str, name: str) -> PlugIn | None:
+    """The plug-in that added `name`; None for what is graphtool's own."""
+    return next((p for p in LOADED.values() if (kind, name) in p.added), None)
+
+
+# ---- loading -----------------------------------------------------------------------------------
+
+def load_plugin(file: str | Path) -> PlugIn:
+    """Import the plug-in in a Python file; the same file again changes nothing.
+
+    Raises UsageError GT3101 where there is no such file, GT3103 for a name that is taken, GT3104
+    for a second plug-in of the same name, InputError GT3102 where the file fails.
+    """
+    path = Path(file).resolve()
+    if not path.is_file() or path.suffix != ".py":
+        raise UsageError("GT3101", f"there is no plug-in {str(file)!r}",
+                         hint="--plugin takes a Python file: FILE.py")
+
+    def run() -> object:
+        name = f"graphtool_plugin_{path.stem}"
+        spec = util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None  # of a .py file
+        module = sys.modules[name] = util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    return _load(path.stem, str(path), run)
+
+
+def load_installed() -> None:
+    """Import the plug-ins that installed packages name in the entry point group."""
+    if not _any_installed():
+        return
+    from importlib.metadata import entry_points
+    for entry in entry_points(group=GROUP):
+        _load(entry.name, entry.value, partial(import_module, entry.module))
+
+
+def _any_installed() -> bool:
+    """Whether any package names the group: reading all metadata takes longer than `show`."""
+    folders = [Path(p) for p in sys.path if p]
+    return any(f"[{GROUP}]" in text for folder in folders if folder.is_dir()
+               for text in _entry_points(folder))
+
+
+def _entry_points(folder: Path) -> Iterator[str]:
+    for kind in ("*.dist-info", "*.egg-info"):
+        for file in folder.glob(f"{kind}/entry_points.txt"):
+            yield file.read_text(errors="replace")
+
+
+def _load(name: str, source: str, run: Callable[[], object]) -> PlugIn:
+    known = LOADED.get(name)
+    if known is not None:
+        if known.source == source:
+            return known
+        raise UsageError("GT3104", f"two plug-ins are called {name}", where=source,
+                         hint=f"the other one is {known.source}")
+    plugin = PlugIn(name, "", source)
+    _loading.append(plugin)
+    try:
+        version = str(getattr(run(), "__version__", ""))
+    except (Exception, SystemExit) as error:
+        _take_out(plugin)
+        raise _failed(plugin, error) from error
+    finally:
+        _loading.pop()
+    LOADED[name] = PlugIn(name, version, source, plugin.added)
+    return LOADED[name]
+
+
+def unload(name: str) -> None:
+    """Take a plug-in out again, with all that it added."""
+    _take_out(LOADED.pop(name))
+
+
+def _take_out(plugin: PlugIn) -> None:
+    sys.modules.pop(f"graphtool_plugin_{plugin.name}", None)
+    for undo in reversed(plugin.added.values()):
+        undo()
+
+
+# ---- faults ------------------------------------------------------------------------------------
+
+def _failed(plugin: PlugIn, error: BaseException) -> GraphtoolError:
+    """One clear error that says which line of the plug-in failed."""
+    where = _line(error.__traceback__, plugin.source)
+    if isinstance(error, GraphtoolError):
+        message, hint, code = error.message, error.hint, error.code
+    else:
+        message, hint, code = f"{type(error).__name__}: {error}", "", "GT3102"
+    kind = UsageError if code == "GT3103" else InputError
+    return kind(code if code == "GT3103" else "GT3102",
+                f"the plug-in {plugin.name} cannot be loaded: {message}", where=where, hint=hint)
+
+
+def blamed(error: BaseException) -> GraphtoolError | None:
+    """The error to show for an exception that a function of a plug-in raised while a verb ran."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        for plugin in LOADED.values():
+            if frame.filename == plugin.source:
+                return InputError("GT3105", f"the plug-in {plugin.name} failed: "
+                                            f"{type(error).__name__}: {error}",
+                                  where=f"{frame.filename}:{frame.lineno} {frame.name}")
+    return None
+
+
+def _line(tb: TracebackType | None, source: str) -> str:
+    at = [f for f in traceback.extract_tb(tb) if f.filename == source]
+    return f"{source}:{at[-1].lineno}" if at else source
