@@ -39,7 +39,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     strings,
     taps,
     target,
-    target_line,
+    target_winograd,
     transformer,
     window,
 )

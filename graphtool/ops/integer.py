@@ -19,7 +19,8 @@ from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import elements, per_tap, rows_by_columns
 from graphtool.ops.plans import DEPTHWISE, DIRECT, GEMM, WINOGRAD, same_tile
-from graphtool.ops.target import FRACTIONS, G, padded, winograd_cost
+from graphtool.ops.target import padded
+from graphtool.ops.target_winograd import FRACTIONS, G, winograd_cost
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, product
 

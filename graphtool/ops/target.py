@@ -16,7 +16,8 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
+from graphtool.ir.op import ops as o
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import elements, per_tap, rows_by_columns
@@ -27,8 +28,6 @@ from graphtool.ops.plans import (
     DEPTHWISE,
     DIRECT,
     GEMM,
-    WINOGRAD,
-    same_tile,
 )
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, product
@@ -39,10 +38,10 @@ def sums(operand: DType) -> DType:
     return dtypes.float32 if operand in dtypes.HALVES else operand
 
 
-def summed(*operands: Array) -> list[Array]:
+def summed(*operands: Any) -> list[Any]:
     """The operands in the type that their products are summed in."""
-    half = [x.dtype in (h.numpy for h in dtypes.HALVES) for x in operands]
-    return [x.astype(np.float32) if any(half) else x for x in operands]
+    half = any(x.dtype in dtypes.HALVES for x in operands)
+    return [o.cast(x, dtype=dtypes.float32) if half else x for x in operands]
 
 
 # ---- pack: [..., K, N] → [..., ⌈N/nr⌉, K, nr] ---------------------------------------------------
@@ -62,6 +61,16 @@ def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
         part = b[..., panel * nr:(panel + 1) * nr]
         packed[..., panel, :, :part.shape[-1]] = part
     return packed
+
+
+def _pack(b: Any, *, nr: int, transpose: bool) -> Any:
+    rank = b.ndim - 2
+    b = o.transpose(b, perm=(*range(rank), rank + 1, rank)) if transpose else b
+    *lead, k, n = b.shape
+    panels = ceildiv(n, nr)
+    wide = o.pad(b, lo=(0,) * b.ndim, hi=(*(0,) * (b.ndim - 1), panels * nr - n))
+    split = o.reshape(wide, shape=(*lead, k, panels, nr))
+    return o.transpose(split, perm=(*range(rank), rank + 1, rank, rank + 2))
 
 
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
@@ -89,7 +98,7 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
     return value
 
 
-register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
+register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, _pack, category="memory",
             traits=Trait.NEST,
             doc="the right-hand side of a product in panels of nr columns"))
 
@@ -105,18 +114,21 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
     return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
 
 
-def unpack(b: Array, n: int) -> Array:
+def unpacked(b: Any, n: Dim) -> Any:
     """[..., P, K, nr] → [..., K, n]"""
-    wide = np.moveaxis(b, -3, -2)
-    return wide.reshape(*wide.shape[:-2], -1)[..., :n]
+    lead, (panels, k, nr) = b.shape[:-3], b.shape[-3:]
+    rank = len(lead)
+    wide = o.reshape(o.transpose(b, perm=(*range(rank), rank + 1, rank, rank + 2)),
+                     shape=(*lead, k, panels * nr))
+    return o.slice(wide, start=(0,) * wide.ndim, limit=(*lead, k, n), strides=(1,) * wide.ndim)
 
 
-def _matmul_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array:
+def _matmul(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
     a, b = summed(a, b)
-    return np.asarray(np.matmul(a, unpack(b, n))).astype(a.dtype)
+    return o.matmul(a, unpacked(b, n))
 
 
-register(Op("matmul_packed", _matmul_infer, _matmul_eval,
+register(Op("matmul_packed", _matmul_infer, decompose=_matmul,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(GEMM,),
             doc="a product with a packed right-hand side"))
@@ -130,7 +142,7 @@ def _matmul_blas_infer(a: TensorType, b: TensorType, *, plan: Plan | None = None
 
 
 register(Op("matmul_blas", _matmul_blas_infer,
-            lambda a, b, *, plan: np.asarray(np.matmul(a, b)).astype(a.dtype),
+            decompose=lambda a, b, *, plan=None: o.matmul(a, b),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BLAS,),
             doc="a product by a CBLAS library"))
@@ -154,6 +166,17 @@ def _pack_conv_eval(w: Array, *, nr: int, groups: int) -> Array:
     return packed.reshape(groups, -1, kh, kw * c, nr)
 
 
+def _pack_conv(w: Any, *, nr: int, groups: int) -> Any:
+    out, c, kh, kw = w.shape
+    size = out // groups
+    panels = ceildiv(size, nr)
+    wide = o.pad(o.reshape(w, shape=(groups, size, c, kh, kw)), lo=(0,) * 5,
+                 hi=(0, panels * nr - size, 0, 0, 0))
+    split = o.transpose(o.reshape(wide, shape=(groups, panels, nr, c, kh, kw)),
+                        perm=(0, 1, 4, 5, 3, 2))
+    return o.reshape(split, shape=(groups, panels, kh, kw * c, nr))
+
+
 def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
     shape = _pack_conv_infer(TensorType(w.dtype, w.shape), nr=nr, groups=groups).shape
     o, c = w.shape[:2]
@@ -171,7 +194,7 @@ def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
     return Pull(w.dtype, shape, at)
 
 
-register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,
+register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower, _pack_conv,
             category="memory",
             doc="convolution weights in panels of nr output channels"))
 
@@ -190,16 +213,16 @@ def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any,
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
 
-def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any,
-               dilation: Any, plan: Plan | None) -> Any:
+def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+          plan: Plan | None = None) -> Any:
     x, w = summed(x, w)
-    groups, panels, kh, depth, nr = w.shape
+    groups, _, kh, deep, _ = w.shape
     kw = window[1]
-    og = channels // groups
-    plain = w.reshape(groups, panels, kh, kw, depth // kw, nr).transpose(0, 1, 5, 4, 2, 3)
-    plain = plain.reshape(groups, panels * nr, depth // kw, kh, kw)[:, :og]
-    return OPS["conv"](x, np.ascontiguousarray(plain.reshape(channels, depth // kw, kh, kw)),
-                       strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
+    c, size = deep // kw, channels // groups
+    rows = unpacked(o.transpose(w, perm=(0, 2, 1, 3, 4)), size)  # [G, KH, KW·C, O/G]
+    plain = o.transpose(o.reshape(rows, shape=(groups, kh, kw, c, size)), perm=(0, 4, 3, 1, 2))
+    return o.conv(x, o.reshape(plain, shape=(channels, c, kh, kw)), strides=strides,
+                  rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
 def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
@@ -207,7 +230,7 @@ def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
     return 2 * elements(y) * product(w.shape[2:4])
 
 
-register(Op("conv_packed", _conv_infer, _conv_eval,
+register(Op("conv_packed", _conv_infer, decompose=_conv,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=conv_cost,
             plans=(DIRECT,),
             doc="2-d convolution, channels last, of an input whose padding is in it"))
@@ -227,20 +250,21 @@ def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
     return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
 
 
-def _depthwise_eval(x: Array, w: Array, *, strides: Any, dilation: Any, plan: Plan | None) -> Any:
+def _depthwise(x: Any, w: Any, *, strides: Any, dilation: Any, plan: Plan | None = None) -> Any:
     x, w = summed(x, w)
-    channels = x.shape[3]
-    plain = np.ascontiguousarray(w.transpose(2, 0, 1)[:channels, None])
-    y = OPS["conv"](x, plain, strides=strides, rhs_dilation=dilation, groups=channels,
-                    channels_last=True)
-    return np.asarray(y).reshape(*y.shape[:2], -1, w.shape[2])
+    (kh, kw, wide), c = w.shape, x.shape[3]
+    own = o.slice(w, start=(0, 0, 0), limit=(kh, kw, c), strides=(1, 1, 1)) if c != wide else w
+    y = o.conv(x, o.reshape(o.transpose(own, perm=(2, 0, 1)), shape=(c, 1, kh, kw)),
+               strides=strides, rhs_dilation=dilation, groups=c, channels_last=True)
+    n, height, width, _ = y.shape
+    return y if c == wide else o.reshape(y, shape=(n, height, width * c // wide, wide))
 
 
 def _depthwise_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
     return 2 * elements(y) * product(w.shape[:2])
 
 
-register(Op("depthwise", _depthwise_infer, _depthwise_eval,
+register(Op("depthwise", _depthwise_infer, decompose=_depthwise,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_depthwise_cost,
             plans=(DEPTHWISE,),
             doc="one filter a channel, channels last, of an input whose padding is in it; weights "
@@ -254,77 +278,15 @@ def _pooled_infer(x: TensorType, *, kind: str, window: tuple[int, int], strides:
     return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
 
 
-def _pooled_eval(x: Array, *, kind: str, window: Any, strides: Any, dilation: Any,
-                 plan: Plan | None) -> Any:
-    return OPS["reduce_window"](x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
-                                window_dilation=(1, *dilation, 1))
+def _pooled(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any,
+            plan: Plan | None = None) -> Any:
+    return o.reduce_window(x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
+                           window_dilation=(1, *dilation, 1))
 
 
-register(Op("pooled", _pooled_infer, _pooled_eval, lowering=Lowering.TEMPLATE, cost=per_tap,
+register(Op("pooled", _pooled_infer, decompose=_pooled, lowering=Lowering.TEMPLATE, cost=per_tap,
             plans=(COLUMNS,),
             doc="windows of images, channels last, whose padding is in them"))
-
-# ---- winograd: F(m×m, 3×3) ----------------------------------------------------------------------
-
-# rows of G for m = 2 and m = 4, points 0, ±1 (±2), ∞ (Lavin and Gray, arXiv:1509.09308)
-G = {2: np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]]),
-     4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6],
-                  [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]])}
-
-
-# what the rows of G are divided by where integers are to stay integers
-FRACTIONS = {2: np.array([1, 1 / 2, 1 / 2, 1]),
-             4: np.array([1 / 4, -1 / 6, -1 / 6, 1 / 24, 1 / 24, 1])}
-
-
-def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
-    o, c, kh, kw = w.shape
-    need((kh, kw) == (3, 3) and tile in G, f"F({tile}, 3) of {w}")
-    return TensorType(w.dtype, ((tile + 2) ** 2, ceildiv(o, nr), c, nr))
-
-
-def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
-    o, c = w.shape[:2]
-    both = np.kron(G[tile], G[tile])  # G·g·Gᵀ as one product; a panel at a time, lest caches miss
-    packed = np.zeros((len(both), -(-o // nr), c, nr), w.dtype)
-    for panel in range(packed.shape[1]):
-        part = w[panel * nr:(panel + 1) * nr].astype(np.float64)
-        u = both @ part.transpose(2, 3, 1, 0).reshape(9, -1)
-        packed[:, panel, :, :len(part)] = u.reshape(len(both), c, len(part))
-    return packed
-
-
-register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
-            doc="3×3 weights transformed to U = G·g·Gᵀ and packed"))
-
-
-def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
-                    plan: Plan | None = None, groups: int = 1) -> TensorType:
-    need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
-         and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"winograd of {x} with {w}")
-    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
-    return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
-
-
-def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, plan: Plan | None,
-                   groups: int) -> Any:
-    x, w = summed(x, w)
-    n = tile + 2
-    u = unpack(w, channels).reshape(n, n, -1, channels).astype(np.float64)
-    back = np.linalg.pinv(G[tile])  # g = G⁺·U·(G⁺)ᵀ
-    plain = np.einsum("ri,ijco,sj->ocrs", back, u, back).astype(x.dtype)
-    return OPS["conv"](x, plain, channels_last=True, groups=groups)
-
-
-def winograd_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
-    """(t+2)² products of all channels for t² outputs; the transforms are left out"""
-    return 2 * elements(y) * w.shape[2] * (tile + 2) ** 2 // tile**2
-
-
-register(Op("winograd", _winograd_infer, _winograd_eval,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
-            plans=(WINOGRAD,),
-            doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))
 
 # ---- attend: attention as kernels/attention.h computes it --------------------------------------
 
@@ -338,8 +300,8 @@ def _attend_infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType 
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
-def _attend_eval(*xs: Array | None, plan: Plan | None, **attrs: Any) -> Any:
-    return OPS["attention"](*xs, **attrs)
+def _attend(*xs: Any, plan: Plan | None = None, **attrs: Any) -> Any:
+    return o.attention(*xs, **attrs)
 
 
 def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
@@ -349,7 +311,7 @@ def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_
     return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
 
 
-register(Op("attend", _attend_infer, _attend_eval,
+register(Op("attend", _attend_infer, decompose=_attend,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
             plans=(ATTENTION,),
             doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "

@@ -20,7 +20,6 @@ from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
     elementwise,
     layers,
     movement,
-    packed,
     reduce,
     strings,
     window,

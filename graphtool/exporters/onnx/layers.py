@@ -91,7 +91,7 @@ def lrn(w: Writer, node: Node, x: Ref) -> Any:
 
 # ---- transformers ------------------------------------------------------------------------------
 
-@form("attention", "attend")
+@form("attention")
 def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = None) -> Any:
     """Attention takes four axes; fewer become [1, heads, rows, depth]."""
     rank = len(q.shape)

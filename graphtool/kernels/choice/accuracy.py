@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.kernels.choice import Contraction, Conv, Site, site
-from graphtool.ops.target import G
+from graphtool.ops.target_winograd import G
 from graphtool.plan import Choice, Plan
 
 Array = np.ndarray[Any, Any]

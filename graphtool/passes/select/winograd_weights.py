@@ -10,7 +10,7 @@ from typing import Any
 
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.ops.target import G
+from graphtool.ops.target_winograd import G
 
 
 def transformed(w: Tracer, tile: int, nr: int) -> Any:
