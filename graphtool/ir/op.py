@@ -45,7 +45,8 @@ class Op:
 
     infer(*types, **attrs) → type or types. Literals and None arrive as they are.
     eval(*arrays, **attrs) → array or arrays, in numpy; the reference meaning.
-    vjp(g, y, *xs, **attrs) → a gradient (or None) per operand; tuples for several outputs.
+    vjp(g, y, *xs, **attrs) → a gradient (or None) per operand; tuples for several outputs. Made of
+    ops, so that it differentiates again; un-broadcasting is done once, in transforms/reverse.
     lower(*pulls, **attrs) → Pull or Pulls (graphtool.lower.pull); absent where a template serves.
     decompose(*xs, **attrs) → the same values from other ops.
     cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.

@@ -145,3 +145,13 @@ def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> A
     """A constant of one value in the graph of the traced x."""
     one = np.full((1,) * len(shape), value, (dtype or x.dtype).numpy)
     return OPS["broadcast"](x.builder.constant(one), shape=shape)
+
+
+def took(x: Any, y: Any) -> Any:
+    """Where a maximum (or minimum) y took the element x: equal, or NaN."""
+    return OPS["or"](OPS["eq"](x, y), OPS["is_nan"](x))
+
+
+def iota_like(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:
+    """0, 1, 2, … along an axis, in int64, in the graph of the traced x."""
+    return like(x, OPS["iota"], shape=shape, axis=axis, dtype=dtypes.int64)

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import ops as o
 from graphtool.loops.pull import Names, Pull, apply, inside
-from graphtool.ops import gradients
-from graphtool.ops.common import Array, check_axis, filled, need
+from graphtool.ops.common import Array, check_axis, filled, iota_like, need, took
 from graphtool.ops.costs import taken
-from graphtool.symbolic import Dim, known, maximum, minimum, text
+from graphtool.symbolic import Dim, known, maximum, minimum, product, text
 
 _AXES = Axes(Align.NONE, names=("axes",), batch="batch")
 
@@ -138,9 +139,42 @@ def _scatter_eval(x: Array, indices: Array, updates: Array, *, axes: Any, batch:
     return out
 
 
-def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any,
-                 **attrs: Any) -> tuple[Any, ...]:
-    return gradients.scatter(g, y, x, indices, updates, **attrs)
+def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any, *,
+                 axes: tuple[int, ...], batch: int, kind: str) -> tuple[Any, ...]:
+    """Of two updates set to one place only the winner has a gradient; extremes share evenly."""
+    where = {"axes": axes, "batch": batch}
+    at = o.gather(g, indices, **where)
+    match kind:
+        case "add":
+            return g, None, at
+        case "set":
+            zeros = filled(x, 0.0, updates.shape)
+            return (o.scatter(g, indices, zeros, kind="set", **where), None,
+                    o.select(_winners(x, indices, updates, where), at, 0.0))
+        case "mul":
+            factor = o.scatter(filled(x, 1.0, x.shape), indices, updates, kind="mul", **where)
+            return g * factor, None, at * _other_factors(x, indices, updates, where)
+    from_x = o.cast(took(x, y), dtype=x.dtype)
+    from_u = o.cast(took(updates, o.gather(y, indices, **where)), dtype=x.dtype)
+    shared = g / o.scatter(from_x, indices, from_u, kind="add", **where)
+    return shared * from_x, None, o.gather(shared, indices, **where) * from_u
+
+
+def _winners(x: Any, indices: Any, updates: Any, where: dict[str, Any]) -> Any:
+    """Which updates are still there in the end: number them, scatter the numbers, read back."""
+    number = o.reshape(iota_like(x, (product(updates.shape),), 0), shape=updates.shape)
+    left = o.scatter(filled(x, -1, x.shape, dtypes.int64), indices, number, kind="set", **where)
+    return o.eq(o.gather(left, indices, **where), number)
+
+
+def _other_factors(x: Any, indices: Any, updates: Any, where: dict[str, Any]) -> Any:
+    """x times all other updates of the same place, exact where factors are 0."""
+    zero = o.eq(updates, 0.0)
+    safe = o.select(zero, 1.0, updates)
+    zeros = o.gather(o.scatter(filled(x, 0.0, x.shape), indices, o.cast(zero, dtype=x.dtype),
+                               kind="add", **where), indices, **where)
+    rest = o.gather(o.scatter(x, indices, safe, kind="mul", **where), indices, **where) / safe
+    return o.select(o.eq(zeros, o.cast(zero, dtype=x.dtype)), rest, 0.0)
 
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",

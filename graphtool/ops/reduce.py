@@ -1,4 +1,4 @@
-"""Reductions over axes, arg-reductions and running (cumulative) ones; reduced axes stay as 1."""
+"""Reductions over axes and arg-reductions; reduced axes stay with size 1."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.axes import ALONG, OVER
-from graphtool.ir.facets import Lowering, Precision, Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
+from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
-from graphtool.ops import gradients
-from graphtool.ops.common import Array, check_axis, fail, need
+from graphtool.ops.common import Array, check_axis, fail, filled, need, took
 from graphtool.ops.costs import per_operand
-from graphtool.symbolic import symbol_of
+from graphtool.symbolic import product, symbol_of
 
 Kind = Literal["sum", "prod", "max", "min", "and", "or"]
-_FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
+FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 _NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "and": np.all, "or": np.any}
 
 
@@ -74,15 +74,40 @@ def _declare(kind: Kind) -> None:
         return np.asarray(out).astype(x.dtype, copy=False)
 
     def lower(k: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
-        return lower_reduce(k, _FN[kind], identity(kind, x.dtype), x, axes)
+        return lower_reduce(k, FN[kind], identity(kind, x.dtype), x, axes)
 
     def vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
-        return gradients.reduce(kind, g, y, x, axes)
+        return _gradient(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
                 lower, traits=Trait.REDUCTION, cost=per_operand, axes=OVER,
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
                 doc=f"{kind} over axes, kept as 1"))
+
+
+def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """Of reduce_sum, prod, max, min: ties of an extreme share its gradient evenly."""
+    axes = tuple(sorted({a % x.ndim for a in axes})) if x.ndim else ()
+    if kind == "sum":
+        return (o.broadcast(g, shape=x.shape),)
+    if kind == "prod":
+        return (g * _others(x, axes),)
+    share = o.cast(took(x, y), dtype=x.dtype)
+    return (g * share / o.reduce_sum(share, axes=axes),)
+
+
+def _others(x: Any, axes: tuple[int, ...]) -> Any:
+    """The product of all other elements: what stands before times what stands behind."""
+    if not axes:
+        return filled(x, 1.0, x.shape)
+    perm = (*(a for a in range(x.ndim) if a not in axes), *axes)
+    last = o.transpose(x, perm=perm)
+    lead = last.shape[:x.ndim - len(axes)]
+    flat = o.reshape(last, shape=(*lead, product(last.shape[len(lead):])))
+    before, behind = (o.cumulative(flat, kind="prod", axis=len(lead), exclusive=True, reverse=r)
+                      for r in (False, True))
+    out = o.reshape(before * behind, shape=last.shape)
+    return o.transpose(out, perm=tuple(perm.index(a) for a in range(x.ndim)))
 
 
 def lower_reduce(k: Names, fn: str, init: Any, x: Pull, axes: tuple[int, ...]) -> Pull:
@@ -145,51 +170,3 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
             doc="index of the extreme; the first (or last) of ties"))
-
-
-# ---- cumulative --------------------------------------------------------------------------------
-
-def _cumulative_infer(x: TensorType, *, kind: str, axis: int, reverse: bool = False,
-                      exclusive: bool = False) -> TensorType:
-    need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
-    need(x.rank > 0, "is not defined on scalars")
-    check_axis(axis, x.rank)
-    return x
-
-
-def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool,
-                     exclusive: bool) -> Array:
-    ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[kind]
-    x = np.flip(x, axis) if reverse else x
-    out = np.asarray(ufunc.accumulate(x, axis=axis), x.dtype)
-    if exclusive and x.shape[axis]:
-        start = np.full_like(np.take(x, [0], axis), identity(kind, dtypes.of_numpy(x.dtype)))
-        kept = np.take(out, range(x.shape[axis] - 1), axis)
-        out = np.concatenate([start, kept], axis)
-    return np.flip(out, axis) if reverse else out
-
-
-def _cumulative_vjp(g: Any, y: Any, x: Any, **attrs: Any) -> tuple[Any, ...]:
-    return gradients.cumulative(g, y, x, **attrs)
-
-
-def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
-                      exclusive: bool) -> Pull:
-    """Each element reduces its own prefix (or suffix)."""
-    axis %= len(x.shape)
-    n = x.shape[axis]
-
-    def at(idx: Any) -> Reduce:
-        i = idx[axis]
-        length = (n - i if reverse else i + 1) - int(exclusive)
-        r = iterator(k.new("r"), length)
-        first = i + int(exclusive) if reverse else 0
-        full = (*idx[:axis], first + symbol_of(r), *idx[axis + 1:])
-        return Reduce(_FN[kind], Const(identity(kind, x.dtype), x.dtype), ((r, length),),
-                      x.at(full), x.dtype)
-    return Pull(x.dtype, x.shape, at)
-
-
-register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
-            lowering=Lowering.STATEMENTS, cost=per_operand, axes=ALONG,
-            doc="running sum, prod, max or min along an axis"))

@@ -1,0 +1,178 @@
+"""Convolution, closed under differentiation.
+
+conv carries both dilations and batch groups, so that its gradients are conv and transposed
+convolution is conv. `channels_last` says where the channel axis of x and y is; the weights stay
+[out channels, in channels per group, *window] either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.facets import Precision, Trait
+from graphtool.ir.graph import TensorType
+from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import ops as o
+from graphtool.loops.ir import Const
+from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
+from graphtool.ops.common import Array, need
+from graphtool.ops.costs import elements
+from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
+from graphtool.ops.window import slide
+from graphtool.symbolic import Dim, product, symbol_of
+
+
+def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None = None,
+               padding: Pairs | None = None, lhs_dilation: tuple[int, ...] | None = None,
+               rhs_dilation: tuple[int, ...] | None = None, groups: int = 1,
+               batch_groups: int = 1, channels_last: bool = False,
+               dtype: DType | None = None) -> TensorType:
+    need(x.rank == w.rank and x.rank >= 3, f"x {x} and w {w} must have one rank, 3 at least")
+    need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
+    n = x.rank - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    need(len(strides) == len(padding) == len(lhs) == len(rhs) == n, f"{n} entries an attribute")
+    batch, channels, space = x.shape[0], x.shape[-1 if channels_last else 1], (
+        x.shape[1:-1] if channels_last else x.shape[2:])
+    need(channels == w.shape[1] * groups,
+         f"x has {channels} channels, the weights want {w.shape[1]} × {groups} groups")
+    need(w.shape[0] % groups == 0, f"{w.shape[0]} output channels in {groups} groups")
+    need(batch_groups == 1 or groups == 1, "groups and batch groups exclude each other")
+    need(batch % batch_groups == 0 and w.shape[0] % batch_groups == 0, "batch groups must divide")
+    out = tuple(out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
+        space, w.shape[2:], strides, padding, lhs, rhs, strict=True))
+    need(all(not isinstance(d, int) or d >= 0 for d in out), f"the window does not fit in {x}")
+    shape = (batch // batch_groups, *out, w.shape[0]) if channels_last else (
+        batch // batch_groups, w.shape[0], *out)
+    return TensorType(dtype or x.dtype, shape)
+
+
+def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: Any,
+               rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
+               dtype: DType | None) -> Array:
+    n = x.ndim - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    out = dtype.numpy if dtype else x.dtype
+    wide = np.float32 if out.itemsize < 4 and dtypes.of_numpy(out).is_float else out
+    x = np.moveaxis(x, -1, 1) if channels_last else x
+    x = OPS["pad"](x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
+                   hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
+    w = w.astype(wide, copy=False)
+    if batch_groups > 1:  # group g of the batch meets group g of the output channels
+        x = np.concatenate(np.split(x, batch_groups, 0), 1)
+        groups = batch_groups
+    views = slide(x, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs)
+    batch, space = x.shape[0], views.shape[2:2 + n]
+    cg, og, taps = x.shape[1] // groups, w.shape[0] // groups, int(np.prod(w.shape[2:]))
+    y = np.empty((batch, w.shape[0], *space), wide)
+    order = (0, *range(2, 2 + n), 1, *range(2 + n, 2 + 2 * n))
+    for g in range(groups):
+        cols = views[:, g * cg:(g + 1) * cg].transpose(order).reshape(
+            batch * int(np.prod(space)), cg * taps)
+        rows = w[g * og:(g + 1) * og].reshape(og, cg * taps)
+        part = (cols @ rows.T).reshape(batch, *space, og)
+        y[:, g * og:(g + 1) * og] = np.moveaxis(part, -1, 1)
+    y = y.astype(out, copy=False)
+    return np.ascontiguousarray(np.moveaxis(y, 1, -1)) if channels_last else y
+
+
+def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_dilation: Any,
+                rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
+                dtype: DType | None) -> Pull:
+    n = len(x.shape) - 2
+    strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    result = conv_infer(TensorType(x.dtype, x.shape), TensorType(w.dtype, w.shape),
+                        strides=strides, padding=padding, lhs_dilation=lhs, rhs_dilation=rhs,
+                        groups=groups, batch_groups=batch_groups, channels_last=channels_last,
+                        dtype=dtype)
+    edge = ((0, 0),)
+    spread = (*edge, *padding, *edge) if channels_last else (*edge, *edge, *padding)
+    gaps = (0, *(d - 1 for d in lhs), 0) if channels_last else (0, 0, *(d - 1 for d in lhs))
+    padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
+                              hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
+    cg, og = w.shape[1], w.shape[0] // (groups * batch_groups)
+    wide = dtypes.float32 if result.dtype.is_float and result.dtype.bits < 32 else result.dtype
+
+    def at(idx: Any) -> Any:
+        b, o = idx[0], idx[-1] if channels_last else idx[1]
+        space = idx[1:-1] if channels_last else idx[2:]
+        group = o // og
+        c = iterator(k.new("c"), cg)
+        window = [iterator(k.new("r"), d) for d in w.shape[2:]]
+        at_space = [i * s + symbol_of(r) * d
+                    for i, s, r, d in zip(space, strides, window, rhs, strict=True)]
+        channel = symbol_of(c) + (group * cg if groups > 1 else 0)
+        row = b + (group * result.shape[0] if batch_groups > 1 else 0)
+        xi = (row, *at_space, channel) if channels_last else (row, channel, *at_space)
+        wi = (o, symbol_of(c), *map(symbol_of, window))
+        product = apply("mul", cast(padded.at(xi), wide), cast(w.at(wi), wide))
+        iters = ((c, cg), *zip(window, w.shape[2:], strict=True))
+        if channels_last:
+            iters = (*iters[1:], iters[0])
+        return cast(Reduce("add", Const(0, wide), iters, product, wide), result.dtype)
+    return Pull(result.dtype, result.shape, at)
+
+
+def _conv_vjp(g: Any, _y: Any, x: Any, w: Any, *, strides: Any, padding: Any, lhs_dilation: Any,
+              rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
+              dtype: Any) -> tuple[Any, ...]:
+    """Both gradients are conv: strides and left dilation change places, as do groups and batch."""
+    n = x.ndim - 2
+    geometry = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
+    g = g if dtype is None or dtype is x.dtype else o.cast(g, dtype=x.dtype)
+    first = (0, n + 1, *range(1, n + 1))
+    if channels_last:
+        g, x = o.transpose(g, perm=first), o.transpose(x, perm=first)
+    gx = _conv_x(g, x, w, geometry, groups, batch_groups)
+    gw = _conv_w(g, x, w, geometry, groups, batch_groups)
+    return (o.transpose(gx, perm=(0, *range(2, n + 2), 1)) if channels_last else gx), gw
+
+
+def _swapped(x: Any) -> Any:
+    return o.transpose(x, perm=(1, 0, *range(2, x.ndim)))
+
+
+def _edges(x: Any, w: Any, g: Any, geometry: Any) -> list[tuple[Dim, Dim, Dim, Dim]]:
+    """Per spatial axis: the dilated sizes of x, w and g, and the padding before."""
+    strides, padding, lhs, rhs = geometry
+    return [(dilate(d, b), dilate(k, r), dilate(m, s), lo) for d, k, m, s, (lo, _), b, r in zip(
+        x.shape[2:], w.shape[2:], g.shape[2:], strides, padding, lhs, rhs, strict=True)]
+
+
+def _conv_x(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: int) -> Any:
+    strides, _, lhs, rhs = geometry
+    parts = groups * batch_groups
+    per, channels, window = w.shape[0] // parts, w.shape[1], w.shape[2:]
+    flipped = o.reshape(o.reverse(w, axes=tuple(range(2, w.ndim))),
+                        shape=(parts, per, channels, *window))
+    turned = o.transpose(flipped, perm=(0, 2, 1, *range(3, flipped.ndim)))
+    padding = tuple((k - 1 - lo, d + lo - m) for d, k, m, lo in _edges(x, w, g, geometry))
+    gx = o.conv(g, o.reshape(turned, shape=(parts * channels, per, *window)), strides=lhs,
+                padding=padding, lhs_dilation=strides, rhs_dilation=rhs, groups=parts)
+    if batch_groups == 1:
+        return gx
+    split = o.reshape(gx, shape=(g.shape[0], batch_groups, channels, *x.shape[2:]))
+    return o.reshape(o.transpose(split, perm=(1, 0, *range(2, split.ndim))), shape=x.shape)
+
+
+def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: int) -> Any:
+    strides, _, lhs, rhs = geometry
+    padding = tuple((lo, k - 1 + m - d - lo) for d, k, m, lo in _edges(x, w, g, geometry))
+    gw = o.conv(_swapped(x), _swapped(g), strides=rhs, padding=padding, lhs_dilation=lhs,
+                rhs_dilation=strides, groups=batch_groups, batch_groups=groups)
+    return _swapped(gw)
+
+
+def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
+               lhs_dilation: tuple[int, ...] | None, **_: Any) -> Dim:
+    """2 · outputs · channels in a group · window; zeros between dilated inputs are not counted"""
+    return 2 * elements(y) * product(w.shape[1:]) // product(lhs_dilation or ())
+
+
+register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
+            traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
+            doc="n-d correlation with strides, padding, both dilations, groups"))
