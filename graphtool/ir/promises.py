@@ -1,0 +1,59 @@
+"""What an op's facets promise, as far as its record alone can show whether they are kept.
+
+What only values show (elementwise, commutative, …) a test asks of every case of the table of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphtool.ir.axes import Align
+from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.op import Op
+
+_ATTRIBUTES = {Trait.WINDOWED: ("window",), Trait.SIZE: ("size",)}
+
+
+def broken(op: Op) -> list[str]:
+    """The promises of the op's facets that its other fields contradict, in words."""
+    return [*_functions(op), *_attributes(op), *_traits(op)]
+
+
+def _functions(op: Op) -> Iterator[str]:
+    if not op.doc:
+        yield "has no doc: say what it computes"
+    if op.eval is None and op.decompose is None:
+        yield "has neither eval nor decompose"
+    match op.lowering:
+        case Lowering.PULL if op.lower is None:
+            yield "lowers by a pull, and has no `lower`"
+        case Lowering.VIEW | Lowering.WINDOW if op.lower is None:
+            yield "has no `lower` for where its operand cannot be read in place"
+        case Lowering.NONE if op.decompose is None and op.category != "memory":
+            yield "does not lower, and has no decomposition"
+
+
+def _attributes(op: Op) -> Iterator[str]:
+    """Facets that name attributes which the op does not have."""
+    named = [n for trait, names in _ATTRIBUTES.items() if trait in op.traits for n in names]
+    if (axes := op.axes) is not None:
+        named += [*axes.names, *axes.each, *axes.spans, *axes.sizes]
+        named += [n for n in (axes.order, axes.batch) if n]
+    if op.indexing is not None and isinstance(op.indexing.axes, str):
+        named.append(op.indexing.axes)
+    yield from (f"has no attribute {n!r}" for n in named if n not in op.schema)
+
+
+def _traits(op: Op) -> Iterator[str]:
+    if Trait.COMPOSITE in op.traits and op.decompose is None:
+        yield "is a composite without decomposition"
+    if (Trait.KERNEL | Trait.LAYOUT) & op.traits and Trait.COMPOSITE not in op.traits:
+        yield "stays whole for a time, and is no composite"
+    if (Trait.LIGHT | Trait.PICKS) & op.traits and Trait.ELEMENTWISE not in op.traits:
+        yield "has a trait of elementwise ops, and is none"
+    if Trait.ELEMENTWISE in op.traits and (op.axes is None or op.axes.align is not Align.TRAILING):
+        yield "is elementwise, and its axes do not broadcast"
+    if Trait.NEST in op.traits and op.lower is None:
+        yield "is a loop nest without `lower`"
+    if op.movement is not Movement.NONE and op.cost is not None:
+        yield "only moves elements, and costs operations"
