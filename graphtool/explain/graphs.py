@@ -71,7 +71,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "Only floating-point inputs and constants have gradients."),
     "GT0612": ("ops without a gradient",
                "The error lists them with their places; none of them can lie between the "
-               "parameters and the loss."),
+               "parameters and the loss. unknown_gradient stands where a model has a "
+               "backward of its own, which capture does not see."),
     "GT0613": ("classes along no axis",
                "cross_entropy wants the axis of the classes: cross_entropy{axis=-1}."),
     "GT0614": ("an optimizer on an input",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphtool.dtypes import DType
+from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.io.weights import Weight
 from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Lowering
@@ -63,6 +66,20 @@ def _detach_infer(x: TensorType) -> TensorType:
 register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data",
             doc="x itself; no gradient flows through it"))
+
+def _unknown_infer(x: TensorType, *, reason: str) -> TensorType:
+    return x
+
+
+def _unknown_vjp(g: Any, y: Any, x: Any, *, reason: str) -> Any:
+    raise UnsupportedError("GT0612", "a gradient that capture could not see",
+                           (Unsupported(y.value.hint, reason),))
+
+
+register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
+            lambda _, x, **__: x, decompose=lambda x, **_: x, category="data",
+            doc="x itself, whose author gave it a gradient that capture could not see: "
+                "differentiating through it is refused"))
 
 register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,

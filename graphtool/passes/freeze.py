@@ -95,6 +95,11 @@ def detach_nothing(x: Any) -> Any:  # nothing is differentiated any more
     return x
 
 
+@rule(lambda x, r: o.unknown_gradient(x, reason=r))
+def unknown_nothing(x: Any, r: Any) -> Any:  # nothing is differentiated any more
+    return x
+
+
 @rule(lambda x, r, e: o.checkpoint(x, region=r, edge=e))
 def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:  # so nothing is computed again
     return x
@@ -211,7 +216,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 
 RULES: list[Rule] = [
-    detach_nothing, checkpoint_nothing, batch_norm_affine, conv_factor, matmul_factor,
-    linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms,
+    detach_nothing, unknown_nothing, checkpoint_nothing, batch_norm_affine, conv_factor,
+    matmul_factor, linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms,
     product_of_factors,
 ]

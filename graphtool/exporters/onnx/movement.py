@@ -68,7 +68,7 @@ def concat(w: Writer, node: Node, *xs: Ref) -> Any:
     return xs[0] if len(xs) == 1 else w("Concat", *xs, axis=node.attrs["axis"])
 
 
-@form("detach", "checkpoint")
+@form("detach", "checkpoint", "unknown_gradient")
 def detach(w: Writer, node: Node, x: Ref) -> Any:
     return x
 

@@ -24,8 +24,9 @@ from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
+from graphtool.importers.torch.driver.grad_modes import annotate, watched
 from graphtool.importers.torch.driver.lines import failure, root_of
-from graphtool.importers.torch.driver.live import CHECKPOINT
+from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
 from graphtool.importers.torch.driver.records import Program
 
 _TORCH = root_of(torch.__file__)
@@ -71,7 +72,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
         raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
     given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
     args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
-    with quiet(), annotated(), fakes():
+    with quiet(), annotated(), watched(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))
@@ -95,7 +96,7 @@ def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
     if names and len(names) != len(users):
         raise UsageError("GT1104", f"{len(names)} names for {len(users)} inputs")
     with quiet(), fakes():
-        exported = decomposed(exported)
+        exported = decomposed(exported, captured_here=False)
     read = read_exported(exported, {}, {}, _meta("export"), {})
     return renamed(read, list(names)) if names else read
 
@@ -207,6 +208,8 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
     try:
         exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
                                        strict=False)
+    except GraphtoolError:
+        raise
     except Exception as error:  # whatever the user's model raises is reported with its line
         try:
             exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
@@ -216,13 +219,14 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
     return decomposed(exported)
 
 
-def decomposed(exported: ExportedProgram) -> ExportedProgram:
+def decomposed(exported: ExportedProgram, captured_here: bool = True) -> ExportedProgram:
     """The program in functional core ATen, with the ops that we keep whole."""
     for module in exported.graph_module.modules():  # of which decomposing wants one value a call
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            mine = node.meta.pop("custom", {}).get(CHECKPOINT)
-            if mine is not None:
-                node.meta["custom"] = {CHECKPOINT: mine}
+            custom = node.meta.pop("custom", {})
+            if mine := {k: v for k, v in custom.items() if k in (CHECKPOINT, GRADIENT)}:
+                node.meta["custom"] = mine
+    annotate(exported, captured_here)
     try:
         return exported.run_decompositions(without_kept(default_decompositions()))
     except GraphtoolError:

@@ -27,6 +27,7 @@ from graphtool.importers.torch.driver.records import (
     read_by,
 )
 from graphtool.importers.torch.driver.refused import why
+from graphtool.importers.torch.driver.stops import Stops
 from graphtool.importers.torch.driver.table import handler
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
@@ -71,6 +72,7 @@ class _Converter:
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
         self.marks = Marks()
+        self.stops = Stops()
         self.missed = Missed()
         self.poisoned: set[str] = set()
         self.used = read_by(program)
@@ -167,7 +169,7 @@ class _Converter:
                 self.env[source.name] = x
             elif source.name in self.used:
                 first = owners.setdefault(identity(source.data), source.key)
-                trained = source.kind == "parameter"
+                trained = source.kind == "parameter" and source.trained
                 self.env[source.name] = self._pair(source.data, first, trained) if isinstance(
                     kind, Complex) else self.builder.constant(source.data, first, trained)
             else:
@@ -266,6 +268,7 @@ class _Converter:
         args = self._read(call, call.args)
         kwargs = {k: self._read(call, v) for k, v in call.kwargs.items()}
         state = self.context.state = self.marks.seen(self.context.state, call.checkpoint)
+        before = len(self.builder.nodes)
         with self.builder.scope(call.place.module, self.locations.key(call.place)):
             try:
                 results = fn(self.context, *args, **kwargs)
@@ -278,6 +281,9 @@ class _Converter:
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
         found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        if call.gradient:
+            fresh = {v for n in self.builder.nodes[before:] for v in n.outputs}
+            found = tuple(self.stops.made(x, call.gradient, fresh) for x in found)
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
         return found
@@ -298,7 +304,7 @@ class _Converter:
 
     def _read(self, call: Call, x: Any) -> Any:
         """An argument of a call, as the call's region sees it."""
-        return self.marks.seen(self._resolve(x), call.checkpoint)
+        return self.marks.seen(self.stops.seen(self._resolve(x), call.gradient), call.checkpoint)
 
     def _resolve(self, x: Any) -> Any:
         match x:
@@ -334,7 +340,7 @@ class _Converter:
         return outputs, names, donations
 
     def _output(self, sink: Sink) -> Value:
-        x = self.marks.seen(self._resolve(sink.value), 0)
+        x = self.marks.seen(self.stops.seen(self._resolve(sink.value), ""), 0)
         if isinstance(x, Poly):  # a size that the model returns
             x = self.context.number(x, dtypes.int64)
         value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))

@@ -41,8 +41,9 @@ def _sources(exported: ExportedProgram) -> tuple[Source, ...]:
             case InputKind.USER_INPUT:
                 out.append(Source(name, "user", name))
             case InputKind.PARAMETER:
+                trained = exported.state_dict[spec.target].requires_grad
                 out.append(Source(name, "parameter", clean_path(spec.target or name),
-                                  _weight(exported, spec.target)))
+                                  _weight(exported, spec.target), trained))
             case InputKind.BUFFER:
                 out.append(Source(name, "buffer", clean_path(spec.target or name),
                                   _weight(exported, spec.target)))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import fx, nn
 from torch.fx import traceback
 
 from graphtool.importers.torch.driver.lines import failure
-from graphtool.importers.torch.driver.live import place
+from graphtool.importers.torch.driver.live import GRADIENT, place
 from graphtool.importers.torch.driver.records import Place
+
+_GRADIENTS = "graphtool.gradients"  # whether they were on when a node was traced
 
 
 class _Tracer(fx.Tracer):  # type: ignore[misc]
@@ -30,6 +34,8 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
             node.stack_trace = node.stack_trace.rpartition(f'File "{__file__}"')[0].rstrip()
         if custom := traceback.current_meta.get("custom"):
             node.meta["custom"] = dict(custom)
+        # they are off inside an autograd.Function, whose backward is another matter
+        node.meta[_GRADIENTS] = torch.is_grad_enabled() or GRADIENT in node.meta.get("custom", {})
         return node
 
 
@@ -87,8 +93,16 @@ def _within(place: Place, owner: str) -> Place:
 
 
 class _Interpreter(fx.Interpreter):  # type: ignore[misc]
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """As fx does; `x.data`, which export cannot follow, is `x.detach()`."""
+        if target is getattr and args[1:] == ("data",) and isinstance(args[0], torch.Tensor):
+            return args[0].detach()
+        return super().call_function(target, args, kwargs)
+
     def run_node(self, n: fx.Node) -> Any:
-        return _frame(_file(n))(super().run_node, n)
+        off = n.op.startswith("call_") and not n.meta.get(_GRADIENTS, True)
+        with torch.no_grad() if off else nullcontext():
+            return _frame(_file(n))(super().run_node, n)
 
 
 def _file(node: fx.Node) -> str:

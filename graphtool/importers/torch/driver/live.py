@@ -46,6 +46,7 @@ DTYPES: dict[torch.dtype, DType] = {
         ("bool", "bool_")) if hasattr(torch, name)}
 _PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
 CHECKPOINT = "graphtool.checkpoint"  # the annotation of nodes inside a checkpoint
+GRADIENT = "graphtool.gradient"  # that of nodes without a gradient, as Call.gradient says it
 _HUGE = 1 << 62  # above: torch's "no upper bound"
 _BITS = {8: torch.uint8, 16: torch.int16}
 
@@ -200,9 +201,10 @@ class Nodes:
             outputs = tuple(self._item(node, i) for i in range(len(value)))
         else:
             outputs = (node.name,)
+        custom = node.meta.get("custom") or {}
         return Call(target_name(target), tuple(self._argument(a) for a in args),
                     {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
-                    self._place(node), (node.meta.get("custom") or {}).get(CHECKPOINT, 0))
+                    self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
 
     def _item(self, node: fx.Node, i: int) -> str:
         """The name of one of several results, which has a type even where nothing reads it."""

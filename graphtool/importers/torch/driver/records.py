@@ -13,6 +13,8 @@ from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol
 
+STOPPED = "stopped"  # of a call: no gradient flows through it
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:
@@ -35,6 +37,7 @@ class Call:
     """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order.
 
     `checkpoint` numbers the region of torch.utils.checkpoint that the call is in, from 1 on.
+    `gradient` is empty, STOPPED where none flows through the call, or why it is unknown.
     """
 
     target: str
@@ -43,17 +46,20 @@ class Call:
     outputs: tuple[str, ...]
     place: Place = Place()
     checkpoint: int = 0
+    gradient: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A graph input. `key` is torch's own name; `data` is absent for what the user passes, and
-    has the parts of complex numbers as its last axis."""
+    has the parts of complex numbers as its last axis. A parameter is `trained` unless its author
+    said `requires_grad=False`."""
 
     name: str
     kind: Literal["user", "parameter", "buffer", "constant"]
     key: str
     data: Weight | None = None
+    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def _inlined(c: Context, graph: Program, operands: Any) -> Any:
 @region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
     """(enabled, graph, …) and (graph, identifier, …)"""
-    return _inlined(c, first if isinstance(first, Program) else second, operands)
+    found = _inlined(c, first if isinstance(first, Program) else second, operands)
+    return tuple(o.detach(x) for x in found) if first is False else found
 
 
 @region_op("wrap_with_autocast")

@@ -55,8 +55,14 @@ def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
     return c.cast(a, dtype)
 
 
-@aten("alias", "clone", "detach", "detach_", "lift_fresh_copy", "lift_fresh", "contiguous",
-      "alias_copy", "detach_copy", "positive", "real")
+@aten("detach", "detach_", "detach_copy")
+def detach(c: Context, self: Tracer) -> Any:
+    """The tensor itself, through which no gradient flows."""
+    return o.detach(self)
+
+
+@aten("alias", "clone", "lift_fresh_copy", "lift_fresh", "contiguous",
+      "alias_copy", "positive", "real")
 def identity(c: Context, self: Tracer, **_: Any) -> Any:
     return self
 

@@ -1,0 +1,207 @@
+"""What decides about gradients while a model is captured, as annotations of the captured nodes.
+
+torch.export keeps `no_grad` and `set_grad_enabled` as graphs of their own until it decomposes
+them, and forgets the rest: `detach` becomes an alias, `inference_mode` and the backward of an
+`autograd.Function` leave no trace.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import fx
+from torch.autograd.grad_mode import inference_mode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import traceback
+
+from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.importers.torch.driver.live import GRADIENT, target_name
+from graphtool.importers.torch.driver.records import STOPPED
+
+_DETACHES = {"aten.detach", "aten.detach_", "aten.detach_copy"}
+_ALIAS = ("torch writes detach() as aten.alias when it decomposes a program, so this may be one: "
+          "export it again and leave run_decompositions out")
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Within: calls of a user's `autograd.Function` are annotated, `inference_mode` counts as
+    `no_grad`, `x.data` as `x.detach()`, and a hook of a tensor is refused.
+
+    Gradients are on at first, whatever mode the caller is in.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(_replaced(torch.autograd.Function, "apply", classmethod(_applied)))
+        stack.enter_context(_replaced(inference_mode, "__enter__", _enter))
+        stack.enter_context(_replaced(inference_mode, "__exit__", _leave))
+        stack.enter_context(_replaced(torch.Tensor, "register_hook", _hooked))
+        stack.enter_context(_replaced(torch.Tensor, "data", property(_data, _set_data)))
+        yield
+
+
+@contextmanager
+def _replaced(owner: type, name: str, new: Any) -> Iterator[None]:
+    missing = object()
+    own = owner.__dict__.get(name, missing)
+    setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        if own is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+
+
+_apply: Callable[..., Any] = torch.autograd.Function.__dict__["apply"].__func__
+
+
+def _applied(function: Any, *args: Any, **kwargs: Any) -> Any:
+    if function.__module__.partition(".")[0] == "torch":
+        return _apply(function, *args, **kwargs)
+    reason = f"the backward of the autograd.Function {function.__qualname__} is not captured"
+    with traceback.annotate({GRADIENT: reason}):
+        return _apply(function, *args, **kwargs)
+
+
+def _enter(mode: Any) -> None:
+    mode._graphtool_before = torch.is_grad_enabled()
+    torch.set_grad_enabled(mode._graphtool_before and not mode.mode)
+
+
+def _leave(mode: Any, *_: object) -> None:
+    torch.set_grad_enabled(mode._graphtool_before)
+
+
+_DATA = torch._C.TensorBase.data
+
+
+def _data(tensor: torch.Tensor) -> torch.Tensor:
+    """`x.data`, which export cannot follow, is `x.detach()` for a value of the model."""
+    found: torch.Tensor = tensor.detach() if _in_model() else _DATA.__get__(tensor)
+    return found
+
+
+def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    if _in_model():
+        raise UnsupportedError("GT1102", "a tensor's data is replaced in forward", (
+            Unsupported("x.data = …", "capture does not see the new value"),),
+            hint="write a new value, or x.copy_(…)")
+    _DATA.__set__(tensor, value)
+
+
+def _in_model() -> bool:
+    """Whether the access stands in a user's code: torch's own is to see what it sees elsewhere."""
+    module = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return torch.compiler.is_exporting() and module.partition(".")[0] != "torch"
+
+
+def _hooked(tensor: torch.Tensor, hook: Any) -> Any:
+    name = getattr(hook, "__qualname__", type(hook).__name__)
+    raise UnsupportedError("GT1102", "a hook changes a gradient during capture", (
+        Unsupported(f"register_hook({name})", "capture does not see what a hook does"),),
+        hint="say it in forward, or leave the hook out where the model is exported")
+
+
+def annotate(exported: ExportedProgram, captured_here: bool) -> None:
+    """Writes on the nodes of a program, before it is decomposed, where their gradients stop.
+
+    `captured_here` is false for a program that may have been decomposed before: what `alias`
+    stands for in it is unknown. Raises UnsupportedError GT1102 for writes in place, without a
+    gradient, into values that have one.
+    """
+    differentiable = {s.arg.name for s in exported.graph_signature.input_specs
+                      if s.kind is InputKind.PARAMETER and _trained(exported, s.target)}
+    faults = [name for module in exported.graph_module.modules()
+              if isinstance(module, fx.GraphModule)
+              for name in _annotate(module, captured_here, differentiable)]
+    if faults:
+        raise UnsupportedError("GT1102", "values change in place where gradients are off", tuple(
+            Unsupported(name, "gradients of what it writes into would be those of before")
+            for name in sorted(set(faults))), hint="write a new value, or detach it")
+
+
+def _annotate(module: fx.GraphModule, captured_here: bool,
+              differentiable: set[str]) -> Iterator[str]:
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        name = target_name(node.target).rpartition(".")[0]
+        if name in _DETACHES:
+            _write(node, STOPPED)
+        elif name == "aten.alias" and not captured_here:
+            _write(node, _ALIAS)
+        elif target_name(node.target).endswith("wrap_with_set_grad_enabled") and not node.args[0]:
+            inner = getattr(module, node.args[1].target)
+            unknown = {(x.meta.get("custom") or {}).get(GRADIENT, STOPPED)
+                       for x in inner.graph.nodes}
+            for x in (node, *inner.graph.nodes):  # a backward that is not seen is the stronger
+                _write(x, next(iter(sorted(unknown - {STOPPED})), STOPPED))
+            outside = dict(zip((p for p in inner.graph.nodes if p.op == "placeholder"),
+                               node.args[2:], strict=True))
+            yield from _writes(inner, outside, differentiable)
+        elif _stopped_base(node):
+            yield from _faults(node, {}, differentiable)
+
+
+def _write(node: fx.Node, gradient: str) -> None:
+    node.meta["custom"] = {**(node.meta.get("custom") or {}), GRADIENT: gradient}
+
+
+def _writes(inner: fx.GraphModule, outside: dict[fx.Node, Any],
+            differentiable: set[str]) -> Iterator[str]:
+    for node in inner.graph.nodes:
+        if _mutates(node):
+            yield from _faults(node, outside, differentiable)
+
+
+def _mutates(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and bool(schema.is_mutable)
+
+
+def _stopped_base(node: fx.Node) -> bool:
+    """Whether a call writes into a detached view of another tensor."""
+    if not _mutates(node):
+        return False
+    at = node.args[0] if node.args else None
+    while isinstance(at, fx.Node) and at.op == "call_function" and _is_view(at):
+        if target_name(at.target).rpartition(".")[0] in _DETACHES:
+            return True
+        at = at.args[0]
+    return False
+
+
+def _faults(node: fx.Node, outside: dict[fx.Node, Any], differentiable: set[str]) -> list[str]:
+    """The call's name if what it writes into has a gradient: a trained parameter, or computed."""
+    at: Any = node.args[0] if node.args else None
+    while isinstance(at, fx.Node) and at.op == "call_function" and (_is_view(at) or _mutates(at)):
+        at = at.args[0]
+    if isinstance(at, fx.Node) and at in outside:
+        at = outside[at]
+    elif outside:
+        return []  # made where gradients are off
+    while isinstance(at, fx.Node) and at.op == "call_function" and (_is_view(at) or _mutates(at)):
+        at = at.args[0]
+    if not isinstance(at, fx.Node) or (at.op == "placeholder" and at.name not in differentiable):
+        return []
+    value = at.meta.get("val")
+    floats = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    return [target_name(node.target)] if floats and at.op != "get_attr" else []
+
+
+def _is_view(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and not schema.is_mutable and bool(
+        schema.arguments and schema.arguments[0].alias_info is not None)
+
+
+def _trained(exported: ExportedProgram, name: str | None) -> bool:
+    found = exported.state_dict.get(name or "")
+    return isinstance(found, torch.Tensor) and found.requires_grad
