@@ -47,8 +47,8 @@ Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a dim of a torch model open: batch=1..64 opens "
     "dim 0 of every input, seq@ids.1,mask.1=1..128 the dims that it names. May be repeated.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
-Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by: params, inputs, or "
-    "names separated by commas.")]
+Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by, separated by commas: "
+    "params (those with requires_grad), inputs, names, or patterns as in 'head.*,!*.bias'.")]
 OutDir = Annotated[Path, typer.Option("-o", "--out", help="The build directory to write.")]
 Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler; by default $CC, then cc, "
     "gcc, clang, then zig.")]

@@ -119,6 +119,8 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
         accumulate=accumulate, decay_vectors=decay_vectors, batch_norm=batch_norm,
         batch_norm_momentum=batch_norm_momentum, checkpoint=marked, bound=bound, groups=group or ())
     result = training.training(module, recipe)
+    if note := training.gradient_note(module):
+        terminal.note(f"note: {note}")
     sources.save(result, out, text)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
                   + (f"{len(names)} kinds of gradients" if optimizer is None

@@ -77,7 +77,7 @@ def _unknown_vjp(g: Any, y: Any, x: Any, *, reason: str) -> Any:
 
 
 register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
-            lambda _, x, **__: x, decompose=lambda x, **_: x, category="data",
+            lambda _, x, **__: x, decompose=lambda x, **_: x, axes=BROADCAST, category="data",
             doc="x itself, whose author gave it a gradient that capture could not see: "
                 "differentiating through it is refused"))
 

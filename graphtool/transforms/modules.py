@@ -11,12 +11,14 @@ from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.transforms import vmap as examples
+from graphtool.transforms.training.provenance import check_hooks
 from graphtool.transforms.training.wrt import selected
 
 
 def jvp(module: Module, wrt: Sequence[str] = ("inputs",), bound: int | None = None) -> Module:
     """The module with an input `NAME.tangent` per value of `wrt`, and `tangent.OUTPUT` behind the
     outputs: the derivative along the tangents. `bound` is for loops that state none."""
+    check_hooks(module)
     graph = transforms.lifted(module.graph)
     if bound is not None:
         graph = transforms.bounded(graph, bound)

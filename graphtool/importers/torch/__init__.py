@@ -29,6 +29,7 @@ from graphtool.importers.torch.families import (  # noqa: F401  (each fills the 
     fractional,
     grid,
     index,
+    inner_gradient,
     linalg,
     norm,
     order,

@@ -2,7 +2,8 @@
 
 from graphtool.transforms.training.joint import training
 from graphtool.transforms.training.programs import programs
+from graphtool.transforms.training.provenance import gradient_note
 from graphtool.transforms.training.recipe import LOSSES, Recipe
 from graphtool.transforms.training.weights import with_weights
 
-__all__ = ["LOSSES", "Recipe", "programs", "training", "with_weights"]
+__all__ = ["LOSSES", "Recipe", "gradient_note", "programs", "training", "with_weights"]

@@ -25,6 +25,7 @@ from graphtool.passes.remat import recomputed
 from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
 from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped
+from graphtool.transforms.training.provenance import check_hooks
 from graphtool.transforms.training.recipe import (
     LOSSES,
     Recipe,
@@ -45,6 +46,7 @@ def training(module: Module, recipe: Recipe) -> Module:
     only an optimizer reads where there is none, UnsupportedError GT0612 for ops without a gradient.
     """
     check(recipe)
+    check_hooks(module)
     graph = transforms.lifted(module.graph)
     if recipe.bound is not None:
         graph = transforms.bounded(graph, recipe.bound)

@@ -1,31 +1,52 @@
-"""Which values a list like `params,inputs,fc1.weight` means."""
+"""Which values a list like `params,inputs,fc1.weight,!head.*` means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from fnmatch import fnmatchcase
 
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Value, is_constant
 
 
 def selected(graph: Graph, names: Mapping[Value, str], wrt: Sequence[str]) -> list[Value]:
-    """`params`, `inputs` and single names as float values, each once. Raises InputError GT0611."""
+    """Float values of the graph, each once, in the order of the list.
+
+    `params` are the trained parameters, `inputs` the float inputs; else a value's own name or a
+    pattern of names (`*` any letters, `?` one, `[ab]` either). `!` before a pattern leaves out what
+    it matches; a list of nothing else starts from `params`. Raises InputError GT0611 for an entry
+    that matches nothing, and where nothing is left.
+    """
     constants = [n for n in graph.nodes if is_constant(n)]
     groups = {"params": [n.outputs[0] for n in constants
                          if n.attrs["param"] and n.outputs[0].type.dtype.is_float],
               "inputs": [v for v in graph.inputs if v.type.dtype.is_float]}
     values = (*(n.outputs[0] for n in constants), *graph.inputs)
     by_name = {names[v].lstrip("@"): v for v in values}
+    floats = {n: v for n, v in by_name.items() if v.type.dtype.is_float}
+    wanted = [n for n in wrt if not n.startswith("!")]
     out: dict[Value, None] = {}
-    for name in wrt:
-        found = groups.get(name) or ([by_name[name]] if name in by_name else [])
+    for name in wanted or ["params"]:
+        found = groups.get(name) or ([by_name[name]] if name in by_name else
+                                     _matching(floats, name))
         if not found:
-            raise InputError("GT0611", f"nothing to differentiate by: {name!r}",
-                             hint=f"params, inputs, or one of {_some(by_name)}")
+            raise _nothing(name, by_name)
         out.update(dict.fromkeys(found))
+    for name in (n for n in wrt if n.startswith("!")):
+        found = groups.get(name[1:]) or _matching(by_name, name[1:])
+        if not found:
+            raise _nothing(name, by_name)
+        out = {v: None for v in out if v not in found}
+    if not out:
+        raise _nothing(",".join(wrt), by_name)
     return list(out)
 
 
-def _some(names: Mapping[str, Any]) -> str:
-    return ", ".join(list(names)[:12]) + (" …" if len(names) > 12 else "")
+def _matching(by_name: Mapping[str, Value], pattern: str) -> list[Value]:
+    return [v for n, v in by_name.items() if fnmatchcase(n, pattern)]
+
+
+def _nothing(name: str, by_name: Mapping[str, Value]) -> InputError:
+    some = ", ".join(list(by_name)[:12]) + (" …" if len(by_name) > 12 else "")
+    return InputError("GT0611", f"nothing to differentiate by: {name!r}",
+                      hint=f"params (those with requires_grad), inputs, or one of {some}")

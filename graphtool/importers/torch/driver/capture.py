@@ -24,7 +24,8 @@ from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
-from graphtool.importers.torch.driver.grad_modes import annotate, watched
+from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
+from graphtool.importers.torch.driver.inner_gradients import inner_gradients
 from graphtool.importers.torch.driver.lines import failure, root_of
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
 from graphtool.importers.torch.driver.records import Program
@@ -72,18 +73,19 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
         raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
     given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
     args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
-    with quiet(), annotated(), watched(), fakes():
+    hooks = hooked(model)
+    with quiet(), annotated(), watched(), inner_gradients(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))
     known = _symbol_names(exported, marks)
-    meta = _meta(how)
+    meta = {**_meta(how), **({"hooks": hooks} if hooks else {})}
     read = read_exported(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
                          known, meta, places_of(model))
     return read if not names and how == "export" else renamed(read, inputs)
 
 
-def _meta(how: str) -> dict[str, str]:
+def _meta(how: str) -> dict[str, Any]:
     return {"source": "torch", "capture": how, "torch": torch.__version__.partition("+")[0]}
 
 
@@ -96,8 +98,10 @@ def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
     if names and len(names) != len(users):
         raise UsageError("GT1104", f"{len(names)} names for {len(users)} inputs")
     with quiet(), fakes():
-        exported = decomposed(exported, captured_here=False)
-    read = read_exported(exported, {}, {}, _meta("export"), {})
+        before = is_decomposed(exported)
+        exported = decomposed(exported)
+    read = read_exported(exported, {}, {}, {**_meta("export"), **({"decomposed": True} if before
+                                                                 else {})}, {})
     return renamed(read, list(names)) if names else read
 
 
@@ -219,14 +223,14 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
     return decomposed(exported)
 
 
-def decomposed(exported: ExportedProgram, captured_here: bool = True) -> ExportedProgram:
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
     """The program in functional core ATen, with the ops that we keep whole."""
     for module in exported.graph_module.modules():  # of which decomposing wants one value a call
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             custom = node.meta.pop("custom", {})
             if mine := {k: v for k, v in custom.items() if k in (CHECKPOINT, GRADIENT)}:
                 node.meta["custom"] = mine
-    annotate(exported, captured_here)
+    annotate(exported)
     try:
         return exported.run_decompositions(without_kept(default_decompositions()))
     except GraphtoolError:

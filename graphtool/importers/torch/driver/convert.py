@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError, InternalError
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
@@ -76,6 +78,8 @@ class _Converter:
         self.missed = Missed()
         self.poisoned: set[str] = set()
         self.used = read_by(program)
+        self.apart = names_in(*(c.args[1] for c in program.calls
+                                if c.target.startswith("graphtool.inner_gradient")))
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
@@ -97,9 +101,9 @@ class _Converter:
             initial[len(inputs)] = weight(state_of(0))
             donations.append((len(outputs), len(inputs)))
             outputs.append(self.context.state.value)
-            names.append(self._free(names, "rng"))
+            names.append(next(n for n in ("rng" + "_" * i for i in count()) if n not in names))
         graph = prune(Graph((*(v for _, v in inputs), *seeds), self.promises.nodes(),
-                          tuple(outputs)))
+                            tuple(outputs)))
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), dict(self.program.meta), initial)
 
@@ -120,13 +124,7 @@ class _Converter:
         if inner.context.seed is not None:
             raise Missing("random numbers inside a branch or a loop")
         outputs, _, _ = inner._sinks(inputs)
-        return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(),
-                         tuple(outputs)))
-
-    def _free(self, names: list[str], name: str) -> str:
-        while name in names:
-            name += "_"
-        return name
+        return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(), tuple(outputs)))
 
     def _fault_of(self, call: Call) -> str:
         """Why a call's results or arguments cannot be imported whatever its handler says."""
@@ -281,9 +279,7 @@ class _Converter:
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
         found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
-        if call.gradient:
-            fresh = {v for n in self.builder.nodes[before:] for v in n.outputs}
-            found = tuple(self.stops.made(x, call.gradient, fresh) for x in found)
+        found = self.stops.made(found, call.gradient, self.builder.nodes[before:])
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
         return found
@@ -299,7 +295,9 @@ class _Converter:
                     raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
                                                   f"{wanted}",
                                         where=provenance.describe(call.place))
-            self.env[name] = result
+            # a gradient by a copy is not one by what was copied
+            self.env[name] = o.barrier(result) if name in self.apart and isinstance(
+                result, Tracer) else result
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
     def _read(self, call: Call, x: Any) -> Any:

@@ -21,11 +21,9 @@ from torch.fx import traceback
 
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.live import GRADIENT, target_name
-from graphtool.importers.torch.driver.records import STOPPED
+from graphtool.importers.torch.driver.records import ALIAS, DECOMPOSED, STOPPED
 
 _DETACHES = {"aten.detach", "aten.detach_", "aten.detach_copy"}
-_ALIAS = ("torch writes detach() as aten.alias when it decomposes a program, so this may be one: "
-          "export it again and leave run_decompositions out")
 
 
 @contextmanager
@@ -109,25 +107,38 @@ def _hooked(tensor: torch.Tensor, hook: Any) -> Any:
         hint="say it in forward, or leave the hook out where the model is exported")
 
 
-def annotate(exported: ExportedProgram, captured_here: bool) -> None:
+def hooked(model: torch.nn.Module) -> list[str]:
+    """The parameters and modules of a model that have a backward hook, by their paths."""
+    parameters = [n for n, p in model.named_parameters()
+                  if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
+    modules = [n or type(m).__name__ for n, m in model.named_modules()
+               if m._backward_hooks or m._backward_pre_hooks]
+    return parameters + modules
+
+
+def is_decomposed(exported: ExportedProgram) -> bool:
+    """Whether torch has decomposed the program, which forgets where gradients were off."""
+    return any(v.dialect == DECOMPOSED for v in exported.verifiers)
+
+
+def annotate(exported: ExportedProgram) -> None:
     """Writes on the nodes of a program, before it is decomposed, where their gradients stop.
 
-    `captured_here` is false for a program that may have been decomposed before: what `alias`
-    stands for in it is unknown. Raises UnsupportedError GT1102 for writes in place, without a
-    gradient, into values that have one.
+    In one that was decomposed before, what `alias` stands for is unknown. Raises UnsupportedError
+    GT1102 for writes in place, without a gradient, into values that have one.
     """
     differentiable = {s.arg.name for s in exported.graph_signature.input_specs
                       if s.kind is InputKind.PARAMETER and _trained(exported, s.target)}
     faults = [name for module in exported.graph_module.modules()
               if isinstance(module, fx.GraphModule)
-              for name in _annotate(module, captured_here, differentiable)]
+              for name in _annotate(module, is_decomposed(exported), differentiable)]
     if faults:
         raise UnsupportedError("GT1102", "values change in place where gradients are off", tuple(
             Unsupported(name, "gradients of what it writes into would be those of before")
             for name in sorted(set(faults))), hint="write a new value, or detach it")
 
 
-def _annotate(module: fx.GraphModule, captured_here: bool,
+def _annotate(module: fx.GraphModule, decomposed: bool,
               differentiable: set[str]) -> Iterator[str]:
     for node in module.graph.nodes:
         if node.op != "call_function":
@@ -135,8 +146,8 @@ def _annotate(module: fx.GraphModule, captured_here: bool,
         name = target_name(node.target).rpartition(".")[0]
         if name in _DETACHES:
             _write(node, STOPPED)
-        elif name == "aten.alias" and not captured_here:
-            _write(node, _ALIAS)
+        elif name == "aten.alias" and decomposed:
+            _write(node, ALIAS)
         elif target_name(node.target).endswith("wrap_with_set_grad_enabled") and not node.args[0]:
             inner = getattr(module, node.args[1].target)
             unknown = {(x.meta.get("custom") or {}).get(GRADIENT, STOPPED)

@@ -13,6 +13,8 @@ from graphtool.importers.torch.driver import exprs
 from graphtool.importers.torch.driver.names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.importers.torch.driver.records import (
+    ALIAS,
+    DECOMPOSED,
     Call,
     Complex,
     Opaque,
@@ -58,6 +60,7 @@ class _Reader:
         self.ranges: Mapping[str, Any] = raw["range_constraints"]
         self.seen: dict[str, Symbol] = {}
         self.types: dict[str, Type] = {"": None}
+        self.decomposed = DECOMPOSED in (raw.get("verifiers") or ())
 
     def program(self) -> Program:
         for name, meta in self.graph["tensor_values"].items():
@@ -67,7 +70,8 @@ class _Reader:
         sources = tuple(s for s in map(self._source, self.module["signature"]["input_specs"]) if s)
         declared = self._declared(sources)
         calls = tuple(self._call(n) for n in self.graph["nodes"])
-        meta = {"source": "pt2", "torch": str(self.raw.get("torch_version", "")).partition("+")[0]}
+        meta = {"source": "pt2", "torch": str(self.raw.get("torch_version", "")).partition("+")[0],
+                **({"decomposed": True} if self.decomposed else {})}
         return Program(sources, calls, self._sinks(sources), self.types, declared, meta)
 
     # ---- types ---------------------------------------------------------------------------------
@@ -125,8 +129,9 @@ class _Reader:
                 if not _holds(w, self.types.get(name)):
                     raise self.fault("GT1202", f"{key!r} is {w.dtype.short}{list(w.shape)}, the "
                                                f"graph says {self.types.get(name)}")
+                trained = bool(self.graph["tensor_values"].get(name, {}).get("requires_grad"))
                 return Source(name, "constant" if kind == "tensor_constant" else kind,
-                              clean_path(key), w)
+                              clean_path(key), w, trained)
             case _:
                 raise self.fault("GT1206", f"inputs of the kind {kind!r} are not supported",
                                  "scripted objects and effect tokens run code of their own")
@@ -176,8 +181,10 @@ class _Reader:
             else:
                 args.append(value)
         outputs = tuple(n for o in node["outputs"] for n in _result_names(o))
-        return Call(str(node["target"]).removeprefix("torch.ops."), tuple(args), kwargs, outputs,
-                    _place(node.get("metadata") or {}))
+        target = str(node["target"]).removeprefix("torch.ops.")
+        alias = self.decomposed and target.startswith("aten.alias.")
+        return Call(target, tuple(args), kwargs, outputs, _place(node.get("metadata") or {}),
+                    gradient=ALIAS if alias else "")
 
     def _argument(self, arg: Mapping[str, Any]) -> Any:
         (kind, x), = arg.items()

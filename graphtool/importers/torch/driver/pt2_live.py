@@ -23,6 +23,7 @@ from graphtool.importers.torch.driver.capture import decomposed, quiet, renamed
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.live import tensor
+from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.importers.torch.driver.records import Complex, Program
 from graphtool.io.weights import Weight
 
@@ -74,7 +75,9 @@ def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
         if key := body.get(f"{kind}_name"):
             split = isinstance(plain.types.get(body["arg"]["name"]), Complex)
             kinds[key] = "complex" if split else kind
-    state, constants = ({key: _tensor(w, kinds.get(key, ""), made)
+    trained = {s.key for s in plain.sources if s.trained and s.data is not None
+               and s.data.dtype.is_float}
+    state, constants = ({key: _tensor(w, kinds.get(key, ""), clean_path(key) in trained, made)
                          for key, w in weights[folder].items()}
                         for folder in ("weights", "constants"))
     text = json.dumps({**raw, "graph_module": _flat(raw["graph_module"]), "guards_code": []})
@@ -87,12 +90,12 @@ def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
     return loaded
 
 
-def _tensor(w: Weight, kind: str, made: dict[Any, torch.Tensor]) -> torch.Tensor:
+def _tensor(w: Weight, kind: str, trained: bool, made: dict[Any, torch.Tensor]) -> torch.Tensor:
     at = w.source.ctypes.data, w.dtype.name, w.shape
     if at not in made:
         data = tensor(w.source)
         made[at] = torch.view_as_complex(data) if kind == "complex" else (
-            torch.nn.Parameter(data, requires_grad=False) if kind == "parameter" else data)
+            torch.nn.Parameter(data, requires_grad=trained) if kind == "parameter" else data)
     return made[at]
 
 
@@ -107,8 +110,11 @@ def _flat(module: Mapping[str, Any]) -> dict[str, Any]:
     flat = {**(root.get("signature") or {}), "in_spec": json.dumps([1, given]),
             "out_spec": json.dumps([1, _node("tuple", [_LEAF] * outputs)]),
             "forward_arg_names": None}
-    return {**module, "module_call_graph": [{**root, "signature": flat}],
-            "treespec_namedtuple_fields": {}}
+    graph = module["graph"]  # torch's reader wants a result of every call, its writer does not
+    nodes = [n for n in graph["nodes"] if n["outputs"] or not n["target"].endswith(
+        "wrap_with_set_grad_enabled")]
+    return {**module, "graph": {**graph, "nodes": nodes}, "treespec_namedtuple_fields": {},
+            "module_call_graph": [{**root, "signature": flat}]}
 
 
 def _node(kind: str, children: list[Any], context: str = "null") -> dict[str, Any]:

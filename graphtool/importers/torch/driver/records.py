@@ -14,6 +14,9 @@ from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol
 
 STOPPED = "stopped"  # of a call: no gradient flows through it
+DECOMPOSED = "ATEN"  # torch's word for a program that run_decompositions has gone over
+ALIAS = ("torch writes detach() as aten.alias when it decomposes a program, so this may be one: "
+         "export it again and leave run_decompositions out")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
 from graphtool.importers.torch.driver.records import STOPPED
-from graphtool.ir.graph import Value
+from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
 
 
@@ -21,11 +22,16 @@ class Stops:
         self.home: dict[Value, str] = {}
         self.marked: dict[Value, Tracer] = {}
 
-    def made(self, x: Any, stretch: str, fresh: set[Value]) -> Any:
-        """A result of a call in the stretch; `fresh` are the values that the call made.
+    def made(self, results: tuple[Any, ...], stretch: str,
+             nodes: Sequence[Node]) -> tuple[Any, ...]:
+        """The results of a call in the stretch, which has made these nodes.
 
         A call that hands on its operand gets the op at once: others read that operand too.
         """
+        fresh = {v for n in nodes for v in n.outputs} if stretch else set()
+        return tuple(self._made(x, stretch, fresh) for x in results)
+
+    def _made(self, x: Any, stretch: str, fresh: set[Value]) -> Any:
         if not stretch or not isinstance(x, Tracer) or not x.dtype.is_float:
             return x
         if x.value not in fresh:

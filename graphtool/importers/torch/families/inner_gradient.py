@@ -1,0 +1,59 @@
+"""Gradients that a model computes inside its forward: penalties of gradients, physics-informed
+losses. Our own reverse mode gives them, as ops that can be differentiated again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.transforms import vjp
+
+
+@aten("inner_gradient", namespace="graphtool")
+def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Tracer],
+                   seeds: Sequence[Tracer], kept: bool) -> Any:
+    """The gradient of Σ outputs·seeds by each input, of the input's type.
+
+    `kept` is torch's `create_graph`; without it no gradient flows through the results.
+    """
+    if not all(x.dtype.is_float for x in (*outputs, *inputs)):
+        raise Missing("a gradient of or by integers")
+    b = c.builder
+    found = _gradients(b, [y.value for y in outputs], [x.value for x in inputs], seeds)
+    return tuple(found) if kept else tuple(o.detach(g) for g in found)
+
+
+def _gradients(b: Builder, ys: list[Value], xs: list[Value],
+               seeds: Sequence[Tracer]) -> list[Tracer]:
+    nodes = _between(b.nodes, xs)
+    made = {v for n in nodes for v in n.outputs}
+    read = dict.fromkeys((*xs, *(v for n in nodes for v in n.inputs
+                                 if isinstance(v, Value) and v not in made), *ys))
+    free = [v for v in read if v not in made]
+    joint = vjp(Graph(tuple(free), nodes, tuple(ys)), xs)
+    return _appended(b, joint, [*(Tracer(v, b) for v in free), *seeds], set(nodes))[len(ys):]
+
+
+def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
+    """The nodes that depend on what the gradient is by, but for those that make it."""
+    reached, found = set(xs), []
+    for n in nodes:
+        if any(v in reached for v in n.inputs) and not any(v in xs for v in n.outputs):
+            reached.update(n.outputs)
+            found.append(n)
+    return tuple(found)
+
+
+def _appended(b: Builder, joint: Graph, args: Sequence[Tracer], there: set[Node]) -> list[Tracer]:
+    """The graph's results in the builder; nodes that stand there already are not repeated."""
+    def apply(node: Node, *operands: Any) -> Sequence[Any]:
+        if node in there:
+            return [Tracer(v, b) for v in node.outputs]
+        results = b.emit(node.op, operands, dict(node.attrs))
+        return results if isinstance(results, tuple) else (results,)
+    return replay(joint, args, apply)
