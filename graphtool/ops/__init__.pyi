@@ -1077,6 +1077,10 @@ def uniform(
 ) -> Any:
     """Uniform on [low, high) → (values, next state)."""
 
+def unknown_gradient(x: Tensor, /, *, reason: str) -> Any:
+    """x itself, whose author gave it a gradient that capture could not see: differentiating through
+    it is refused"""
+
 def unpool(
     g: Tensor,
     taps: Tensor,
