@@ -87,7 +87,7 @@ def _torch(model: str, data: Any, wide: bool) -> tuple[list[float], dict[str, An
 def _graphtool(model: str, data: Any, tile: int) -> tuple[list[float], dict[str, Any]]:
     """The first step's gradients are what momentum holds behind it."""
     from benchmarks.models.trained import make
-    from graphtool.kernels.choice.candidates import Rules
+    from graphtool.kernels.choice.rules import Rules
     from graphtool.train.model import TrainModel
     folder: Path = work.cache("rounding", model) / f"tile{tile}"
     if not folder.exists():

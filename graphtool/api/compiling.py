@@ -13,7 +13,7 @@ from graphtool.emit.c import emit
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.rules import Rules
 from graphtool.loops import serial as programs
 from graphtool.loops.ir import Program
 from graphtool.lower import lower

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphtool.kernels.choice.candidates import Rules, rules_of
+from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.tuning import load as load_tuning
 from graphtool.target import Target, detect, named
 

@@ -15,7 +15,7 @@ from graphtool.errors import UsageError
 if TYPE_CHECKING:
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
-    from graphtool.kernels.choice.candidates import Rules
+    from graphtool.kernels.choice.rules import Rules
     from graphtool.loops.ir import Program
     from graphtool.target import Target
 
@@ -185,7 +185,7 @@ def _lowered(source: str, name: str | None, target: Target,
     from graphtool import passes as optimiser
     from graphtool.emit.names import c_name, check_name
     from graphtool.ir.serial import collect_all
-    from graphtool.kernels.choice.candidates import Rules
+    from graphtool.kernels.choice.rules import Rules
     from graphtool.lower import lower as lower_module
     name = name or c_name(source)
     check_name(name)

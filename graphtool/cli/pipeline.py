@@ -13,7 +13,7 @@ from graphtool.io import files, weights
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
 from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
-    from graphtool.kernels.choice.candidates import Rules
+    from graphtool.kernels.choice.rules import Rules
     from graphtool.kernels.choice.tuning import Tuning
     from graphtool.loops.ir import Program
 
@@ -181,7 +181,7 @@ def _number(text: str) -> int | float | bool:
 
 def rules(precision: str, kernels: str, tuning: Path | None) -> Rules:
     """What kernels may be chosen, as the options say."""
-    from graphtool.kernels.choice.candidates import rules_of
+    from graphtool.kernels.choice.rules import rules_of
     return rules_of(precision, kernels, tuning_of(tuning) if tuning is not None else None)
 
 

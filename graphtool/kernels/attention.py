@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import widths
+from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile
@@ -15,7 +22,10 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
+from graphtool.ops.plans import ATTENTION
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.target import Target, tile_rows
 
 MACROS = (
     *literals(KEYS="keys at a time where there are twice as many; 0: all"), *TILE,
@@ -93,6 +103,70 @@ def reads(node: Node, x: Value, view: View) -> bool:
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+UNTILED = 4  # queries from which it packs its keys and values
+_KEYS = (1024, 512)  # that may be taken at a time, where there are twice as many
+_SOFTMAX = 14  # cycles of a vector of scores: its maximum, its powers, their sum
+_MASK = 3  # and of a mask that is added
+_CHUNK = 60  # cycles of a row of a tile in each chunk of keys: its maximum, what is past scaled
+_BEGUN = 30  # cycles to begin a tile and to store it
+_FLOAT = 4
+
+
+def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
+    """Panels as of other products. All keys at a time, or so many that the scores of a block stay
+    near; as many rows as the registers hold, or half of them where threads then share more evenly.
+    Few queries are multiplied without tiles: there is nothing to choose.
+    """
+    if s.fixed and s.s < UNTILED:
+        return [ATTENTION.plan(keys=0, nv=target.nv, rows=tile_rows(target, target.nv, s.s))]
+    out = []
+    for nv in widths(s.v, target):
+        most = tile_rows(target, nv, s.s)
+        uneven = s.heads * ceil(s.s, most) % target.threads and most > 1
+        out += [ATTENTION.plan(keys=keys, nv=nv, rows=rows)
+                for rows in (most, *((ceil(most, 2),) if uneven else ()))
+                for keys in (0, *(n for n in _KEYS if s.t >= 2 * n))]
+    return out
+
+
+def cost(s: Attention, c: Plan, t: Target) -> float:
+    """Microseconds. Keys and values are packed once for their heads. Scores of a block are written
+    once, read and written by their softmax, and read for each panel of the values: out of the first
+    cache if those of a chunk fit it.
+    """
+    nv, rows, keys = c.get("nv", t.nv), c.get("rows", t.mr), c.get("keys", 0)
+    nr, seen = nv * t.lanes, _seen(s)
+    heads = longest(s.heads * ceil(s.s, rows), t.threads) / ceil(s.s, rows)
+    chunks = max(1, seen // keys if keys else 1)
+    wide, deep = ceil(seen, nr), ceil(s.v, nr)
+    tiles = block_cycles(s.s, min(rows, tile_rows(t, nv, None)), nv)
+    products = (wide * s.d + deep * seen) * tiles + (wide + deep) * ceil(s.s, rows) * _BEGUN
+    softmax = s.s * ceil(seen, t.lanes) * (_SOFTMAX + _MASK * s.masked)
+    further = (chunks - 1) * s.s * (_CHUNK + 2 * deep * nv)
+    scores = s.s * seen * _FLOAT * (3 + deep)
+    near = rows * ceil(seen, chunks) * _FLOAT
+    operands = ceil(s.s, rows) * seen * (s.d + s.v) * _FLOAT
+    traffic = fetched(t, scores, near) + fetched(t, operands, s.t * (s.d + s.v) * _FLOAT)
+    packed = s.t * (s.d + s.v) * _FLOAT / s.shared
+    return heads * (overlapped(t, products + softmax + further, traffic)
+                    + fetched(t, 2 * packed, max(packed, t.l2)))
+
+
+def _seen(s: Attention) -> int:
+    """Keys that a query sees, on the average."""
+    few = min(s.s, s.t)
+    return ceil(few * few + 2 * (s.s - few) * s.t, 2 * s.s) if s.causal else s.t
+
+
+def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
+    """Attention of queries, keys, values and what is added to the scores."""
+    return chosen.emit(OPS["attend"], *operands, **how)
+
+
+SERVES = (Alternative(Attention, ATTENTION, plans, cost, make, usual=True),)
+
 register(Record(
     Contract("attention", "scaled dot-product attention", MACROS, POINTERS, meaning,
-             ("b", "s", "d")), {"attend": lower}, reads))
+             ("b", "s", "d")), {"attend": lower}, reads, serves=SERVES))

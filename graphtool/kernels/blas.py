@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.errors import UnsupportedError
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import product_cost
+from graphtool.kernels.choice.machine import fetched
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.gemm import plain
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
@@ -11,7 +19,10 @@ from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import row_stride
 from graphtool.ops.indexing import unflatten_index
+from graphtool.ops.plans import BLAS, GEMM
+from graphtool.plan import Plan
 from graphtool.symbolic import Symbol, product, symbol_of
+from graphtool.target import Target
 
 MACROS = sizes(M="rows of A", N="columns of B", K="columns of A",
                LDA="elements from a row of A to the next")
@@ -43,6 +54,32 @@ def lower(site: Site) -> Lowered:
     return Lowered(site.template("blas", macros, pointers, hook), m * n * a.shape[-1] * 2)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+_LIBRARY = 1.15  # of the time of a kernel: a library packs both operands at every call
+
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """Products that are large enough, where the rules allow a library."""
+    large = s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64
+    return [BLAS.plan()] if rules.kernels != "generated" and plain(s) and large else []
+
+
+def cost(s: Product, p: Plan, t: Target) -> float:
+    """Microseconds, with those to pack both operands."""
+    packing = fetched(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
+    return _LIBRARY * product_cost(s, GEMM.plan(), t) + packing
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product with dense weights [K, N]."""
+    dense = OPS["transpose"](w, perm=(1, 0)) if transpose else w
+    return chosen.emit(OPS["matmul_blas"], x, dense)
+
+
+SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.integer,
+                      library=True),)
+
 register(Record(
     Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n")),
-    {"matmul_blas": lower}))
+    {"matmul_blas": lower}, serves=SERVES))

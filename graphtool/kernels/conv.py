@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice import rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
+from graphtool.kernels.choice.machine import DOT_PRODUCTS
+from graphtool.kernels.choice.operands import narrowed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
     AT,
     HOOK,
@@ -26,7 +35,10 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
 from graphtool.ops.bfloat16_pairs import whole_rows
+from graphtool.ops.plans import BF16_CONV, DIRECT
+from graphtool.plan import Form, Plan
 from graphtool.symbolic import Dim, product
+from graphtool.target import Target
 
 MACROS = (
     HALF, PAIRS, *TILE, Macro("TALL", "literal", "whole output rows of a tile, at most", 1),
@@ -98,6 +110,71 @@ def _odd_rows(node: Node) -> bool:
     return w[0] == 1 and whole_rows(1, node.attrs["dilation"]) and x[3] % 2 != 0
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def of_floats(s: Conv) -> bool:
+    """Whether the sums are of floats, and a filter reads more than one channel."""
+    return not s.integer and not s.depthwise
+
+
+def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Widths of the panels, and which loop is the outer one."""
+    return [] if all_bfloat16(s, target) else _plans(DIRECT, s, target)
+
+
+def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """The same with dot products of bfloat16, where these lose nothing or the rules allow it."""
+    if all_bfloat16(s, target):
+        return _plans(BF16_CONV, s, target)[:2]
+    allowed = rules.bf16 and target.bf16 and s.constant and not s.half
+    return _plans(BF16_CONV, s, target) if allowed else []
+
+
+def _plans(form: Form, s: Conv, target: Target) -> list[Plan]:
+    return [form.plan(nv=nv, rows=rows)
+            for nv in widths(s.o // s.groups, target) for rows in (1, 0)]
+
+
+def bf16_cost(s: Conv, p: Plan, t: Target) -> float:
+    """Microseconds with dot products of pairs. The kernel before rounds an operand that is not
+    bfloat16 yet.
+    """
+    rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
+    return conv_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
+
+
+def bf16_error(s: Conv, p: Plan) -> float:
+    """Operands are rounded, unless they are bfloat16 already."""
+    return 0.0 if s.half else rounding.bf16(s.kh * s.kw * s.c)
+
+
+def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
+    """The convolution with filters in panels of output channels."""
+    packed = OPS["pack_conv"](w, nr=chosen.columns(), groups=how["groups"])
+    return chosen.emit(OPS["conv_packed"], x, packed, **_window(w, how))
+
+
+def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
+    """The convolution of bfloat16, its filters by pairs of channels."""
+    nr, groups, dilation = chosen.columns(), how["groups"], how["dilation"]
+    pairs = OPS["pack_conv_pairs"](narrowed(w), nr=nr, groups=groups,
+                                   whole=whole_rows(groups, dilation))
+    flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
+    return chosen.emit(OPS["conv_bf16"], narrowed(x), flat, **_window(w, how))
+
+
+def _window(w: Any, how: dict[str, Any]) -> dict[str, Any]:
+    return {"channels": w.shape[0], "window": w.shape[2:], "strides": how["strides"],
+            "dilation": how["dilation"]}
+
+
+SERVES = (
+    Alternative(Conv, DIRECT, direct_plans, conv_cost, direct, takes=of_floats, usual=True,
+                weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 4, t)),
+    Alternative(Conv, BF16_CONV, bf16_plans, bf16_cost, by_pairs, takes=of_floats,
+                weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 2, t),
+                error=bf16_error))
+
 register(Record(
     Contract("conv", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK),
-    {"conv_packed": lower, "conv_bf16": lower}, reads))
+    {"conv_packed": lower, "conv_bf16": lower}, reads, serves=SERVES))

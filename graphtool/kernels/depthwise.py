@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.kernels import images
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import BLOCK, Conv
 from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, window
 from graphtool.kernels.record import Record, register, rows_of_neighbours
 from graphtool.kernels.site import Lowered, Site
@@ -13,7 +19,10 @@ from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
+from graphtool.ops.plans import DEPTHWISE
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, product, symbol_of
+from graphtool.target import Target
 
 MACROS = (
     HALF, *literals(BH="rows of the register block", BW="pixels of a row of it, at most",
@@ -76,6 +85,82 @@ def _neighbours(node: Node) -> bool:
     return x[3] != w[2]
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+_LINE = 64  # bytes of a line of the caches
+
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Vectors of channels in a sweep, and output rows of a register block: two where the registers
+    hold them, or each sum waits for itself. All channels in one sweep read an image in order; of
+    large windows more would be read again than the first cache holds.
+    """
+    every = ceil(s.c, target.lanes)
+    tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
+    sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
+    return [DEPTHWISE.plan(block=b, high=high) for b in sweeps
+            if b == 1 or (b - 1) * target.lanes < s.c for high in ((2, 1) if tall else (1,))]
+
+
+def cost(s: Conv, c: Plan, t: Target) -> float:
+    """Microseconds. Sums that wait for themselves bind it, or loads of the cache: an input pixel is
+    read once a row of the window and of the block.
+    """
+    vectors, high = c.get("block", 1), c.get("high", 1)
+    columns = (BLOCK - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    blocks = longest(s.n * s.h, t.threads) * ceil(s.w, BLOCK) * ceil(s.c, t.lanes)
+    sums = s.kh * s.kw * max(BLOCK * high / UNITS, LATENCY) / high
+    loads = (s.kh * columns + s.kh * s.kw / high) / UNITS
+    begun = 40 / high + 12 / min(vectors, 4)  # a block of rows, and a sweep over channels
+    return overlapped(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
+
+
+def _swept(s: Conv, vectors: int, t: Target) -> float:
+    """Microseconds for the image, so many vectors of channels at a time: those of a part of a line
+    fetch it again. Rows that neighbours share are in the first cache if a band of a sweep's
+    channels is; where a sweep takes all channels, they are in the second one.
+    """
+    image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
+    if vectors > 1 and vectors * t.lanes >= s.c:
+        return max(fetched(t, image, image), fetched(t, image * s.kh / s.sh, t.l2 / 2))
+    piece = vectors * t.lanes * 4
+    lines = max(1.0, _LINE / piece) if vectors * t.lanes < s.c else 1.0
+    band = s.kh * s.w * s.sw * piece
+    return fetched(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution with filters [KH, KW, C]; where channels are few, neighbours are one pixel.
+    """
+    o, _, kh, kw = w.shape
+    flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
+    width = x.shape[2] - (kw - 1) * dilation[1]
+    count = neighbours(width, o, chosen.target.lanes) if (
+        strides[1] == 1 and isinstance(width, int) and chosen.site.constant) else 1
+    y = chosen.emit(OPS["depthwise"], x, flat if count == 1 else _repeated(flat, count),
+                    strides=strides, dilation=dilation)
+    return y if count == 1 else OPS["reshape"](y, shape=(*y.shape[:2], y.shape[2] * count, o))
+
+
+def neighbours(width: Any, channels: Any, lanes: int) -> int:
+    """How many pixels of a row of known width a convolution of stride 1 takes for one, where a
+    pixel's channels do not fill a vector: as fill theirs best.
+    """
+    fit = [p for p in range(1, width + 1) if width % p == 0 and p * channels >= lanes]
+    full = {p: -(-p * channels // lanes) * lanes / (p * channels) for p in fit}
+    return min(fit, key=lambda p: (full[p], p), default=1) if channels < lanes else 1
+
+
+def _repeated(w: Any, count: int) -> Any:
+    """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
+    kh, kw, c = w.shape
+    each = OPS["broadcast"](OPS["reshape"](w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
+    return OPS["reshape"](each, shape=(kh, kw, count * c))
+
+
+SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
+                      takes=lambda s: s.depthwise and not s.integer),)
+
 register(Record(
     Contract("depthwise", "a convolution with one filter a channel", MACROS, POINTERS, meaning,
-             HOOK), {"depthwise": lower}, reads, sums_rows=True))
+             HOOK), {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))

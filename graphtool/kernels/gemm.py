@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice import rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import (
+    all_bfloat16,
+    best_split,
+    product_cost,
+    product_widths,
+)
+from graphtool.kernels.choice.machine import DOT_PRODUCTS
+from graphtool.kernels.choice.operands import narrowed, packed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv import pointwise
 from graphtool.kernels.record import Record, register, rows_of_neighbours
 from graphtool.kernels.site import Lowered, Site
@@ -21,7 +36,10 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View, row_stride, transposed
 from graphtool.ops.indexing import unflatten_index
+from graphtool.ops.plans import BF16_PRODUCT, GEMM
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.target import Target
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache, unless a plan says otherwise
 ENDLESS = 2 ** 63 - 1
@@ -94,7 +112,80 @@ def reads(node: Node, x: Value, view: View) -> bool:
     return (left and transposed(view)) or rows_of_neighbours(node, x, view)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+_DOT = 8  # cycles to begin a dot product in plain loops, and to sum its lanes
+_PACK = 4  # cycles to pack a row of less than a vector
+
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """Widths of the panels, what threads share where that is open, and how much of the left operand
+    stays in a cache where it is large.
+    """
+    if all_bfloat16(s, target):
+        return []
+    kept: list[dict[str, int]] = [{}]
+    if s.fixed and s.m * s.k * 4 > RESIDENT << 10:
+        kept = [{"resident": RESIDENT}, {"resident": 0}]
+    splits: list[dict[str, int]] = [{}]
+    if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:
+        first = best_split(s)
+        splits = [{"split": first}, {"split": 3 - first}]
+    return [GEMM.plan(nv=nv, **split, **resident) for nv in product_widths(s, target)
+            for split in splits for resident in kept]
+
+
+def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """With dot products of bfloat16, where these lose nothing or the rules allow it."""
+    allowed = rules.bf16 and target.bf16 and plain(s)
+    return [BF16_PRODUCT.plan(nv=1 if s.n <= target.lanes else target.nv)
+            ] if allowed or all_bfloat16(s, target) else []
+
+
+def plain(s: Product) -> bool:
+    """Whether it is one product of float32 with constant weights, its left operand by rows."""
+    return s.constant and not s.across and s.batch == 1 and not s.half
+
+
+def bf16_cost(s: Product, p: Plan, t: Target) -> float:
+    """Microseconds with dot products of pairs. The kernel before rounds an operand that is not
+    bfloat16 yet.
+    """
+    rounded = 0 if s.half else s.batch * s.m * s.k
+    return product_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
+
+
+def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
+    """Whether the panel's empty columns cost less than plain loops would: dot products along the
+    depth where columns are adjacent, else a walk across B for each element.
+    """
+    columns = _DOT + 2 * -(-s.k // target.lanes) if adjacent or s.n == 1 else s.k
+    loops = s.batch * s.m * s.n * columns
+    packing = 0 if s.constant else s.batch * _PACK * s.k
+    tiles = product_cost(s, GEMM.plan(nv=1), replace(target, threads=1))
+    return tiles + packing / target.mhz < loops / target.mhz
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product with a right-hand side in panels."""
+    return chosen.emit(OPS["matmul_packed"], x, packed(w, chosen.columns(), False, transpose),
+                       n=chosen.site.n)
+
+
+def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product of bfloat16, its right-hand side by pairs of rows."""
+    left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
+    return chosen.emit(OPS["matmul_bf16"], left, right, n=chosen.site.n)
+
+
+SERVES = (
+    Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.integer,
+                usual=True),
+    Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
+                takes=lambda s: not s.integer,
+                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k)))
+
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
              ("b", "m", "n")),
-    {"matmul_packed": lower, "matmul_bf16": lower}, reads))
+    {"matmul_packed": lower, "matmul_bf16": lower}, reads, serves=SERVES))

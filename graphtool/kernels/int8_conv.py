@@ -9,6 +9,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import conv_cost, integers, panel_bytes, widths
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, POINTERS, STRIDES, image, tall
 from graphtool.kernels.record import Record, register, rows_of_neighbours
 from graphtool.kernels.site import Lowered, Site
@@ -18,7 +22,10 @@ from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
 from graphtool.ops.integer import GROUP
+from graphtool.ops.plans import DIRECT
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, product
+from graphtool.target import Target
 
 KIND = flags(PAIRS="numbers of 16 bits by pairs; else u8 by s8, in groups of four")
 MACROS = (
@@ -97,6 +104,41 @@ def reads(node: Node, x: Value, view: View) -> bool:
     return rows_of_neighbours(node, x, view)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def of_integers(s: Conv) -> bool:
+    """Whether the sums are of integers, and a filter reads more than one channel."""
+    return s.integer > 0 and not s.depthwise
+
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Widths of the panels."""
+    return [DIRECT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution with packed filters. A kernel row is one run where the channels of a tap are
+    no whole groups of those that meet in a lane.
+    """
+    depth = w.shape[1]
+    joined = groups == dilation[1] == 1 and depth % GROUP[w.dtype] != 0
+    packed = OPS["pack_int_conv"](w, nr=chosen.columns(), groups=groups, joined=joined)
+    return chosen.emit(OPS["conv_int"], x, packed, channels=w.shape[0], depth=depth,
+                       window=w.shape[2:], strides=strides, dilation=dilation, joined=joined)
+
+
+def cost(s: Conv, p: Plan, t: Target) -> float:
+    """Microseconds, by how many products an instruction adds up."""
+    return conv_cost(s, p, t, *integers(s, t))
+
+
+def weights(s: Conv, p: Plan, t: Target) -> int:
+    """Bytes of the packed filters."""
+    return panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), integers(s, t)[1], t)
+
+
+SERVES = (Alternative(Conv, DIRECT, plans, cost, make, weights, takes=of_integers, usual=True),)
+
 register(Record(
     Contract("int8_conv", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK), {"conv_int": lower}, reads))
+             HOOK), {"conv_int": lower}, reads, serves=SERVES))

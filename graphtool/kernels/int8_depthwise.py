@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.op import OPS
+from graphtool.kernels import depthwise
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
     AT,
     HOOK,
@@ -21,7 +27,10 @@ from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.ops.plans import DEPTHWISE
+from graphtool.plan import Plan
 from graphtool.symbolic import product
+from graphtool.target import Target
 
 MACROS = (*literals(BH="rows of the register block", BW="pixels of a row of it, at most"),
           *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW)
@@ -46,6 +55,23 @@ def lower(site: Site) -> Lowered:
     return Lowered(body, product(site.out.type.shape) * product(size) * 2)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Output rows of a register block."""
+    return [DEPTHWISE.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution with four rows of the filters beside each other."""
+    packed = OPS["pack_int_depthwise"](w, high=chosen.plan.get("high", 1), stride=strides[0])
+    return chosen.emit(OPS["depthwise_int"], x, packed, window=w.shape[2:], strides=strides,
+                       dilation=dilation)
+
+
+SERVES = (Alternative(Conv, DEPTHWISE, plans, depthwise.cost, make,
+                      takes=lambda s: s.depthwise and s.integer > 0),)
+
 register(Record(
     Contract("int8_depthwise", "a convolution of small integers with one filter a channel", MACROS,
-             POINTERS, meaning, HOOK), {"depthwise_int": lower}))
+             POINTERS, meaning, HOOK), {"depthwise_int": lower}, serves=SERVES))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.int8_conv import KIND, convolved, kind, panels
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
@@ -11,7 +17,10 @@ from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import View, row_stride
 from graphtool.ops.indexing import unflatten_index
+from graphtool.ops.plans import GEMM
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.target import Target
 
 MACROS = (
     *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
@@ -70,6 +79,24 @@ def _in_margins(site: Site) -> bool:
     return any(len(v.shape) == 4 and row_stride(v) is None for v in site.touched())
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """Widths of the panels."""
+    return [GEMM.plan(nv=nv) for nv in product_widths(s, target)]
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product with a right-hand side in panels; rows that meet in a lane are side by side."""
+    w = OPS["transpose"](w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
+    packed = OPS["pack_int"](w, nr=chosen.columns())
+    return chosen.emit(OPS["matmul_int"], x, packed, n=chosen.site.n)
+
+
+SERVES = (Alternative(
+    Product, GEMM, plans, lambda s, p, t: product_cost(s, p, t, *integers(s, t)), make,
+    takes=lambda s: s.integer > 0, usual=True),)
+
 register(Record(
     Contract("int8_gemm", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n")), {"matmul_int": lower}))
+             POINTERS, meaning, ("b", "m", "n")), {"matmul_int": lower}, serves=SERVES))

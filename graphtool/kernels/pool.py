@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.op import OPS
-from graphtool.kernels.choice import BLOCK
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import BLOCK, Pool
 from graphtool.kernels.images import (
     AT,
     HOOK,
@@ -21,7 +26,10 @@ from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
+from graphtool.ops.plans import COLUMNS
+from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
+from graphtool.target import Target
 
 KINDS = ("sum", "max", "min")
 MACROS = (*literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row at a time"),
@@ -44,6 +52,47 @@ def lower(site: Site) -> Lowered:
     return Lowered(body, product(out) * product(a["window"]))
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+WINDOWS = Form("windows")  # a loop over each window, which is no kernel of its own
+_JOIN = 1.5  # cycles of a maximum in which NaN wins, or of loading what is added
+_UNROLLED = 64  # columns of a block at most: a loop over more is no straight code
+
+
+def plans(s: Pool, target: Target, rules: Rules) -> list[Plan]:
+    """Columns that neighbouring windows share, where they fill vectors."""
+    return [COLUMNS.plan()] if s.c >= target.lanes and s.columns <= _UNROLLED else []
+
+
+def cost(s: Pool, p: Plan, t: Target) -> float:
+    """Microseconds. Each column of a block is joined once, then those of each window; sums go by
+    memory.
+    """
+    return _pooled(s, t, ((s.kh - 1) * s.columns / BLOCK + s.kw - 1) * _JOIN + 3)
+
+
+def windows_cost(s: Pool, p: Plan, t: Target) -> float:
+    """Microseconds of a loop over each window."""
+    return _pooled(s, t, s.kh * s.kw * _JOIN)
+
+
+def _pooled(s: Pool, t: Target, steps: float) -> float:
+    """`steps` cycles for a vector of outputs."""
+    rows = longest(s.n * s.h, t.threads)
+    image = rows * s.sh * s.w * s.sw * s.c * 4
+    return overlapped(t, rows * s.w * ceil(s.c, t.lanes) * steps, fetched(t, image, image))
+
+
+def make(chosen: Chosen, x: Any, **how: Any) -> Any:
+    """The pool; its padding is in the image."""
+    return chosen.emit(OPS["pooled"], x, **how)
+
+
+SERVES = (
+    Alternative(Pool, WINDOWS, lambda s, target, rules: [WINDOWS.plan()], windows_cost,
+                lambda chosen, x, **how: None, usual=True),
+    Alternative(Pool, COLUMNS, plans, cost, make))
+
 register(Record(
     Contract("pool", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK),
-    {"pooled": lower}))
+    {"pooled": lower}, serves=SERVES))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Value
+from graphtool.kernels.choice import alternatives
+from graphtool.kernels.choice.alternatives import Alternative
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops import contract
 from graphtool.loops.contract import Contract
@@ -36,13 +38,14 @@ class Record:
     """One kernel. `lower` has, by the op that it serves, how a use becomes statements.
 
     `reads` says whether it can read an operand where it lies. `sums_rows`: it can sum the rows of
-    what its hook stores.
+    what its hook stores. `serves`: the sites that it is chosen for, its plans and their costs.
     """
 
     contract: Contract
     lower: Mapping[str, Callable[[Site], Lowered]] = field(default_factory=dict)
     reads: Reads = rows_of_neighbours
     sums_rows: bool = False
+    serves: tuple[Alternative, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,6 +65,7 @@ _SERVING: dict[str, Record] = {}
 def register(record: Record) -> Record:
     """Add a kernel to the table; called at import only."""
     contract.register(record.contract)
+    alternatives.register(*record.serves)
     for op in record.lower:
         if op in _SERVING:
             raise InternalError("GT7001", f"{record.name} and {_SERVING[op].name} serve {op}")

@@ -10,16 +10,22 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS
+from graphtool.ir.op import OPS, Op
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.machine import UNITS, ceil
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Recurrence
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
+from graphtool.ops.plans import PANELS
 from graphtool.ops.steps import COUNT, GATES
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, symbol_of
-from graphtool.target import tile_rows
+from graphtool.target import Target, tile_rows
 
 KINDS = ("lstm", "gru", "gru_linear", "tanh", "relu")
 BLOCK = 8  # at most so many rows of the batch share a look at the weights
@@ -171,7 +177,49 @@ def lower(site: Site) -> Lowered:
     return use.lowered("recurrent", r.shape[-2], 3)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+_WIDEST = 8  # vectors of a panel of recurrent weights
+
+
+def plans(s: Recurrence, target: Target, rules: Rules) -> list[Plan]:
+    """Vectors of a panel, wider ones first: those whose tile takes all rows of a small batch. A
+    part that begins a panel of its own wants a width that divides it.
+    """
+    widths = [v for v in range(_WIDEST if s.tile_rows else 3, 0, -1)
+              if v == 1 or tile_rows(target, v, None) >= (s.tile_rows or 1)]
+    if s.parts > 1:
+        widths = [v for v in widths if s.n % (v * target.lanes) == 0] or widths
+    return [PANELS.plan(nv=v) for v in widths]
+
+
+def cost(s: Recurrence, p: Plan, t: Target) -> float:
+    """Microseconds. A few rows are multiplied in one tile, whose k-step starts two multiply-adds
+    and two loads or prefetches a cycle, and takes five at least. More rows fill their tiles at any
+    width: the least padding counts.
+    """
+    nv, rows = p.get("nv", t.nv), s.tile_rows
+    step = max(rows * nv / UNITS, rows / UNITS + nv, 5) if rows else s.batch * nv / UNITS
+    steps = s.steps * s.directions * s.parts * ceil(s.n, nv * t.lanes) * s.k
+    return steps * step / max(1, t.threads) / t.mhz
+
+
+def make(chosen: Chosen, *operands: Any, op: Op, weights: int, transpose: bool,
+         **attrs: Any) -> Any:
+    """The op with its weights, the operand of that number, in panels; None where parts would begin
+    within one.
+    """
+    nr = chosen.columns()
+    if chosen.site.parts > 1 and chosen.site.n % nr:
+        return None
+    packed = OPS["pack"](operands[weights], nr=nr, transpose=transpose)
+    given = (*operands[:weights], packed, *operands[weights + 1:])
+    return chosen.emit(op, *given, **attrs, packed=nr)
+
+
+SERVES = (Alternative(Recurrence, PANELS, plans, cost, make, usual=True),)
+
 register(Record(
     Contract("recurrent", "a recurrence over a whole sequence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning), {"recurrence": lower}, anywhere))
+             meaning), {"recurrence": lower}, anywhere, serves=SERVES))

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool import dtypes
 from graphtool.ir.op import OPS
 from graphtool.kernels import images
+from graphtool.kernels.choice import rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import all_bfloat16, panel_bytes
+from graphtool.kernels.choice.machine import (
+    BARRIER,
+    block_cycles,
+    ceil,
+    fetched,
+    longest,
+    overlapped,
+    streamed,
+)
+from graphtool.kernels.choice.operands import widened
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, image
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
@@ -12,8 +29,11 @@ from graphtool.kernels.tiles import HALF, TILE, half_macros, panel_vectors
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.ops.plans import WINOGRAD
+from graphtool.ops.target_winograd import G
+from graphtool.plan import Plan
 from graphtool.symbolic import Symbol, product, symbol_of
-from graphtool.target import tile_rows
+from graphtool.target import Target, tile_rows
 
 WORK = Pointer("WORK", "what thread t transforms into", ("t",), writes=True)
 MACROS = (
@@ -64,7 +84,142 @@ def lower(site: Site) -> Lowered:
     return Lowered(site.template("winograd", macros, pointers, site.epilogue(PIXEL, AT)), flops)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+LEAST = 16  # input and output channels from which the transforms pay
+# vector operations of a transform of one tile, a vector of channels: loads, sums, stores
+_INPUT = {2: 32, 4: 110}
+_OUTPUT = {2: 24, 4: 80}
+
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Tiles of 4 and 2 outputs an axis, the largest that the rules allow. Weights that training
+    moves take tiles of 2: what larger ones lose would add up over the steps.
+    """
+    suits = (s.kh, s.kw) == (3, 3) and s.sh == s.sw == s.dh == s.dw == 1
+    if not suits or s.depthwise or all_bfloat16(s, target) or not _pays(s, target):
+        return []
+    return [p for m in ((4, 2) if s.constant or s.integer else (2,))
+            if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
+            for p in _groups(s, m, target.threads)]
+
+
+def _pays(s: Conv, target: Target) -> bool:
+    """Whether channels are many enough; groups must be of whole panels besides."""
+    if min(s.o, s.c) < LEAST * s.groups:
+        return False
+    if s.groups > 1 and (s.integer or not s.constant):
+        return False
+    return panel(s.o // s.groups, s.groups, target) > 0
+
+
+def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
+    """All tiles at once if they are few, else groups that leave the planes in the cache.
+
+    Threads that share all tiles split the weights, and each reads a part of them.
+    """
+    tiles = s.n * ceil(s.h, m) * ceil(s.w, m)
+    apart = [WINOGRAD.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
+    if tiles > 64:
+        return apart
+    shared = [WINOGRAD.plan(tile=m, group=tiles, shared=1)] if threads > 1 else []
+    return [WINOGRAD.plan(tile=m, group=tiles), *shared, *apart]
+
+
+def panel(columns: int, groups: int, target: Target) -> int:
+    """Vectors across a panel of transformed weights for the columns of one group. Those of several
+    groups must fill theirs, as panels stand beside each other: 0 where they can't.
+    """
+    usual = 1 if columns <= target.lanes else target.nv
+    whole = [nv for nv in range(usual, 0, -1) if columns % (nv * target.lanes) == 0]
+    return usual if groups == 1 else next(iter(whole), 0)
+
+
+def cost(s: Conv, c: Plan, t: Target) -> float:
+    """Microseconds of the products of all points, of the transforms before and behind them, and of
+    the planes that go through the caches between.
+    """
+    m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
+    depth, columns = s.c // s.groups, s.o // s.groups
+    points, nv = (m + 2) ** 2, panel(columns, s.groups, t)
+    nr = nv * t.lanes
+    slow = 1.0
+    if s.integer:  # integers are multiplied as pairs of 16 bits
+        depth, slow = ceil(depth, 2), t.pair[t.dot8]
+    panels, all_tiles = s.groups * ceil(columns, nr), s.n * ceil(s.h, m) * ceil(s.w, m)
+    own = longest(all_tiles, t.threads)
+    tiles, split = (all_tiles, t.threads) if shared else (own, 1)
+    groups = ceil(tiles, group)
+    last = tiles - (groups - 1) * group
+    most = tile_rows(t, nv, group)
+    step = (groups - 1) * block_cycles(group, most, nv) + block_cycles(last, most, nv)
+    weights = points * panels * depth * nr * 4 / split
+    products = overlapped(t, points * panels * depth * step * slow / split,
+                          streamed(t, weights, groups))
+    ends = own * (_INPUT[m] * ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
+    planes = points * min(group, tiles) * (depth * s.groups + panels * nr + 32) * 4
+    # threads that share the planes read in their second phase what the others wrote in the first
+    moved = fetched(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
+    # weights that are no constants are read, combined along both axes and packed at every call
+    transform = 0 if s.constant else fetched(t, 5 * split * weights / t.threads, split * weights)
+    return products + ends / t.mhz + moved + 2 * BARRIER * shared + transform
+
+
+def weights(s: Conv, p: Plan, t: Target) -> int:
+    """Bytes of the transformed filters."""
+    return panel_bytes(s, (p.get("tile", 2) + 2) ** 2, panel(s.o // s.groups, s.groups, t),
+                       2 if s.integer else 4, t)
+
+
+def error(s: Conv, p: Plan) -> float:
+    """Larger tiles lose more; sums of integers are exact."""
+    return 0.0 if s.integer else rounding.winograd(p.get("tile", 2), s.c // s.groups)
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution with filters that are transformed at build time, or at every call where they
+    are no constants.
+    """
+    o, tile, s = w.shape[0], chosen.plan.get("tile", 2), chosen.site
+    nr = chosen.target.lanes * panel(o // groups, groups, chosen.target)
+    if s.integer:
+        packed = OPS["pack_int_winograd"](w, tile=tile, nr=nr)
+        return chosen.emit(OPS["winograd_int"], x, packed, channels=o, tile=tile)
+    packed = (OPS["pack_winograd"](widened(w), tile=tile, nr=nr) if s.constant
+              else _transformed(widened(w), tile, nr))
+    return chosen.emit(OPS["winograd"], x, packed, channels=o, tile=tile, groups=groups)
+
+
+def _transformed(w: Any, tile: int, nr: int) -> Any:
+    """w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr], by ops that run.
+
+    Packed first: all that follows then walks along memory.
+    """
+    o, c = w.shape[:2]
+    panels = OPS["pack"](OPS["reshape"](w, shape=(o, c * 9)), nr=nr, transpose=True)
+    out: Any = OPS["transpose"](OPS["reshape"](panels, shape=(panels.shape[0], c, 3, 3, nr)),
+                                perm=(2, 3, 0, 1, 4))
+    for axis in (0, 1):
+        out = OPS["concat"](*(_combined(out, axis, row) for row in G[tile]), axis=axis)
+    return OPS["reshape"](out, shape=((tile + 2) ** 2, *out.shape[2:]))
+
+
+def _combined(x: Any, axis: int, row: Any) -> Any:
+    """Σᵣ row[r]·x[r] along an axis."""
+    total = None
+    for r, factor in enumerate(map(float, row)):
+        if factor:
+            at = [(r, r + 1) if a == axis else (0, d) for a, d in enumerate(x.shape)]
+            part = OPS["slice"](x, start=tuple(a for a, _ in at), limit=tuple(b for _, b in at),
+                                strides=(1,) * x.ndim)
+            part = part if factor == 1.0 else part * factor
+            total = part if total is None else total + part
+    return total
+
+
+SERVES = (Alternative(Conv, WINOGRAD, plans, cost, make, weights, error),)
+
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's short sums", MACROS,
              (*images.POINTERS, WORK), meaning, HOOK),
-    {"winograd": lower, "winograd_int": lower}))
+    {"winograd": lower, "winograd_int": lower}, serves=SERVES))

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool.ir.op import OPS
-from graphtool.kernels import images
+from graphtool.kernels import images, winograd
+from graphtool.kernels.choice import rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import panel_bytes, widths
+from graphtool.kernels.choice.machine import (
+    block_cycles,
+    ceil,
+    fetched,
+    longest,
+    overlapped,
+    streamed,
+)
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels.conv import of_floats
 from graphtool.kernels.images import AT, HOOK, PIXEL
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
@@ -12,8 +28,10 @@ from graphtool.kernels.winograd import WORK
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.ops.plans import LINE
+from graphtool.plan import Plan
 from graphtool.symbolic import Symbol, product, symbol_of
-from graphtool.target import tile_rows
+from graphtool.target import Target, tile_rows
 
 MACROS = (
     *literals(TILE="m: a tile gives m outputs of a line"), *TILE,
@@ -62,6 +80,69 @@ def lower(site: Site) -> Lowered:
     return Lowered(body, product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2)
 
 
+# ---- plans and their costs ---------------------------------------------------------------------
+
+# vector operations of a transform of three taps along a line, a vector of channels
+_INPUT = {2: 8, 4: 16}
+_OUTPUT = {2: 9, 4: 18}
+
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """Threes of taps along one axis, of any window of stride 1 that has so many, where the square
+    transforms do not suit.
+    """
+    if max(s.kh, s.kw) < 3 or min(s.o, s.c) < winograd.LEAST or s.half or not s.constant or not (
+            s.sh == s.sw == s.groups == 1) or winograd.plans(s, target, rules):
+        return []
+    return [LINE.plan(tile=m, nv=nv, group=g) for m in (4, 2) if m <= rules.winograd
+            for nv in widths(s.o, target) for g in (28, 14)]
+
+
+def threes(s: Conv) -> int:
+    """Threes of taps in the window, along the axis that has fewer."""
+    return s.kw * ceil(s.kh, 3) if s.upright else s.kh * ceil(s.kw, 3)
+
+
+def cost(s: Conv, c: Plan, t: Target) -> float:
+    """Microseconds. Transforms go along one axis: each line of the window, and each three of it,
+    has its own.
+    """
+    m, group = c.get("tile", 2), c.get("group", 28)
+    across, along, apart = (s.w, s.h, s.dh) if s.upright else (s.h, s.w, s.dw)
+    nv, depth = c.get("nv", t.nv), threes(s) * s.c
+    nr = nv * t.lanes
+    panels, tiles = ceil(s.o, nr), s.n * across * ceil(along, m * apart) * apart
+    own = longest(tiles, t.threads)
+    groups = ceil(own, group)
+    most, last = tile_rows(t, nv, group), own - (groups - 1) * group
+    step = (groups - 1) * block_cycles(group, most, nv) + block_cycles(last, most, nv)
+    weights = (m + 2) * panels * depth * nr * 4
+    products = overlapped(t, (m + 2) * panels * depth * step, streamed(t, weights, groups))
+    ends = own * (_INPUT[m] * threes(s) * ceil(s.c, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
+    planes = (m + 2) * min(group, own) * (depth + panels * nr + 32) * 4
+    return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes)
+
+
+def weights(s: Conv, p: Plan, t: Target) -> int:
+    """Bytes of the transformed filters."""
+    return panel_bytes(s, (p.get("tile", 2) + 2) * threes(s), p.get("nv", t.nv), 4, t)
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution with transformed filters, which are constants."""
+    tile, upright = chosen.plan.get("tile", 2), chosen.site.upright
+    packed = OPS["pack_winograd_line"](w, tile=tile, nr=chosen.columns(), upright=upright)
+    return chosen.emit(OPS["winograd_line"], x, packed, channels=w.shape[0], tile=tile,
+                       window=w.shape[2:], dilation=dilation, upright=upright)
+
+
+def error(s: Conv, p: Plan) -> float:
+    """Larger tiles lose more."""
+    return rounding.line(p.get("tile", 2), s.c * threes(s))
+
+
+SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats),)
+
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's short sums along one axis", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK), {"winograd_line": lower}))
+             (*images.POINTERS, WORK), meaning, HOOK), {"winograd_line": lower}, serves=SERVES))

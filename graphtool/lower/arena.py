@@ -8,7 +8,7 @@ from typing import Any
 from graphtool import passes
 from graphtool.analysis import peak_memory
 from graphtool.ir.graph import Module
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.rules import Rules
 from graphtool.lower import lower
 from graphtool.target import Target
 from graphtool.transforms.training import programs

@@ -32,7 +32,7 @@ from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice.accuracy import added_error
+from graphtool.kernels.choice.choose import added_error
 from graphtool.loops.ir import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.liveness import most_live
 from graphtool.loops.traffic import moved

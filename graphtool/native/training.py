@@ -19,7 +19,7 @@ from graphtool.io.directory import replacing
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.rules import Rules
 from graphtool.loops.ir import Program
 from graphtool.lower import lower
 from graphtool.native.blas import linking

@@ -21,8 +21,8 @@ from graphtool import dtypes, passes
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
-from graphtool.kernels.choice import Alone, Attention, Contraction, Conv, Product
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Alone, Attention, Contraction, Conv, Product
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build

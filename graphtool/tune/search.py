@@ -14,10 +14,10 @@ import msgspec
 
 from graphtool import passes
 from graphtool.ir.graph import Module
-from graphtool.kernels.choice import Alone
-from graphtool.kernels.choice import site as read_site
-from graphtool.kernels.choice.candidates import Rules, candidates, choose, weighed
-from graphtool.kernels.choice.cost import cost
+from graphtool.kernels.choice.choose import choose, cost, plans, weight
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Alone
+from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.plan import Choice, Plan
 from graphtool.target import Target
@@ -75,10 +75,10 @@ def sites(records: Iterable[Choice | None], search: Search) -> dict[Alone, int]:
     """
     counts = Counter(read_site(r.site) for r in records if r is not None)
     open_ = {s: n for s, n in counts.items()
-             if isinstance(s, Alone) and len(candidates(s, search.target, search.rules)) > 1}
+             if isinstance(s, Alone) and len(plans(s, search.target, search.rules)) > 1}
 
     def expected(s: Alone) -> float:
-        first = candidates(s, search.target, search.rules)[0]
+        first = plans(s, search.target, search.rules)[0]
         return counts[s] * cost(s, first, search.target)
     return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
 
@@ -118,14 +118,14 @@ def _untuned(rules: Rules) -> Rules:
 
 
 def _measured(site: Alone, search: Search) -> dict[Plan, float]:
-    allowed = candidates(site, search.target, search.rules)
+    allowed = plans(site, search.target, search.rules)
     return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
 def _tuned(site: Alone, count: int, times: Mapping[Plan, float], usual: Plan,
            target: Target) -> Tuned:
-    weights = {c: weighed(site, c, us, target) for c, us in times.items()}
+    weights = {c: weight(site, c, us, target) for c, us in times.items()}
     best = min(times, key=weights.__getitem__)
     return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),
                  round(times[usual], 3), weights[usual] > (1 + NOISE) * weights[best],

@@ -30,8 +30,8 @@ from graphtool.io.versions import (
     current,
 )
 from graphtool.ir import serial
-from graphtool.kernels.choice import site
 from graphtool.kernels.choice import tuning as measured
+from graphtool.kernels.choice.sites import site
 from graphtool.loops import interp as loops
 from graphtool.loops import serial as programs
 from graphtool.native.training import build_training

@@ -26,7 +26,7 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice import candidate, site
 from graphtool.kernels.choice import tuning as measured
-from graphtool.kernels.choice.candidates import Rules, rules_of
+from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.native.build import build

@@ -16,7 +16,7 @@ from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.kernels.choice.candidates import rules_of
+from graphtool.kernels.choice.rules import rules_of
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
 from graphtool.native.build import build

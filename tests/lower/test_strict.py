@@ -11,7 +11,7 @@ import pytest
 from graphtool import ops as o
 from graphtool import passes
 from graphtool.ir.graph import Module
-from graphtool.kernels.choice.candidates import rules_of
+from graphtool.kernels.choice.rules import rules_of
 from graphtool.symbolic import substitute
 from graphtool.target import named
 from graphtool.transforms.training import Recipe, training

@@ -18,8 +18,8 @@ from graphtool import interp, passes
 from graphtool.io import npz
 from graphtool.io.weights import load as load_weights
 from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice import Product
-from graphtool.kernels.choice.candidates import rules_of
+from graphtool.kernels.choice.rules import rules_of
+from graphtool.kernels.choice.sites import Product
 from graphtool.lower import lower
 from graphtool.native import runtime
 from graphtool.native.fat import build_fat

@@ -11,8 +11,9 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool.errors import CompilerError
-from graphtool.kernels.choice import Alone, Attention, Conv, Product, Recurrence
-from graphtool.kernels.choice.candidates import Rules, candidates, choose, rules_of
+from graphtool.kernels.choice.choose import choose, plans
+from graphtool.kernels.choice.rules import Rules, rules_of
+from graphtool.kernels.choice.sites import Alone, Attention, Conv, Product, Recurrence
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
@@ -39,7 +40,7 @@ def test_every_candidate_computes_the_same(site: Alone, tmp_path: Path) -> None:
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
-    for i, c in enumerate(candidates(site, T, Rules())):
+    for i, c in enumerate(plans(site, T, Rules())):
         rules = Rules(tuning=merged([row(site, T, {c: 1.0})]))
         ready = passes.run(module, measure.PASSES, supply={"target": T, "rules": rules})
         assert any(n.attrs.get("plan") == c for n in ready.graph.nodes)
@@ -60,7 +61,7 @@ def test_sites_of_16_bits_are_measured_as_such(
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"].astype(np.float64)
-    allowed = candidates(site, target, rules_of("fast"))
+    allowed = plans(site, target, rules_of("fast"))
     for c in {allowed[0], allowed[-1]}:
         rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
         ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
@@ -86,7 +87,7 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
 
 
 def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, *rest = candidates(SITES[0], T, Rules())
+    first, *rest = plans(SITES[0], T, Rules())
     known = merged([row(SITES[0], T, {first: 1.0, rest[0]: 2.0})])
     now = {**dict.fromkeys(rest, 2.0), first: 3.0, rest[0]: 1.5}
     monkeypatch.setattr(search, "measure", lambda *_, **__: now)
@@ -99,7 +100,7 @@ def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_bytes_of_weights_count_in_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A larger tile that is faster, by less than what its weights are worth, refutes nothing."""
     site = Conv(1, 14, 14, 256, 256, 3, 3)
-    small, large = (next(c for c in candidates(site, T, Rules()) if c.get("tile", 0) == tile)
+    small, large = (next(c for c in plans(site, T, Rules()) if c.get("tile", 0) == tile)
                     for tile in (2, 4))
     known = merged([row(site, T, {small: 100.0, large: 85.0})])
     how = search.Search(T, Rules(tuning=known))
@@ -143,7 +144,7 @@ def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
     """Compiled code is what the evaluator says of the same rounded operands, at every width."""
     target = replace(named(march), bf16=True)
     module = measure.model(site)
-    c = next(c for c in candidates(site, target, rules_of("fast")) if c.kind == "bf16")
+    c = next(c for c in plans(site, target, rules_of("fast")) if c.kind == "bf16")
     rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
     ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
     assert any(n.op.name == "matmul_bf16" for n in ready.graph.nodes)
@@ -193,6 +194,6 @@ def test_sites_of_integers_are_timed() -> None:
         (made,) = ready.choices.values()
         assert (made.site, made.by) == (str(site), "cost")
         assert site in search.sites([made], search.Search(target, Rules()))
-    times = measure.measure(INTEGERS[0], candidates(INTEGERS[0], T, Rules())[:2], T, Rules(),
+    times = measure.measure(INTEGERS[0], plans(INTEGERS[0], T, Rules())[:2], T, Rules(),
                             seconds=0.01)
     assert all(us > 0 for us in times.values())

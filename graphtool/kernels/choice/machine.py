@@ -8,6 +8,8 @@ from graphtool.target import Target
 
 UNITS = 2  # multiply-adds, or loads, that a core starts in a cycle
 LATENCY = 4  # cycles from one multiply-add to the next on the same sum
+BARRIER = 2.0  # microseconds, with cores that arrive at different times
+DOT_PRODUCTS = 1.8  # multiply-adds a cycle against float32, of those of pairs of bfloat16
 
 
 def ceil(a: int, b: int) -> int:

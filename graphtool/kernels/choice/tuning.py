@@ -18,7 +18,7 @@ import msgspec
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import TUNING, check, current
-from graphtool.kernels.choice import Site
+from graphtool.kernels.choice.sites import Site
 from graphtool.plan import Plan, plan
 from graphtool.target import Target, isa
 

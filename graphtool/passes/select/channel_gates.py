@@ -14,8 +14,8 @@ from typing import Any
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.kernels.choice.cost import gate
-from graphtool.passes.select.product import Goal, cost_size, is_constant
+from graphtool.kernels.choice.layers import gate
+from graphtool.passes.select.goal import Goal, cost_size, is_constant
 from graphtool.symbolic import product
 
 

@@ -11,32 +11,19 @@ from graphtool import dtypes
 from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import Conv, Product
-from graphtool.kernels.choice.candidates import choose
-from graphtool.kernels.choice.cost import panel
-from graphtool.ops.bfloat16_pairs import whole_rows
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.passes.select.goal import Goal, cost_size, half, is_constant
 from graphtool.passes.select.polyphase import polyphase, unfit
-from graphtool.passes.select.product import (
-    Goal,
-    best_product,
-    cost_size,
-    half,
-    is_constant,
-    narrowed,
-)
+from graphtool.passes.select.product import best_product
 from graphtool.passes.select.visible_taps import trimmed
 from graphtool.passes.select.volumes import volume
 from graphtool.passes.select.weight_gradient import weight_gradient
 from graphtool.passes.select.wide_pixels import (
     diagonal,
     filters,
-    neighbours,
     pixels,
-    repeated,
     together,
 )
-from graphtool.passes.select.winograd_weights import transformed
-from graphtool.plan import Choice
 from graphtool.symbolic import Dim, product
 
 
@@ -129,57 +116,8 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(o), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
                  half(x.dtype))
-    made = choose(found, goal.target, goal.rules)
-    y = (_by_lines(goal, made, found.upright, x, w, dilation) if made.plan.kind == "line" else
-         _chosen(goal, made, x, w, strides, dilation, groups))
+    y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
-
-
-def _chosen(goal: Goal, made: Choice, x: Any, w: Any, strides: Any, dilation: Any,
-            groups: int) -> Any:
-    """The convolution by the kernel that was chosen, its weights laid out for it."""
-    o, _, kh, kw = w.shape
-    plan = made.plan
-    if plan.kind == "depthwise":
-        return _depthwise(goal, made, x, w, strides, dilation)
-    if plan.kind == "winograd":
-        tile = plan.get("tile", 2)
-        nr = goal.target.lanes * panel(o // groups, groups, goal.target)
-        w = OPS["cast"](w, dtype=dtypes.float32) if w.dtype in dtypes.HALVES else w
-        packed = (OPS["pack_winograd"](w, tile=tile, nr=nr) if is_constant(w)
-                  else transformed(w, tile, nr))
-        return goal.planned(made, OPS["winograd"], x, packed, channels=o, tile=tile, groups=groups)
-    nr = goal.target.lanes * plan.get("nv", goal.target.nv)
-    call = {"channels": o, "window": (kh, kw), "strides": strides, "dilation": dilation}
-    if plan.kind == "bf16":
-        pairs = OPS["pack_conv_pairs"](narrowed(w), nr=nr, groups=groups,
-                                       whole=whole_rows(groups, dilation))
-        flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
-        return goal.planned(made, OPS["conv_bf16"], narrowed(x), flat, **call)
-    packed = OPS["pack_conv"](w, nr=nr, groups=groups)
-    return goal.planned(made, OPS["conv_packed"], x, packed, **call)
-
-
-def _by_lines(goal: Goal, made: Choice, upright: bool, x: Any, w: Any, dilation: Any) -> Any:
-    """The convolution by Winograd's sums along one axis."""
-    o, _, kh, kw = w.shape
-    tile, nr = made.plan.get("tile", 2), goal.target.lanes * made.plan.get("nv", goal.target.nv)
-    packed = OPS["pack_winograd_line"](w, tile=tile, nr=nr, upright=upright)
-    return goal.planned(made, OPS["winograd_line"], x, packed, channels=o, tile=tile,
-                        window=(kh, kw), dilation=dilation, upright=upright)
-
-
-def _depthwise(goal: Goal, made: Choice, x: Any, w: Any, strides: Any, dilation: Any) -> Any:
-    """One filter a channel; where channels are few, neighbours are one pixel."""
-    o, _, kh, kw = w.shape
-    flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
-    width = x.shape[2] - (kw - 1) * dilation[1]
-    count = neighbours(width, o, goal.target.lanes) if (
-        strides[1] == 1 and isinstance(width, int) and is_constant(w)) else 1
-    y = goal.planned(made, OPS["depthwise"], x, flat if count == 1 else repeated(flat, count),
-                     strides=strides, dilation=dilation)
-    return y if count == 1 else OPS["reshape"](
-        y, shape=(*y.shape[:2], y.shape[2] * count, o))
 
 
 def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:

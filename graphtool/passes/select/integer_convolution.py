@@ -14,9 +14,8 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import Conv
-from graphtool.kernels.choice.candidates import choose
-from graphtool.ops.integer import GROUP
+from graphtool.kernels.choice.sites import Conv
+from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.passes.select.integer_product import (
     INTEGER,
     Array,
@@ -26,9 +25,7 @@ from graphtool.passes.select.integer_product import (
     multiplied,
     unsigned,
 )
-from graphtool.passes.select.product import Goal, cost_size
 from graphtool.passes.select.wide_pixels import diagonal, together
-from graphtool.plan import Choice
 
 _RANGE = {dtypes.uint8: (0, 255), dtypes.int8: (-128, 127)}
 
@@ -112,7 +109,7 @@ class _Image:
     def kernel(self, x: Any, w: Array) -> Any:
         """Padded x by filters whose type x suits."""
         if self.depthwise and w.dtype == np.int8 and w.shape[1] == 1:
-            return self.filters_apart(x, w)
+            return self.filtered(x, constant(x, w), w, self.groups)
         if self.groups == 1 and x.shape[1:3] == w.shape[2:] and self.dilation == (1, 1):
             rows = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).reshape(-1, w.shape[0])
             flat = o.reshape(x, shape=(x.shape[0], rows.shape[0]))
@@ -122,17 +119,18 @@ class _Image:
             return multiplied(self.goal, x, constant(x, np.ascontiguousarray(w[:, :, 0, 0].T)))
         return self.filters_together(x, w)
 
-    def choice(self, x: Any, w: Array, groups: int) -> Choice:
-        """The kernel that is best for the site, of those that hold the sums."""
+    def filtered(self, x: Any, filters: Any, w: Array, groups: int) -> Any:
+        """By the kernel that is best for the site, of those that hold the sums of w."""
         n, height, width, channels = x.shape
+        o, _, kh, kw = filters.shape
         h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
-            (height, width), w.shape[2:], self.strides, self.dilation, strict=True))
-        o, _, kh, kw = w.shape
+            (height, width), (kh, kw), self.strides, self.dilation, strict=True))
         found = Conv(cost_size(n), h, wide, cost_size(channels), o, kh, kw, *self.strides,
                      *self.dilation, groups, integer=INTEGER[x.dtype])
         largest = _tile(w, x.dtype is dtypes.int16) if self.goal.rules.winograd and (
             x.dtype is dtypes.uint8 or self.is_difference()) else 0
-        return choose(found, self.target, replace(self.goal.rules, winograd=largest))
+        return self.goal.best(found, x, filters, rules=replace(self.goal.rules, winograd=largest),
+                              strides=self.strides, dilation=self.dilation, groups=groups)
 
     def is_difference(self) -> bool:
         """Whether x - zero is one of two bytes of the same kind."""
@@ -142,32 +140,13 @@ class _Image:
         found = narrow(self.x.zero)
         return found is not None and found.zero is None and found.q.dtype is kind
 
-    def filters_apart(self, x: Any, w: Array) -> Any:
-        made = self.choice(x, w, self.groups)
-        packed = o.pack_int_depthwise(constant(x, w), high=made.plan.get("high", 1),
-                                      stride=self.strides[0])
-        return self.goal.planned(made, o.depthwise_int, x, packed, window=w.shape[2:],
-                                 strides=self.strides, dilation=self.dilation)
-
     def filters_together(self, x: Any, w: Array) -> Any:
+        """The convolution with groups joined where these are narrow."""
         joined = together(self.groups, w.shape[0], self.target.lanes)
-        groups, filters = self.groups // joined, constant(x, w)
+        filters = constant(x, w)
         if joined > 1:
             filters = diagonal(filters, self.groups, joined)
-        made, depth = self.choice(x, w, groups), filters.shape[1]
-        if made.plan.kind == "winograd":
-            tile = made.plan.get("tile", 2)
-            nr = self.target.lanes if w.shape[0] <= self.target.lanes else self.target.nr
-            packed = o.pack_int_winograd(filters, tile=tile, nr=nr)
-            return self.goal.planned(made, o.winograd_int, x, packed, channels=w.shape[0],
-                                     tile=tile)
-        nr = self.target.lanes * made.plan.get("nv", self.target.nv)
-        # groups of bytes that would be broken up at each tap: a kernel row is one run
-        flush = groups == self.dilation[1] == 1 and depth % GROUP[filters.dtype] != 0
-        packed = o.pack_int_conv(filters, nr=nr, groups=groups, joined=flush)
-        return self.goal.planned(made, o.conv_int, x, packed, channels=w.shape[0], depth=depth,
-                                 window=w.shape[2:], strides=self.strides,
-                                 dilation=self.dilation, joined=flush)
+        return self.filtered(x, filters, w, self.groups // joined)
 
 
 def _tile(w: Array, signed: bool) -> int:

@@ -16,9 +16,8 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import Product
-from graphtool.kernels.choice.candidates import choose
-from graphtool.passes.select.product import Goal, cost_size
+from graphtool.kernels.choice.sites import Product
+from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.symbolic import bounds, product
 
 Array = np.ndarray[Any, Any]
@@ -65,9 +64,8 @@ def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
     site = Product(cost_size(batch), cost_size(rows), cost_size(n), cost_size(x.shape[-1]),
                    known, fixed=all(isinstance(d, int) for d in (batch, rows, n)),
                    integer=INTEGER[x.dtype])
-    made = choose(site, goal.target, goal.rules)
-    nr = goal.target.lanes * made.plan.get("nv", goal.target.nv)
-    return goal.planned(made, o.matmul_int, x, o.pack_int(w, nr=nr), n=n)
+    return goal.best(site, x, w, transpose=False)
+
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The product of int32 as a target op; None where its operands are not narrow."""

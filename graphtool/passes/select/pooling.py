@@ -9,16 +9,18 @@ from graphtool import dtypes
 from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import Pool
-from graphtool.kernels.choice.candidates import choose
+from graphtool.kernels.choice.sites import Pool
 from graphtool.ops.reduce import identity
-from graphtool.passes.select.product import Goal, cost_size
+from graphtool.passes.select.goal import Goal, cost_size
 
 
-def window(goal: Goal, node: Node, x: Tracer) -> Sequence[Any] | None:
+def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """The windows without padding of their own, by the kernel that is best for them; None where
     that changes nothing.
     """
+    x = operands[0]
+    if not isinstance(x, Tracer):
+        return None
     wide = _padded(node, x)
     y = _pooled(goal, node, wide or x) if node.op.name == "reduce_window" else None
     if y is None and wide is not None:
@@ -51,8 +53,5 @@ def _pooled(goal: Goal, node: Node, x: Tracer) -> Any:
         return None
     (_, kh, kw, _), (_, sh, sw, _), (_, dh, dw, _) = size, strides, dilation
     n, h, w, c = map(cost_size, out)
-    found = choose(Pool(n, h, w, c, kh, kw, sh, sw, dh, dw), goal.target, goal.rules)
-    if found.plan.kind != "columns":
-        return None
-    return goal.planned(found, OPS["pooled"], x, kind=a["kind"], window=(kh, kw), strides=(sh, sw),
-                        dilation=(dh, dw))
+    return goal.best(Pool(n, h, w, c, kh, kw, sh, sw, dh, dw), x, kind=a["kind"], window=(kh, kw),
+                     strides=(sh, sw), dilation=(dh, dw))

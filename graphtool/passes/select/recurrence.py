@@ -3,59 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.ir.graph import Node
 from graphtool.ir.op import OPS
-from graphtool.kernels.choice import Recurrence
-from graphtool.kernels.choice.candidates import choose
-from graphtool.passes.select.product import Goal, cost_size
-from graphtool.plan import Choice
+from graphtool.kernels.choice.sites import Recurrence
+from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.symbolic import Dim
 
 
 def recurrence(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """Recurrent weights in panels: every step reads all of them, one behind the other."""
-    p, r, *rest = operands
+    p, r, *_ = operands
     if node.attrs["packed"] or p.dtype is not dtypes.float32:
         return None
     _, hidden, wide = r.shape
     # the last gate of a GRU is a product of its own, and begins a panel
     n, parts = (hidden, 3) if node.attrs["kind"] == "gru" else (wide, 1)
-    nr, made = panel(goal, p.shape, n, hidden, parts)
-    if parts > 1 and hidden % nr:
-        return None
-    return planned(goal, made, node, [p, OPS["pack"](r, nr=nr), *rest], nr)
+    return _packed(goal, node, operands, 1, p.shape, Weights(n, hidden, parts))
 
 
 def recurrence_grad(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """The same weights transposed: each step's gradients go back through all of them."""
-    r, y, *rest = operands
+    r, y, *_ = operands
     if node.attrs["packed"] or y.dtype is not dtypes.float32:
         return None
-    nr, made = panel(goal, y.shape, y.shape[3], r.shape[2])
-    return planned(goal, made, node, [OPS["pack"](r, nr=nr, transpose=True), y, *rest], nr)
+    return _packed(goal, node, operands, 0, y.shape, Weights(y.shape[3], r.shape[2]))
 
 
-def planned(goal: Goal, made: Choice | None, node: Node, operands: Sequence[Any],
-            nr: int) -> Sequence[Any]:
-    """The node's op on weights in panels of nr columns, as chosen."""
-    attrs = {k: v for k, v in node.attrs.items() if k not in ("packed", "plan")}
-    results: Sequence[Any] = (node.op(*operands, **attrs, packed=nr) if made is None else
-                              goal.planned(made, node.op, *operands, **attrs, packed=nr))
-    return results
+@dataclass(frozen=True)
+class Weights:
+    """Recurrent weights of n columns, k rows deep; each of `parts` parts begins a panel."""
+
+    n: Dim
+    k: Dim
+    parts: int = 1
 
 
-def panel(goal: Goal, shape: tuple[Dim, ...], n: Dim, k: Dim,
-          parts: int = 1) -> tuple[int, Choice | None]:
-    """Columns of a panel of recurrent weights [k, n], and over what they were chosen; `shape`
-    begins with steps, directions and batch. Where n is open there is nothing to choose by.
+def _packed(goal: Goal, node: Node, operands: Sequence[Any], at: int, shape: tuple[Dim, ...],
+            w: Weights) -> Sequence[Any] | None:
+    """The node with its operand number `at` in panels, as wide as is best; `shape` begins with
+    steps, directions and batch. Where n is open there is nothing to choose by.
     """
     steps, directions, batch = shape[:3]
-    if not isinstance(n, int):
-        return 3 * goal.target.lanes, None
-    site = Recurrence(cost_size(steps), cost_size(batch), n, cost_size(k), cost_size(directions),
-                      parts, isinstance(batch, int))
-    made = choose(site, goal.target, goal.rules)
-    return made.plan.get("nv", 1) * goal.target.lanes, made
+    attrs = {k: v for k, v in node.attrs.items() if k not in ("packed", "plan")}
+    results: Sequence[Any] | None
+    if isinstance(w.n, int):
+        site = Recurrence(cost_size(steps), cost_size(batch), w.n, cost_size(w.k),
+                          cost_size(directions), w.parts, isinstance(batch, int))
+        results = goal.best(site, *operands, op=node.op, weights=at, transpose=at == 0, **attrs)
+        return results
+    if w.parts > 1:
+        return None
+    nr = 3 * goal.target.lanes
+    given = list(operands)
+    given[at] = OPS["pack"](operands[at], nr=nr, transpose=at == 0)
+    results = node.op(*given, **attrs, packed=nr)
+    return results

@@ -12,7 +12,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.passes.select.product import multiplication, packed
+from graphtool.kernels.choice.operands import packed
 from graphtool.target import Target
 
 RESIDENT = 4096  # pixels whose panel of g stays in the second-level cache
@@ -101,7 +101,7 @@ class _Taps:
 
     def product(self, x: Any, right: Any) -> Any:
         across = OPS["transpose"](x, perm=(0, 2, 1))
-        y = multiplication(self.pairs)(across, right, n=self.o)
+        y = OPS["matmul_bf16" if self.pairs else "matmul_packed"](across, right, n=self.o)
         return y if y.shape[0] == 1 else OPS["reduce_sum"](y, axes=(0,))
 
 

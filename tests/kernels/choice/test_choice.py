@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from graphtool import passes
 from graphtool.errors import InputError
-from graphtool.kernels.choice import (
+from graphtool.ir.op import OPS
+from graphtool.kernels.choice import alternatives
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.choose import added_error, choose, cost, plans
+from graphtool.kernels.choice.rules import Rules, rules_of
+from graphtool.kernels.choice.sites import (
     Attention,
     Conv,
     Pool,
@@ -17,12 +24,10 @@ from graphtool.kernels.choice import (
     Site,
     site,
 )
-from graphtool.kernels.choice.accuracy import added_error
-from graphtool.kernels.choice.candidates import Rules, candidates, choose, rules_of
-from graphtool.kernels.choice.cost import cost
 from graphtool.kernels.choice.tuning import load, merged, row, save
-from graphtool.plan import Choice, Plan, plan
+from graphtool.plan import Choice, Form, Plan, plan
 from graphtool.target import TABLE, Target
+from graphtool.tune import measure
 
 V4 = replace(TABLE["x86-64-v4"], threads=1)
 WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
@@ -92,13 +97,28 @@ def test_costs_rank_as_measured(s: Site, threads: int, kernel: str) -> None:
 @pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
 @pytest.mark.parametrize("s", SITES, ids=str)
 def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:
-    found = candidates(s, target, Rules(kernels="auto"))
+    found = plans(s, target, Rules(kernels="auto"))
     assert found and all(0 < cost(s, c, target) < 1e6 for c in found)
 
 
 def test_rules_exclude() -> None:
     assert choose(WIDE, V4, Rules(winograd=2)).plan.get("tile", 0) == 2
     assert choose(WIDE, V4, Rules(winograd=0)).plan.kind == "direct"
+
+
+def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row of the table, and select builds what it makes where it should cost least."""
+    def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+        return OPS["neg"](OPS["matmul"](OPS["neg"](x), w, transpose_b=transpose))
+    mine = Alternative(Product, Form("mine"), lambda s, target, rules: [Form("mine").plan()],
+                       lambda s, p, target: 1e-3 if s.m < 100 else 1e3, make)
+    monkeypatch.setattr(alternatives, "_ALTERNATIVES", [*alternatives._ALTERNATIVES, mine])
+    assert str(choose(Product(1, 8, 64, 64), V4, Rules()).plan) == "mine"
+    assert choose(Product(1, 800, 64, 64), V4, Rules()).us["mine"] > 100
+    for rows, ops in ((8, ["neg", "matmul", "neg"]), (800, ["matmul_packed"])):
+        module = measure.model(Product(1, rows, 64, 64))
+        ready = passes.run(module, "select,fold,dce", supply={"target": V4})
+        assert [n.op.name for n in ready.graph.nodes if n.op.name != "constant"] == ops
 
 
 def test_what_was_measured_is_chosen(tmp_path: Path) -> None:

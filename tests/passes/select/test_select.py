@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from graphtool.ir.op import OPS
-from graphtool.kernels.choice import Attention
-from graphtool.kernels.choice.candidates import Rules
+from graphtool.kernels.choice.choose import choose
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Attention, Recurrence
 from graphtool.passes import run
-from graphtool.passes.select.product import Goal
-from graphtool.passes.select.recurrence import panel
 from graphtool.target import TABLE
 from tests.passes.pass_samples import assert_same, module, values
 
@@ -281,8 +280,8 @@ def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None
     (800, 1, 80), (256, 1, 128), (800, 4, 80), (544, 2, 112), (512, 32, 32), (100, 8, 16)])
 def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
     """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
-    got, made = panel(Goal(TABLE["x86-64-v4"], Rules()), (50, 1, batch), n, 64)
-    assert got == nr and made is not None and str(made.plan) == f"panels{{nv={nr // 16}}}"
+    made = choose(Recurrence(50, batch, n, 64), TABLE["x86-64-v4"], Rules())
+    assert str(made.plan) == f"panels{{nv={nr // 16}}}"
 
 
 @pytest.mark.parametrize(("c", "attrs", "op"), [

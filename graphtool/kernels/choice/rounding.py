@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.kernels.choice import Contraction, Conv, Site, site
 from graphtool.ops.target_winograd import G
-from graphtool.plan import Choice, Plan
 
 Array = np.ndarray[Any, Any]
 _OUTPUTS = 16  # channels of the result that are tried
@@ -25,34 +23,14 @@ _A = {2: [[1, 1, 1, 0], [0, 1, -1, -1]],
       4: [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]}
 
 
-def added_error(made: Choice | None) -> float:
-    """The relative error of the kernel that was chosen, to two digits; 0 for float32 sums."""
-    return 0.0 if made is None else error(site(made.site), made.plan)
-
-
-def error(site: Site, c: Plan) -> float:
-    """The relative error of computing a site by a plan, to two digits."""
-    match c.kind:
-        case "winograd" if isinstance(site, Conv) and not site.integer:
-            return _winograd(c.get("tile", 2), site.c // site.groups)
-        case "line" if isinstance(site, Conv):
-            taps = site.kw * -(-site.kh // 3) if site.upright else site.kh * -(-site.kw // 3)
-            return _line(c.get("tile", 2), site.c * taps)
-        # what is bfloat16 already loses nothing more
-        case "bf16" if isinstance(site, Contraction) and not site.half:
-            depth = site.kh * site.kw * site.c if isinstance(site, Conv) else site.k
-            return _bf16(min(depth, 4096))
-        case _:
-            return 0.0
-
-
 def _relative(got: Array, exact: Array) -> float:
     rms = np.sqrt(np.mean((got - exact) ** 2) / np.mean(exact ** 2))
     return float(f"{rms:.2g}")
 
 
 @cache
-def _winograd(m: int, c: int) -> float:
+def winograd(m: int, c: int) -> float:
+    """Of sums over m × m tiles and c channels."""
     rng = np.random.default_rng(0)
     n = m + 2
     x = rng.standard_normal((8, c, n, n)).astype(np.float32)
@@ -68,7 +46,8 @@ def _winograd(m: int, c: int) -> float:
 
 
 @cache
-def _line(m: int, depth: int) -> float:
+def line(m: int, depth: int) -> float:
+    """Of sums over tiles of m along one axis, so many products deep."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((32, depth, m + 2)).astype(np.float32)
     w = rng.standard_normal((depth, _OUTPUTS, 3)).astype(np.float32)
@@ -81,7 +60,9 @@ def _line(m: int, depth: int) -> float:
 
 
 @cache
-def _bf16(depth: int) -> float:
+def bf16(depth: int) -> float:
+    """Of float32 operands that are rounded to bfloat16, in sums of at most 4096 products."""
+    depth = min(depth, 4096)
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype(np.float32) for s in ((16, depth), (depth, _OUTPUTS)))
     exact = a.astype(np.float64) @ b.astype(np.float64)

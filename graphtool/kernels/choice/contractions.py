@@ -1,0 +1,106 @@
+"""What sums over packed panels of weights cost, whatever the element type: register tiles over the
+rows of a product or the pixels of an image, and bytes through the caches.
+"""
+
+from __future__ import annotations
+
+from graphtool.kernels.choice.machine import (
+    block_cycles,
+    ceil,
+    fetched,
+    longest,
+    overlapped,
+    streamed,
+)
+from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
+from graphtool.plan import Plan
+from graphtool.target import Target, tile_rows
+
+_GROUP = {1: 4, 2: 2}  # by a site's integers: products that a lane adds up in a step
+
+
+def widths(columns: int, target: Target) -> list[int]:
+    """Vectors of a panel: the usual number, and those that leave less of the last panel empty."""
+    usual = 1 if columns <= target.lanes else target.nv
+
+    def filled(nv: int) -> int:
+        return -(-columns // (nv * target.lanes)) * nv
+    return [usual, *(nv for nv in (3, 1) if target.lanes > 1 and filled(nv) < filled(usual))]
+
+
+def all_bfloat16(s: Conv | Product, target: Target) -> bool:
+    """Whether operands are bfloat16 and the machine has dot products of them, which lose nothing.
+    """
+    return s.half == BFLOAT16 and target.bf16
+
+
+def integers(s: Conv | Product, t: Target) -> tuple[float, int]:
+    """Multiply-adds an instruction against one of float32, and bytes of an element."""
+    group = _GROUP[s.integer]
+    return group / (1 if s.integer == 1 else t.pair[t.dot8]), 4 // group
+
+
+def panel_bytes(s: Conv, points: int, nv: int, width: int, target: Target) -> int:
+    """Bytes of constant filters in panels nv vectors wide, with so many points for the window, of
+    elements of `width` bytes.
+    """
+    panels = s.groups * ceil(s.o // s.groups, nv * target.lanes)
+    return points * panels * nv * target.lanes * (s.c // s.groups) * width if s.constant else 0
+
+
+def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
+    """Microseconds of a direct convolution, `speed` multiply-adds a cycle against float32, elements
+    of `width` bytes.
+    """
+    nv = c.get("nv", t.nv)
+    nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
+    panels = s.groups * ceil(s.o // s.groups, nr)
+    weights = panels * depth * nr * width
+    rows = s.n * s.h
+    mine = max(1 / t.threads, longest(rows * panels, t.threads) / (rows * panels))
+    work = rows * panels * depth * block_cycles(s.w, tile_rows(t, nv, None), nv) * mine / speed
+    line = s.sh * s.c * s.sw * s.w * width
+    image = rows * line
+    if c.get("rows", 1):
+        traffic = streamed(t, weights, rows * mine) + fetched(t, image * mine, image)
+    else:
+        chunk = max(line, 0.6 * t.l2)
+        chunks = max(1.0, image * mine / chunk)
+        traffic = (streamed(t, weights, chunks * mine)
+                   + fetched(t, panels * image * mine, min(image, chunk)))
+    return overlapped(t, work, traffic)
+
+
+def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
+    """Microseconds of a product, `speed` multiply-adds a cycle against float32, elements of `width`
+    bytes.
+    """
+    nv = c.get("nv", t.nv)
+    panels = ceil(s.n, nv * t.lanes)
+    b = panels * nv * t.lanes * s.k * width
+    a = s.m * s.k * width
+    most = tile_rows(t, nv, s.m)
+    units = s.batch * panels * ceil(s.m, most)
+    mine = longest(units, t.threads) / units
+    work = s.batch * panels * s.k * block_cycles(s.m, most, nv) * mine / speed
+    kept = c.get("resident", 640) * 1024 or a
+    chunks = max(1.0, a / kept)
+    traffic = fetched(t, s.batch * chunks * b * mine, b) + fetched(
+        t, s.batch * panels * a * mine, min(a, kept))
+    if t.threads > 1 and s.batch == 1:  # what crosses from one core to the other
+        crossing = b if c.get("split", best_split(s)) == 1 else a + s.m * s.n * 4
+        traffic += fetched(t, crossing / t.threads, t.l2)
+    return overlapped(t, work, traffic)
+
+
+def best_split(s: Product) -> int:
+    """1 where fewer bytes cross between threads if they share rows, 2 if they share columns."""
+    return 1 if s.m * (s.k + s.n) >= s.k * s.n else 2
+
+
+def product_widths(s: Product, target: Target) -> list[int]:
+    """Vectors of a panel of a product: of few rows wide ones too, of which one is filled best."""
+    usual = 1 if s.n <= target.lanes else target.nv
+    if s.m <= 3 and s.n >= 4 * target.lanes:
+        return [usual, *(nv for nv in (8, 7, 6, 5, 4) if nv != usual)]
+    return widths(s.n, target)

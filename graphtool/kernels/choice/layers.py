@@ -1,0 +1,37 @@
+"""What is decided before kernels are: whether a gate scales an image or the weights that read it,
+and how many examples of a batch a part of the graph takes at a time.
+"""
+
+from __future__ import annotations
+
+from graphtool.kernels.choice.machine import BARRIER, UNITS, fetched, streamed
+from graphtool.target import Target
+
+_START = 0.2  # microseconds, of a kernel on one thread: its loops begin and end
+
+
+def gate(target: Target, image: int, weights: int) -> tuple[float, float]:
+    """Expected microseconds of multiplying an image of so many bytes in a pass of its own, and of
+    scaling the weights that read it in place of that.
+    """
+    share = image / max(1, target.threads)
+    alone = fetched(target, 2 * share, 2 * share)
+    scaled = (streamed(target, weights, 1) + fetched(target, weights, weights)) / max(
+        1, target.threads)
+    return alone, scaled
+
+
+def layer(target: Target, flops: int, moved: int, weights: int, chunks: int) -> float:
+    """Expected microseconds of a layer whose batch is taken in so many chunks: its activations,
+    `moved` bytes in all, come out of the level that holds those of a chunk, its weights are read
+    for each chunk.
+
+    Neither hides behind the arithmetic: what a layer left in a cache is gone by half of its size.
+    """
+    threads = max(1, target.threads)
+    work = flops / (2 * UNITS * target.lanes * threads) / target.mhz
+    resident = 2 * moved / chunks
+    own = resident / threads
+    traffic = fetched(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
+    start = BARRIER if threads > 1 else _START
+    return work + traffic + streamed(target, weights, chunks) + chunks * start

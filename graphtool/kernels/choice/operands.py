@@ -1,0 +1,33 @@
+"""Operands as kernels take them: weights in panels, numbers rounded to bfloat16."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.graph import Value
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+
+
+def narrowed(x: Any) -> Any:
+    """x in bfloat16; of a padded image what is inside is, so that its maker can do it."""
+    if x.dtype is dtypes.bfloat16:
+        return x
+    node = x.builder.made.get(x.value)
+    if node is not None and node.op.name == "pad" and isinstance(node.inputs[0], Value):
+        return OPS["pad"](narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
+    return OPS["cast"](x, dtype=dtypes.bfloat16)
+
+
+def widened(x: Any) -> Any:
+    """x in float32, if it has 16 bits: products of such numbers are exact there."""
+    return OPS["cast"](x, dtype=dtypes.float32) if x.dtype in dtypes.HALVES else x
+
+
+def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
+    """A right-hand side in panels of nr columns, of rows or of pairs of rows."""
+    if not pairs:
+        return OPS["pack"](w, nr=nr, transpose=transpose)
+    made = OPS["pack_pairs"](w, nr=nr, transpose=transpose)
+    return OPS["reshape"](made, shape=(*made.shape[:-2], nr * 2))

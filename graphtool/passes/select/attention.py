@@ -1,0 +1,74 @@
+"""select's attention: its kernel where that fits, else its parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Node
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.kernels.choice.operands import widened
+from graphtool.kernels.choice.sites import Attention
+from graphtool.passes.select.goal import Goal, cost_size, in_type
+from graphtool.symbolic import product
+
+
+def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    """The kernel where it fits, else the ops that attention consists of; computed in float32."""
+    wide = [widened(x) if isinstance(x, Tracer) else x for x in operands]
+    return (in_type(node, _attention(goal, node, wide)),)
+
+
+def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
+    q, k, v, mask = (*operands, None)[:4]
+    a = node.attrs
+    why = _unfit(q, v)
+    goal.note(q, f"attention in its parts: the kernel {why}" if why else
+              "attention by its kernel: float32, with heads of known number and size")
+    if why:
+        return node.op.decompose(*operands, **a)  # type: ignore[misc]
+    given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
+    scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
+    return goal.best(_site(q, k, v, a["causal"], bool(given)), q, k, v, *given,
+                     causal=a["causal"], scale=scale, softcap=a["softcap"])
+
+
+def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> Attention:
+    """What costs go by; of open sizes the upper bounds."""
+    queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
+    return Attention(
+        cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
+        cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, masked,
+        fixed=all(isinstance(d, int) for d in (heads, queries, keys)))
+
+
+def _unfit(q: Tracer, v: Tracer) -> str:
+    """What the kernel does not take, in words; empty where it fits."""
+    if q.dtype is not dtypes.float32:
+        return f"computes float32, not {q.dtype.name}"
+    if q.ndim < 3:
+        return "walks heads, and there is no axis of them"
+    sizes = [d for x in (q, v) for d in (x.shape[-1], x.shape[-3])]
+    if not all(isinstance(d, int) for d in sizes):
+        return "wants to know how many heads there are, and their size"
+    return "" if all(sizes) else "takes no empty heads"
+
+
+def _hides_nothing(mask: Tracer) -> bool:
+    node = mask.builder.made.get(mask.value)
+    if node is None or node.op.name != "constant":
+        return False
+    data = node.attrs["data"].source
+    return bool(data.all() if mask.dtype is dtypes.bool_ else not data.any())
+
+
+def _added(mask: Any, dtype: DType) -> Any:
+    """The mask as numbers to add, a row for each query."""
+    if mask.dtype is dtypes.bool_:
+        mask = OPS["select"](mask, OPS["cast"](mask, dtype=dtype) * 0.0, -math.inf)
+    return mask if mask.ndim >= 2 else OPS["reshape"](mask, shape=(*(1,) * (2 - mask.ndim),
+                                                                   *mask.shape))
