@@ -19,9 +19,13 @@ Kind = Literal["float", "int", "uint", "bool", "string"]
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One element type: its long and short names, numpy's type, C's type, size and kind.
+    """One element type: what it is here, in C, in numpy, and in the formats of others.
 
-    `source` is numpy's type, or the name of one of ml_dtypes, which is imported at first use.
+    `source` is numpy's type, or the name of one of ml_dtypes, which is imported at first use. `c`
+    is the C type of an element that has bytes of its own; C functions for the type end in its short
+    name. `onnx` is the number in a TensorProto, `torch` the name there and `torch_code` the number
+    in its archives, `safetensors` the name there and `rank` the place that it gives an array among
+    those of one file. 0 or "" says that there is no such type.
     """
 
     name: str
@@ -30,6 +34,11 @@ class DType:
     c: str
     bits: int
     kind: Kind
+    onnx: int = 0
+    torch: str = ""
+    torch_code: int = 0
+    safetensors: str = ""
+    rank: int = 0
 
     @property
     def numpy(self) -> np.dtype:
@@ -37,9 +46,25 @@ class DType:
         return _narrow(self.source) if isinstance(self.source, str) else self.source
 
     @property
+    def is_borrowed(self) -> bool:
+        """Whether numpy itself lacks the type, and ml_dtypes has it."""
+        return isinstance(self.source, str)
+
+    @property
+    def npy(self) -> str:
+        """The type as .npy files name it, without the byte order: V for what numpy lacks."""
+        letter = {"float": "f", "int": "i", "uint": "u", "bool": "b", "string": "T"}[self.kind]
+        return f"{'V' if self.is_borrowed else letter}{self.bytes}"
+
+    @property
     def bytes(self) -> int:
         """Bytes of one element in memory; types below 8 bits take a whole byte unpacked."""
         return max(1, self.bits // 8)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether elements share bytes in files and in constants of C, from the low end."""
+        return self.bits < 8
 
     @property
     def is_float(self) -> bool:
@@ -48,6 +73,29 @@ class DType:
     @property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is a float type that C lacks: stored so, computed in float32."""
+        return self.is_float and self.bits < 32
+
+    @property
+    def computes(self) -> DType:
+        """The type that is computed in: float32 for narrow floats, which each store rounds to;
+        a byte for smaller integers."""
+        if self.is_narrow:
+            return float32
+        return (int8 if self.kind == "int" else uint8) if self.is_packed else self
+
+    @property
+    def low(self) -> int:
+        """The smallest number of an integer type."""
+        return -1 << (self.bits - 1) if self.kind == "int" else 0
+
+    @property
+    def high(self) -> int:
+        """The largest number of an integer type."""
+        return self.low + (1 << self.bits) - 1
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -62,43 +110,51 @@ def _narrow(name: str) -> np.dtype:
     return found
 
 
-def _row(name: str, short: str, source: object, c: str, bits: int, kind: Kind) -> DType:
+def _row(name: str, short: str, source: object, c: str, bits: int, kind: Kind, onnx: int,
+         torch: str = "", torch_code: int = 0, safetensors: str = "", rank: int = 0) -> DType:
     own = source if isinstance(source, str) else np.dtype(source)  # type: ignore[call-overload]
-    return DType(name, short, own, c, bits, kind)
+    return DType(name, short, own, c, bits, kind, onnx, torch, torch_code, safetensors, rank)
 
 
 TABLE: tuple[DType, ...] = (
-    float64 := _row("float64", "f64", np.float64, "double", 64, "float"),
-    float32 := _row("float32", "f32", np.float32, "float", 32, "float"),
-    float16 := _row("float16", "f16", np.float16, "uint16_t", 16, "float"),
-    bfloat16 := _row("bfloat16", "bf16", "bfloat16", "uint16_t", 16, "float"),
-    float8e4m3fn := _row(
-        "float8e4m3fn", "f8e4m3fn", "float8_e4m3fn", "uint8_t", 8, "float"),
-    float8e4m3fnuz := _row(
-        "float8e4m3fnuz", "f8e4m3fnuz", "float8_e4m3fnuz", "uint8_t", 8, "float"),
-    float8e5m2 := _row("float8e5m2", "f8e5m2", "float8_e5m2", "uint8_t", 8, "float"),
-    float8e5m2fnuz := _row(
-        "float8e5m2fnuz", "f8e5m2fnuz", "float8_e5m2fnuz", "uint8_t", 8, "float"),
-    float8e8m0 := _row("float8e8m0", "f8e8m0", "float8_e8m0fnu", "uint8_t", 8, "float"),
-    float4e2m1 := _row("float4e2m1", "f4e2m1", "float4_e2m1fn", "uint8_t", 4, "float"),
-    int64 := _row("int64", "i64", np.int64, "int64_t", 64, "int"),
-    int32 := _row("int32", "i32", np.int32, "int32_t", 32, "int"),
-    int16 := _row("int16", "i16", np.int16, "int16_t", 16, "int"),
-    int8 := _row("int8", "i8", np.int8, "int8_t", 8, "int"),
-    int4 := _row("int4", "i4", "int4", "int8_t", 4, "int"),
-    int2 := _row("int2", "i2", "int2", "int8_t", 2, "int"),
-    uint64 := _row("uint64", "u64", np.uint64, "uint64_t", 64, "uint"),
-    uint32 := _row("uint32", "u32", np.uint32, "uint32_t", 32, "uint"),
-    uint16 := _row("uint16", "u16", np.uint16, "uint16_t", 16, "uint"),
-    uint8 := _row("uint8", "u8", np.uint8, "uint8_t", 8, "uint"),
-    uint4 := _row("uint4", "u4", "uint4", "uint8_t", 4, "uint"),
-    uint2 := _row("uint2", "u2", "uint2", "uint8_t", 2, "uint"),
-    bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool"),
-    string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string"),
+    float64 := _row("float64", "f64", np.float64, "double", 64, "float", 11, "float64", 8,
+                    "F64", 10),
+    float32 := _row("float32", "f32", np.float32, "float", 32, "float", 1, "float32", 7, "F32", 9),
+    float16 := _row("float16", "f16", np.float16, "uint16_t", 16, "float", 10, "float16", 6,
+                    "F16", 5),
+    bfloat16 := _row("bfloat16", "bf16", "bfloat16", "uint16_t", 16, "float", 16, "bfloat16", 13,
+                     "BF16", 6),
+    float8e4m3fn := _row("float8e4m3fn", "f8e4m3fn", "float8_e4m3fn", "uint8_t", 8, "float", 17,
+                         "float8_e4m3fn", 29),
+    float8e4m3fnuz := _row("float8e4m3fnuz", "f8e4m3fnuz", "float8_e4m3fnuz", "uint8_t", 8, "float",
+                           18, "float8_e4m3fnuz", 31),
+    float8e5m2 := _row("float8e5m2", "f8e5m2", "float8_e5m2", "uint8_t", 8, "float", 19,
+                       "float8_e5m2", 30),
+    float8e5m2fnuz := _row("float8e5m2fnuz", "f8e5m2fnuz", "float8_e5m2fnuz", "uint8_t", 8, "float",
+                           20, "float8_e5m2fnuz", 32),
+    float8e8m0 := _row("float8e8m0", "f8e8m0", "float8_e8m0fnu", "uint8_t", 8, "float", 24,
+                       "float8_e8m0fnu", 33),
+    float4e2m1 := _row("float4e2m1", "f4e2m1", "float4_e2m1fn", "uint8_t", 4, "float", 23),
+    int64 := _row("int64", "i64", np.int64, "int64_t", 64, "int", 7, "int64", 5, "I64", 11),
+    int32 := _row("int32", "i32", np.int32, "int32_t", 32, "int", 6, "int32", 4, "I32", 7),
+    int16 := _row("int16", "i16", np.int16, "int16_t", 16, "int", 5, "int16", 3, "I16", 3),
+    int8 := _row("int8", "i8", np.int8, "int8_t", 8, "int", 3, "int8", 2, "I8", 2),
+    int4 := _row("int4", "i4", "int4", "int8_t", 4, "int", 22),
+    int2 := _row("int2", "i2", "int2", "int8_t", 2, "int", 26),
+    uint64 := _row("uint64", "u64", np.uint64, "uint64_t", 64, "uint", 13, "uint64", 35, "U64", 12),
+    uint32 := _row("uint32", "u32", np.uint32, "uint32_t", 32, "uint", 12, "uint32", 34, "U32", 8),
+    uint16 := _row("uint16", "u16", np.uint16, "uint16_t", 16, "uint", 4, "uint16", 28, "U16", 4),
+    uint8 := _row("uint8", "u8", np.uint8, "uint8_t", 8, "uint", 2, "uint8", 1, "U8", 1),
+    uint4 := _row("uint4", "u4", "uint4", "uint8_t", 4, "uint", 21),
+    uint2 := _row("uint2", "u2", "uint2", "uint8_t", 2, "uint", 25),
+    bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool", 9, "bool", 12, "BOOL", 0),
+    string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string", 8),
 )
-HALVES = (bfloat16, float16)  # stored so, computed in float32
+HALVES = (bfloat16, float16)  # that kernels read as they are; their headers number them from 1
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
-_OF_NUMPY = {row.source: row for row in TABLE if not isinstance(row.source, str)}
+BY_ONNX = {row.onnx: row for row in TABLE}
+BY_SAFETENSORS = {row.safetensors: row for row in TABLE if row.safetensors}
+_OF_NUMPY = {row.source: row for row in TABLE if not row.is_borrowed}
 
 
 @cache

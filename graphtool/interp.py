@@ -276,7 +276,7 @@ def _random_array(rng: np.random.Generator, v: Value, shape: list[int], limit: i
     if d.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if limit is None:
-        limit = 2 if "mask" in v.hint.lower() or d.bits < 8 else 4
+        limit = 2 if "mask" in v.hint.lower() or d.is_packed else 4
     return np.asarray(rng.integers(0, max(limit, 1), shape)).astype(d.numpy)
 
 

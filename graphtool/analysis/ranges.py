@@ -18,7 +18,7 @@ from graphtool.symbolic import product
 
 Array = np.ndarray[Any, Any]
 BYTES = (dtypes.uint8, dtypes.int8)
-SMALL = (*BYTES, dtypes.uint4, dtypes.int4, dtypes.uint2, dtypes.int2)
+SMALL = (*BYTES, *(row for row in dtypes.TABLE if row.is_integer and row.is_packed))
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,6 @@ _BITS = (6, 7, 8)  # | ^ &: gcc wants parentheses around whatever stands in them
 Text = tuple[str, int]  # C text and the precedence of its outermost operator
 
 
-def compute_type(d: DType) -> DType:
-    """The type that C computes in: narrow floats widen to float, each store rounds; integers
-    below 8 bits take a byte."""
-    if is_narrow(d):
-        return dtypes.float32
-    return d if d.bits >= 8 else dtypes.int8 if d.kind == "int" else dtypes.uint8
-
-
-def is_narrow(d: DType) -> bool:
-    """Whether it is a float type that C lacks."""
-    return d.is_float and d.bits < 32
-
-
 class ExprPrinter:
     """Prints expressions; `dims` maps symbols of the program to C identifiers. Elements of the
     buffers `packed` share bytes.
@@ -51,18 +38,18 @@ class ExprPrinter:
     def text(self, e: Expr) -> Text:
         match e:
             case Const(value, dtype):
-                if is_narrow(dtype):
+                if dtype.is_narrow:
                     value = float(np.asarray(value).astype(dtype.numpy))
-                return literal(value, compute_type(dtype))
+                return literal(value, dtype.computes)
             case Name(name):
                 return name, PRIMARY
             case Index(value):
                 return self.dim(value)
             case Load(buffer, index, dtype):
                 read = self.read(buffer, index, dtype)
-                if is_narrow(dtype):
+                if dtype.is_narrow:
                     return f"gt_{dtype.short}_to_f32({read})", PRIMARY
-                if dtype.bits < 8 and buffer not in self.exact:  # the upper bits may be anything
+                if dtype.is_packed and buffer not in self.exact:  # the upper bits may be anything
                     return f"gt_wrap_{dtype.short}({read})", PRIMARY
                 return read, PRIMARY
             case Apply():
@@ -79,7 +66,7 @@ class ExprPrinter:
         if e.fn == "select":
             c, a, b = e.args
             moved = self.branchless or isinstance(c, Load) or not (_plain(a) and _plain(b))
-            wide = compute_type(e.dtype)
+            wide = e.dtype.computes
             if moved and wide in (dtypes.float32, dtypes.float64):
                 # gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some
                 # there (which it does not for a comparison); both arms are safe to run
@@ -91,7 +78,7 @@ class ExprPrinter:
         if e.fn == "bitcast":
             return self.bitcast(e.args[0], e.dtype)
         row = BY_NAME[e.fn]
-        operand = compute_type(e.args[0].dtype)
+        operand = e.args[0].dtype.computes
         if e.fn == "not" and operand is dtypes.bool_:
             return f"!{self.expr(e.args[0], UNARY)}", UNARY
         if operand is dtypes.bool_ and e.fn in ("max", "min"):  # on 0 and 1
@@ -102,7 +89,7 @@ class ExprPrinter:
             return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
         args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
         text = row.c.format(*args), row.prec
-        if e.dtype.is_integer and e.dtype.bits < 8:
+        if e.dtype.is_integer and e.dtype.is_packed:
             return f"gt_wrap_{e.dtype.short}({text[0]})", PRIMARY
         narrow = operand.is_integer and operand.bits < 32 and row.result == "same"
         return (f"({operand.c})({text[0]})", UNARY) if narrow else text
@@ -116,13 +103,13 @@ class ExprPrinter:
         return self.expr(e, prec + (position > 0) if prec > 10 else 11)
 
     def cast(self, x: Expr, to: DType) -> Text:
-        source, out = compute_type(x.dtype), compute_type(to)
-        if is_narrow(to):  # round to the narrow type
+        source, out = x.dtype.computes, to.computes
+        if to.is_narrow:  # round to the narrow type
             return (self.text(x) if x.dtype is to else
                     (f"gt_{to.short}_to_f32({self.narrowed(x, to)})", PRIMARY))
         if source.is_float and to.is_integer:
             return f"gt_cast_{source.short}_{to.short}({self.expr(x)})", PRIMARY
-        if to.is_integer and to.bits < 8:
+        if to.is_integer and to.is_packed:
             return f"gt_wrap_{to.short}((int64_t){self.expr(x, UNARY)})", PRIMARY
         if source is out:
             return self.text(x)
@@ -138,9 +125,9 @@ class ExprPrinter:
         return f"gt_f32_to_{to.short}({text})"
 
     def bitcast(self, x: Expr, to: DType) -> Text:
-        if is_narrow(x.dtype):
+        if x.dtype.is_narrow:
             return f"({to.c}){self.stored(x, x.dtype)}", UNARY
-        if is_narrow(to):
+        if to.is_narrow:
             return f"gt_{to.short}_to_f32(({to.c}){self.expr(x, UNARY)})", PRIMARY
         if dtypes.bool_ in (x.dtype, to):  # a byte that is 0 or 1
             return f"({to.c}){self.expr(x, UNARY)}", UNARY
@@ -151,9 +138,9 @@ class ExprPrinter:
         match e:
             case Load(buffer, index, dtype) if dtype is to:  # a copy keeps all bits
                 return self.read(buffer, index, dtype)
-            case Apply("cast", (x,)) if is_narrow(to) and e.dtype is to and x.dtype is not to:
+            case Apply("cast", (x,)) if to.is_narrow and e.dtype is to and x.dtype is not to:
                 return self.narrowed(x, to)
-        return self.narrowed(e, to) if is_narrow(to) else self.expr(e)
+        return self.narrowed(e, to) if to.is_narrow else self.expr(e)
 
     # ---- index polynomials -----------------------------------------------------------------
 
@@ -189,7 +176,7 @@ class ExprPrinter:
 
 
 def _plain(e: Expr) -> bool:
-    return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not is_narrow(e.dtype))
+    return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
 
 
 def literal(value: float, dtype: DType) -> Text:

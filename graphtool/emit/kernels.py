@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.dtypes import DType
-from graphtool.emit.expr import ExprPrinter, compute_type
+from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
@@ -188,7 +187,7 @@ class Statements:
         match s:
             case Let(name, value, mutable):
                 const = "" if mutable else "const "
-                self.w.line(f"{const}{compute_type(value.dtype).c} {name} = {self.p.expr(value)};")
+                self.w.line(f"{const}{value.dtype.computes.c} {name} = {self.p.expr(value)};")
             case Store(buffer, index, value):
                 text = self.p.stored(value, self.params[buffer].dtype)
                 self.w.line(f"{buffer}[{self.p.index(index)}] = {text};")
@@ -211,7 +210,7 @@ class Statements:
         elif s.fn in _FN:
             self.w.line(f"{s.name} {_FN[s.fn]}= {self.p.expr(s.value)};")
         else:
-            fn = f"gt_{s.fn}_{compute_type(s.value.dtype).short}"
+            fn = f"gt_{s.fn}_{s.value.dtype.computes.short}"
             self.w.line(f"{s.name} = {fn}({s.name}, {self.p.expr(s.value)});")
 
     def loop(self, s: For) -> None:
@@ -252,7 +251,7 @@ class Statements:
         """The rows from turn `first` on."""
         for row in fields.rows:
             self.p.exact.add(row.name)
-            self.w.line(f"{_byte(row.type)} {row.name}[{row.length}];")
+            self.w.line(f"{row.type.c} {row.name}[{row.length}];")
             self.w.line(f"gt_fields_{row.type.short}({row.name}, {row.buffer}, "
                         f"{self.p.index(row.start + first)}, {count});")
 
@@ -266,7 +265,7 @@ class Statements:
             if fn in _FN:
                 return [f"GT_SIMD_REDUCE({_FN[fn]}, {acc})"]
             if dtype is not None and dtype.is_float:
-                return [f"GT_SIMD_REDUCE(gt_{fn}_{compute_type(dtype).short}, {acc})"]
+                return [f"GT_SIMD_REDUCE(gt_{fn}_{dtype.computes.short}, {acc})"]
             return [f"GT_SIMD_REDUCE({fn}, {acc})"]
         return []
 
@@ -316,8 +315,3 @@ def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
     params = ["int t", "int threads", *map(param_text, kernel.params)]
     params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
     return f"void {name}_{kernel.name}({', '.join(params)})"
-
-
-def _byte(d: DType) -> str:
-    """The type of an element that has a byte of its own."""
-    return "int8_t" if d.kind == "int" else "uint8_t"

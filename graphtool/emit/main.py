@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_string
 from graphtool.loops.ir import Port, Program
@@ -69,7 +68,7 @@ def _run(w: Writer, program: Program) -> None:
 def port_row(p: Port) -> str:
     """A port as a row of C; its sizes are filled in when the dims are known."""
     shown = f"{p.dtype.short}[{','.join(map(text, p.shape))}]"
-    return (f"{{{c_string(p.name)}, {c_string(numpy_type(p.dtype))}, {c_string(shown)}, "
+    return (f"{{{c_string(p.name)}, {c_string(p.dtype.npy)}, {c_string(shown)}, "
             f"{len(p.shape)}, {{0}}, 0}}")
 
 
@@ -82,10 +81,3 @@ def dim_rows(program: Program) -> list[str]:
         most = -1 if s.hi is None else s.hi
         rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {at[0]}, {at[1]}}}")
     return rows
-
-
-def numpy_type(d: DType) -> str:
-    """The type as .npy files name it, without the byte order; V for those that numpy lacks."""
-    letters = {"float": "f", "int": "i", "uint": "u", "bool": "b"}
-    own = d.numpy.isbuiltin == 1
-    return f"{letters[d.kind] if own else 'V'}{d.bytes}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.main import dim_rows, port_row, shape_function, table
 from graphtool.emit.training import Cell, state_layout
@@ -17,9 +16,6 @@ from graphtool.symbolic import product
 
 PARTS = ("step", "loss", "predict", "init")
 RATE = "lr"
-# as safetensors orders what it writes: the last of these first, then by name
-_FILE_TYPES = ("bool", "u8", "i8", "i16", "u16", "f16", "bf16", "i32", "u32", "f32", "f64", "i64",
-               "u64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +100,13 @@ def _kept(cells: Sequence[Cell], judge: Judge) -> list[Cell]:
 
 
 def _file_order(c: Cell) -> tuple[int, str]:
-    return -_FILE_TYPES.index(c.dtype.short), c.name
+    """As safetensors orders the arrays that it writes: wide types first, then by name."""
+    return -c.dtype.rank, c.name
 
 
 def _cell(c: Cell) -> str:
     size = product(c.shape) * c.dtype.bytes
     shape = ", ".join(map(str, c.shape)) or "0"
     at = "LEARNER_GIVEN" if c.offset < 0 else c.offset
-    return (f"{{{c_string(c.name)}, {c_string(_file_type(c.dtype))}, {len(c.shape)}, {{{shape}}}, "
+    return (f"{{{c_string(c.name)}, {c_string(c.dtype.safetensors)}, {len(c.shape)}, {{{shape}}}, "
             f"{size}, {at}}}")
-
-
-def _file_type(d: DType) -> str:
-    return d.short.upper()

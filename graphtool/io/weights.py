@@ -19,16 +19,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from graphtool.dtypes import DType, as_array, dtype, of_numpy, string
+from graphtool.dtypes import BY_SAFETENSORS, DType, as_array, dtype, of_numpy, string
 from graphtool.errors import InputError
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
 _MAX_HEADER = 100 << 20
-# safetensors' own names; the types it lacks are stored as bytes, and named in the metadata
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
-          "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
-          "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class Weight:
     @property
     def source(self) -> Array:
         """The elements; those of less than a byte are unpacked each time."""
-        return unpack(self.stored, self.dtype, self.shape) if self.dtype.bits < 8 else self.stored
+        return unpack(self.stored, self.dtype, self.shape) if self.dtype.is_packed else self.stored
 
     @property
     def size(self) -> int:
@@ -62,7 +58,7 @@ def weight(array: Array) -> Weight:
     if data.dtype.byteorder == ">":
         data = data.astype(data.dtype.newbyteorder("<"))
     row = of_numpy(data.dtype)
-    stored = pack(data, row.bits) if row.bits < 8 else data.view()
+    stored = pack(data, row.bits) if row.is_packed else data.view()
     stored.flags.writeable = False
     seed = f"{row.short}{list(data.shape)}".encode()
     digest = hashlib.sha256(seed)
@@ -100,7 +96,7 @@ def elements(raw: Array, row: DType, shape: tuple[Any, ...]) -> Array:
     """The array of these bytes; of elements of less than a byte, each of which had a byte of its
     own in earlier versions. Raises ValueError where they do not fit."""
     count = math.prod(shape)
-    if row.bits < 8 and raw.size == -(-count * row.bits // 8):
+    if row.is_packed and raw.size == -(-count * row.bits // 8):
         return unpack(raw, row, shape)
     return raw.view(row.numpy).reshape(shape)
 
@@ -127,11 +123,11 @@ def save(weights: Iterable[Weight], file: BinaryIO) -> int:
     for digest, start in starts.items():
         w = unique[digest]
         end, padded = start + w.nbytes, start + -(-w.nbytes // ALIGN) * ALIGN
-        shape = list(w.shape) if w.dtype.bits >= 8 else [w.nbytes]
-        header[digest] = {"dtype": _NAMES.get(w.dtype.name, "U8"), "shape": shape,
+        shape = [w.nbytes] if w.dtype.is_packed else list(w.shape)
+        header[digest] = {"dtype": w.dtype.safetensors or "U8", "shape": shape,
                           "data_offsets": [start, end]}
-        if w.dtype.name not in _NAMES:
-            packed = w.dtype.bits < 8  # which leaves open how many elements, and in which shape
+        if not w.dtype.safetensors:  # bytes there, and named in the metadata
+            packed = w.dtype.is_packed  # which leaves open how many elements, and in which shape
             header["__metadata__"][digest] = w.dtype.name + (str(list(w.shape)) if packed else "")
         if padded > end:  # the format wants no holes
             header[f"pad:{digest}"] = {"dtype": "U8", "shape": [padded - end],
@@ -170,13 +166,12 @@ def _parse(data: memoryview) -> dict[str, Weight]:
         raise ValueError("header beyond the end")
     header = json.loads(bytes(data[8:8 + length]))
     exotic = header.pop("__metadata__", {})
-    names = {short: name for name, short in _NAMES.items()}
     out = {}
     for digest, entry in header.items():
         if not digest.startswith("sha256:"):
             continue
         name, packed, dims = exotic.get(digest, "").partition("[")
-        row = dtype(name or names[entry["dtype"]])
+        row = dtype(name) if name else BY_SAFETENSORS[entry["dtype"]]
         start, end = entry["data_offsets"]
         shape = tuple(int(d) for d in (re.findall(r"\d+", dims) if packed else entry["shape"]))
         count = math.prod(shape)
@@ -184,7 +179,7 @@ def _parse(data: memoryview) -> dict[str, Weight]:
         if not 0 <= start <= end <= len(data) - 8 - length or end - start != size:
             raise ValueError(f"{digest[:16]}… lies outside the file")
         raw = np.frombuffer(data, np.uint8, end - start, 8 + length + start)
-        if row.bits < 8:  # files of earlier versions have a byte for each element
+        if row.is_packed:  # files of earlier versions have a byte for each element
             raw = raw if packed else pack(raw, row.bits)
             out[digest] = Weight(digest, row, shape, raw)
         else:

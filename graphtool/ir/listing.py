@@ -145,7 +145,7 @@ def data_text(w: Weight, form: Form) -> str:
 
 def _fill(w: Weight) -> Any:
     """The element that the array consists of, if it is small and has only one."""
-    if w.dtype.bits < 8 or w.size > FILL:
+    if w.dtype.is_packed or w.size > FILL:
         return None
     flat = w.stored.reshape(-1)
     raw = flat.view(np.uint8).reshape(w.size, -1)

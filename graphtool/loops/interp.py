@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
@@ -47,7 +46,6 @@ from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, evaluate, symbol_of
 
 Array = np.ndarray[Any, Any]
-_NARROW = ("float16", "bfloat16")
 
 
 def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weight]) -> dict[
@@ -209,16 +207,14 @@ class Machine:
 
 
 def compute_type(d: DType) -> np.dtype[Any]:
-    return dtypes.float32.numpy if d.name in _NARROW else d.numpy
+    return d.computes.numpy if d.is_narrow else d.numpy
 
 
 def cast(x: Any, to: DType) -> Any:
     """As C casts here: floats saturate in integers and NaN becomes 0; narrow floats round."""
     if to.is_integer and np.asarray(x).dtype.kind == "f":
-        limits = np.iinfo(to.numpy)
-        wide = 0 if np.isnan(x) else min(max(np.trunc(float(x)), float(limits.min)),
-                                         float(limits.max))
-        return to.numpy.type(min(int(wide), int(limits.max)))
+        wide = 0 if np.isnan(x) else min(max(np.trunc(float(x)), float(to.low)), float(to.high))
+        return to.numpy.type(min(int(wide), to.high))
     return np.asarray(x).astype(to.numpy).astype(compute_type(to))[()]
 
 

@@ -171,7 +171,7 @@ class Buffer:
 
 def packs(space: str, dtype: DType) -> bool:
     """Whether buffers there hold several elements of the type in a byte, from the low end."""
-    return space == "weight" and dtype.bits < 8
+    return space == "weight" and dtype.is_packed
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -84,7 +84,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
         identifier(p.name, "parameter")
         if p.name in params:
             raise fault("GT0370", f"{p.name!r} is a parameter twice", f"kernel {kernel.name}")
-        if p.packed and (not p.const or p.dtype.bits >= 8):
+        if p.packed and (not p.const or not p.dtype.is_packed):
             raise fault("GT0372", f"{p.name} of type {p.dtype} cannot be packed",
                         f"kernel {kernel.name}")
         params[p.name] = p

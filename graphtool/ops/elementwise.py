@@ -174,14 +174,11 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
             return np.asarray(x != 0)
         if source.is_float and to.is_integer:
             wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
-            if to.bits < 8:
-                lo, hi = (0, 2**to.bits - 1) if to.kind == "uint" else (
-                    -2**(to.bits - 1), 2**(to.bits - 1) - 1)
-                return np.asarray(np.clip(wide, lo, hi)).astype(np.int8).astype(to.numpy)
-            info = np.iinfo(to.numpy)
-            inside = np.clip(wide, float(info.min), float(info.max))
-            out = inside.astype(to.numpy)
-            return np.where(wide >= float(info.max), np.asarray(info.max, to.numpy), out)
+            inside = np.clip(wide, float(to.low), float(to.high))
+            if to.is_packed:
+                return np.asarray(inside).astype(np.int8).astype(to.numpy)
+            return np.where(wide >= float(to.high), np.asarray(to.high, to.numpy),
+                            inside.astype(to.numpy))
         if to.is_float and to.bits <= 8 and saturate:
             x = np.clip(x, *_saturation(to))  # NaN stays
         return np.asarray(x.astype(to.numpy))
@@ -190,7 +187,7 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
 def _saturation(to: DType) -> tuple[float, float]:
     """What a saturating cast to a narrow float clamps to."""
     info = ml_dtypes.finfo(to.numpy)
-    return float(info.smallest_normal if to is dtypes.float8e8m0 else -info.max), float(info.max)
+    return float(info.min), float(info.max)
 
 
 def _cast_lower(_: Names, x: Pull, *, dtype: DType, saturate: bool) -> Pull:

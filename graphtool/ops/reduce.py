@@ -39,8 +39,7 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
         return kind == "min"
     if dtype.is_float:
         return -np.inf if kind == "max" else np.inf
-    info = np.iinfo(dtype.numpy)
-    return int(info.min if kind == "max" else info.max)
+    return dtype.low if kind == "max" else dtype.high
 
 
 def kept_dims(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -66,9 +65,10 @@ def _declare(kind: Kind) -> None:
         if not axes:
             return x
         axes = tuple(a % x.ndim for a in axes)
-        start = identity(kind, dtypes.of_numpy(x.dtype))
+        row = dtypes.of_numpy(x.dtype)
+        start = identity(kind, row)
         more = {} if kind in ("and", "or") else {"initial": start}
-        wide = x.astype(np.float32) if x.dtype in (np.float16, dtypes.bfloat16.numpy) else x
+        wide = x.astype(row.computes.numpy) if row.is_narrow else x
         with np.errstate(all="ignore"):
             out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
         return np.asarray(out).astype(x.dtype, copy=False)

@@ -158,8 +158,7 @@ def pad_value(value: float, dtype: DType) -> float | int | bool:
     """The value as one of the type; the extremes of 64-bit integers, which floats miss, clamp."""
     if not dtype.is_integer:
         return float(value) if dtype.is_float else bool(value)
-    top: int = 2 ** (dtype.bits - (dtype.kind == "int")) - 1
-    return max(min(int(value), top), -top - 1 if dtype.kind == "int" else 0)
+    return max(min(int(value), dtype.high), dtype.low)
 
 
 def _pad_eval(x: Array, *, lo: Any, hi: Any, interior: Any, value: float) -> Array:

@@ -20,8 +20,6 @@ from graphtool.train.processes import join
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
-_SCALARS: dict[str, Any] = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i64": ctypes.c_int64,
-            "i32": ctypes.c_int32}
 
 
 class TrainModel:
@@ -114,7 +112,8 @@ class _Function:
         pointer = ctypes.c_void_p
         self.call.argtypes = [
             pointer, pointer, *[ctypes.c_int64] * len(row.dims),
-            *(_SCALARS[p.type] if p.name == "lr" else pointer for p, _ in self.inputs),
+            *(np.ctypeslib.as_ctypes_type(dtype(p.type).numpy) if p.name == "lr" else pointer
+              for p, _ in self.inputs),
             *[pointer] * len(self.outputs), ctypes.c_int]
         self.seen: Seen | None = None
         self.sizes: tuple[int, ...] = ()

@@ -12,7 +12,6 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.exporters.onnx.protos import element_type
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
@@ -54,7 +53,7 @@ _WRAPS = frozenset({"ReduceSum", "ReduceProd", "CumSum", "Where", "MatMul", "Pow
 
 def cast(w: Writer, x: Any, to: DType, saturate: bool = True) -> str:
     narrow = to.is_float and to.bits <= 8
-    return str(w("Cast", x, to=element_type(to), saturate=int(saturate) if narrow else None))
+    return str(w("Cast", x, to=to.onnx, saturate=int(saturate) if narrow else None))
 
 
 def wider(op: str, dtype: DType) -> DType | None:
@@ -221,15 +220,14 @@ def to_type(w: Writer, node: Node, x: Ref) -> str:
     to = node.attrs["dtype"]
     y: Any = x
     if x.type.dtype.is_float and to.is_integer and to.bits <= 16 and x.type.dtype.bits >= 16:
-        low = -2 ** (to.bits - 1) if to.kind == "int" else 0
-        edges = (w.array(np.asarray(e, x.type.dtype.numpy)) for e in (low, low + 2**to.bits - 1))
+        edges = (w.array(np.asarray(e, x.type.dtype.numpy)) for e in (to.low, to.high))
         y = w("Clip", x, *edges)
     return cast(w, y, to, node.attrs["saturate"])
 
 
 @form("bitcast")
 def bitcast(w: Writer, node: Node, x: Ref) -> Any:
-    return w("BitCast", x, to=element_type(node.attrs["dtype"]))
+    return w("BitCast", x, to=node.attrs["dtype"].onnx)
 
 
 # ---- what ONNX lacks, in its other operators ----------------------------------------------------

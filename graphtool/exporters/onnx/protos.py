@@ -6,23 +6,16 @@ from typing import Any
 
 from onnx import TensorProto, ValueInfoProto, helper
 
-from graphtool.dtypes import DType, string
+from graphtool.dtypes import string
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import text
 
 
-def element_type(dtype: DType) -> int:
-    """ONNX's number of an element type."""
-    if dtype is string:
-        return int(TensorProto.STRING)
-    return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
-
-
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
     """A named tensor type; symbolic dims stand as text (`2*B + 1`)."""
     dims: list[Any] = [d if isinstance(d, int) else text(d) for d in type.shape]
-    return helper.make_tensor_value_info(name, element_type(type.dtype), dims)
+    return helper.make_tensor_value_info(name, type.dtype.onnx, dims)
 
 
 def packed_bytes(w: Weight) -> bytes:
@@ -33,15 +26,15 @@ def packed_bytes(w: Weight) -> bytes:
 def tensor(name: str, w: Weight) -> TensorProto:
     """A constant with its data inside."""
     if w.dtype is string:
-        return TensorProto(name=name, data_type=TensorProto.STRING, dims=w.shape,
+        return TensorProto(name=name, data_type=string.onnx, dims=w.shape,
                            string_data=[s.encode() for s in w.source.reshape(-1).tolist()])
-    return TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
+    return TensorProto(name=name, data_type=w.dtype.onnx, dims=w.shape,
                        raw_data=packed_bytes(w))
 
 
 def external_tensor(name: str, w: Weight, location: str, offset: int, length: int) -> TensorProto:
     """A constant whose data lies in another file beside the model."""
-    t = TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
+    t = TensorProto(name=name, data_type=w.dtype.onnx, dims=w.shape,
                     data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", offset), ("length", length)):
         t.external_data.add(key=key, value=str(value))

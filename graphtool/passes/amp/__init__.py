@@ -36,9 +36,9 @@ def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2
     Raises UsageError GT0629 for another type, InputError GT0628 where passes have changed the
     gradients of a training graph.
     """
-    if dtype not in ("bfloat16", "float16", "bf16", "f16"):
+    low = dtypes.BY_NAME.get(dtype)
+    if low not in dtypes.HALVES:
         raise UsageError("GT0629", f"amp in {dtype!r}", hint="bfloat16 or float16")
-    low = dtypes.dtype(dtype)
     roles = module.meta.get("training")
     if isinstance(roles, dict) and roles.get("amp"):
         return module

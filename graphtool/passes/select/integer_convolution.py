@@ -27,8 +27,6 @@ from graphtool.passes.select.integer_product import (
 )
 from graphtool.passes.select.wide_pixels import diagonal, together
 
-_RANGE = {dtypes.uint8: (0, 255), dtypes.int8: (-128, 127)}
-
 
 def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The convolution of int32 as target ops; None where its operands are not narrow."""
@@ -65,7 +63,7 @@ class _Image:
 
     def run(self, padding: Any) -> Any:
         zero = known_array(self.x.zero)
-        held = zero is None or within(zero, *_RANGE[self.x.q.dtype])
+        held = zero is None or within(zero, self.x.q.dtype.low, self.x.q.dtype.high)
         if self.target.dot8 and within(self.w, -128, 127) and held:
             x = unsigned(self.x)
             total = self.kernel(self.padded(x, padding), self.w.astype(np.int8))
@@ -136,7 +134,7 @@ class _Image:
         """Whether x - zero is one of two bytes of the same kind."""
         zero, kind = known_array(self.x.zero), self.x.q.dtype
         if self.x.zero is None or zero is not None:
-            return zero is None or within(zero, *_RANGE[kind])
+            return zero is None or within(zero, kind.low, kind.high)
         found = narrow(self.x.zero)
         return found is not None and found.zero is None and found.q.dtype is kind
 

@@ -249,9 +249,8 @@ def cast_cast(x: Any, a: Any, b: Any, s: Any, t: Any) -> Any:  # a holds all tha
 def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:  # casts to integers clamp
     if not x.dtype.is_float or not d.is_integer or d.bits > 16:
         return None
-    low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-2**(d.bits - 1), 2**(d.bits - 1) - 1)
     least, most = number_of(lo), number_of(hi)
-    fits = least is not None and most is not None and least <= low and high <= most
+    fits = least is not None and most is not None and least <= d.low and d.high <= most
     return o.cast(x, dtype=d, saturate=s) if fits else None
 
 

@@ -20,7 +20,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.io import files
-from graphtool.io.weights import Array
+from graphtool.io.weights import Array, unpack
 
 
 def read_model(path: Path) -> ModelProto:
@@ -71,14 +71,11 @@ def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
 
 def element_type(elem_type: int) -> DType:
     """The row of an ONNX element type. Raises Refused for complex numbers."""
-    if elem_type == TensorProto.STRING:
-        return dtypes.string
     if elem_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         raise Refused("complex numbers are not supported")
-    try:
-        return dtypes.of_numpy(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
-    except KeyError:
-        raise InputError("GT1004", f"unknown ONNX element type {elem_type}") from None
+    if elem_type not in dtypes.BY_ONNX:
+        raise InputError("GT1004", f"unknown ONNX element type {elem_type}")
+    return dtypes.BY_ONNX[elem_type]
 
 
 # ---- tensors -----------------------------------------------------------------------------------
@@ -99,7 +96,9 @@ def array(tensor: TensorProto, base_dir: Path | None) -> Array:
     if tensor.HasField("raw_data"):
         raw = tensor.raw_data  # a copy each time that it is asked for
         _need_size(tensor, row, shape, len(raw))
-        if row.bits >= 8 and sys.byteorder == "little":
+        if row.is_packed:
+            return unpack(np.frombuffer(raw, np.uint8), row, shape)
+        if sys.byteorder == "little":
             return np.frombuffer(raw, row.numpy).reshape(shape)
     try:
         out = numpy_helper.to_array(tensor)
@@ -145,9 +144,8 @@ def _external(tensor: TensorProto, row: DType, shape: tuple[int, ...],
     if not length:
         return np.zeros(shape, row.numpy)
     raw = np.memmap(path, np.uint8, "r", offset, (length,))
-    if row.bits < 8:
-        packed = TensorProto(data_type=tensor.data_type, dims=shape, raw_data=raw.tobytes())
-        return np.asarray(numpy_helper.to_array(packed)).astype(row.numpy)
+    if row.is_packed:
+        return unpack(raw, row, shape)
     return np.asarray(raw).view(row.numpy).reshape(shape)
 
 

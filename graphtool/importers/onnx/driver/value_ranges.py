@@ -119,8 +119,7 @@ def _of_type(x: Value) -> Span:
         return 0, 1
     if not d.is_integer or d.bits > 16:
         return OPEN
-    half = 1 << (d.bits - 1)
-    return (0, 2 * half - 1) if d.kind == "uint" else (-half, half - 1)
+    return d.low, d.high
 
 
 def _constant(node: Node, at: int | None) -> Span:

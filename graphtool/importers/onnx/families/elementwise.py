@@ -135,7 +135,7 @@ def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -
 
 def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
     """ONNX's cast: below 8 bits integers wrap around, and float8e8m0 has a rounding mode."""
-    if row.is_integer and row.bits < 8 and dtype_of(x) is not dtypes.bool_:
+    if row.is_integer and row.is_packed and dtype_of(x) is not dtypes.bool_:
         return _wrapped(cast(x, dtypes.int32), row)
     if row is dtypes.float8e8m0 and dtype_of(x).is_float:
         return cast(_power_of_two(cast(x, dtypes.float32), round_mode), row, saturate)

@@ -18,11 +18,6 @@ from graphtool.importers.onnx.families.nn import conv, matmul
 from graphtool.ir.op import ops as o
 
 
-def limits(row: DType) -> tuple[int, int]:
-    return (0, 2**row.bits - 1) if row.kind == "uint" else (-2**(row.bits - 1),
-                                                           2**(row.bits - 1) - 1)
-
-
 def spread(p: Any, x: Any, axis: int, block: int) -> Any:
     """A scale or zero point in a shape that broadcasts to x."""
     if p is None or p.ndim == 0 or (p.ndim == 1 and p.shape[0] == 1 and not block):
@@ -61,12 +56,12 @@ def quantized(x: Any, scale: Any, zero: Any, row: DType, saturate: bool = True) 
     if row.bits <= 16 and dtype_of(y).bits >= 32:  # floats hold all sums that are not clamped
         y = o.round(y)
         y = y if zero is None else o.add(*operands(y, cast(zero, dtype_of(y))))
-        return cast(o.clamp(y, *map(float, limits(row))), row)
+        return cast(o.clamp(y, float(row.low), float(row.high)), row)
     wide = dtypes.int32 if row.bits <= 16 else dtypes.int64
     y = cast(o.clamp(o.round(y), -2.0**30, 2.0**30), wide)
     if zero is not None:
         y = o.add(*operands(y, cast(zero, wide)))
-    return cast(o.clamp(y, *limits(row)), row)
+    return cast(o.clamp(y, row.low, row.high), row)
 
 
 @onnx_op("QuantizeLinear", since=10)
@@ -86,7 +81,7 @@ def dequantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1,
                       block_size: int = 0, output_dtype: int = 0) -> Any:
     row = element_type(output_dtype) if output_dtype else dtype_of(scale)
     kind = dtypes.float32 if dtype_of(scale).bits < 32 else dtype_of(scale)
-    if dtype_of(x).bits < 8 and not dtype_of(x).is_float:  # few runtimes move it
+    if dtype_of(x).is_packed and not dtype_of(x).is_float:  # few runtimes move it
         x, zero = (p if p is None else cast(p, dtypes.int32) for p in (x, zero))
     return cast(over_blocks(lambda x, s, z: o.mul(*operands(centred(x, z, kind), s)), x,
                             cast(scale, kind), zero, axis, block_size), row)

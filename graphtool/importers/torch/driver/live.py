@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import torch
 from torch import fx
@@ -36,14 +35,8 @@ from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol
 
 DTYPES: dict[torch.dtype, DType] = {
-    getattr(torch, name): getattr(dtypes, ours) for name, ours in (
-        ("float64", "float64"), ("float32", "float32"), ("float16", "float16"),
-        ("bfloat16", "bfloat16"), ("float8_e4m3fn", "float8e4m3fn"),
-        ("float8_e4m3fnuz", "float8e4m3fnuz"), ("float8_e5m2", "float8e5m2"),
-        ("float8_e5m2fnuz", "float8e5m2fnuz"), ("float8_e8m0fnu", "float8e8m0"),
-        ("int64", "int64"), ("int32", "int32"), ("int16", "int16"), ("int8", "int8"),
-        ("uint64", "uint64"), ("uint32", "uint32"), ("uint16", "uint16"), ("uint8", "uint8"),
-        ("bool", "bool_")) if hasattr(torch, name)}
+    getattr(torch, row.torch): row for row in dtypes.TABLE
+    if row.torch and hasattr(torch, row.torch)}
 _PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
 CHECKPOINT = "graphtool.checkpoint"  # the annotation of nodes inside a checkpoint
 GRADIENT = "graphtool.gradient"  # that of nodes without a gradient, as Call.gradient says it
@@ -65,7 +58,7 @@ def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
         raise InputError("GT1105", f"tensors of layout {t.layout} are not supported")
     row = element_type(t.dtype)
     t = t.detach().cpu().resolve_neg().contiguous()
-    if row.numpy.type.__module__ == ml_dtypes.__name__ or row.name.startswith(("bfloat", "float8")):
+    if row.is_borrowed:
         return np.asarray(t.view(_BITS[row.bits]).numpy().view(row.numpy))
     return np.asarray(t.numpy())
 

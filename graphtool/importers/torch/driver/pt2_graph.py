@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver import exprs
 from graphtool.importers.torch.driver.names import output_name
@@ -31,13 +30,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol, symbols
 
 MAJOR = 8  # of the schema; torch raises it when old readers would misread
-# torch's numbers of element types
-SCALAR_TYPES: dict[int, DType] = {
-    1: dtypes.uint8, 2: dtypes.int8, 3: dtypes.int16, 4: dtypes.int32, 5: dtypes.int64,
-    6: dtypes.float16, 7: dtypes.float32, 8: dtypes.float64, 12: dtypes.bool_,
-    13: dtypes.bfloat16, 28: dtypes.uint16, 29: dtypes.float8e4m3fn, 30: dtypes.float8e5m2,
-    31: dtypes.float8e4m3fnuz, 32: dtypes.float8e5m2fnuz, 33: dtypes.float8e8m0,
-    34: dtypes.uint32, 35: dtypes.uint64}
+SCALAR_TYPES = {row.torch_code: row for row in dtypes.TABLE if row.torch_code}
 COMPLEX_TYPES = {10: dtypes.float32, 11: dtypes.float64}  # the types of their parts
 _FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
 Fault = Callable[..., InputError]

@@ -1,0 +1,86 @@
+"""The table of element types against what numpy, ONNX, torch and safetensors say themselves."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import safetensors.numpy
+import torch
+from torch._export.serde.schema import ScalarType
+
+from graphtool.dtypes import BY_NAME, TABLE, DType, float32, int8, string, uint8
+from graphtool.importers.torch.driver.live import DTYPES
+from graphtool.io.weights import pack, unpack, weight
+
+NUMBERS = [row for row in TABLE if row is not string]
+
+
+def short(row: DType) -> str:
+    return row.short
+
+
+@pytest.mark.parametrize("row", NUMBERS, ids=short)
+def test_onnx(row: DType) -> None:
+    assert row.onnx == onnx.helper.np_dtype_to_tensor_dtype(row.numpy)
+    assert onnx.helper.tensor_dtype_to_np_dtype(row.onnx) == row.numpy
+    assert onnx.TensorProto.DataType.Name(row.onnx) in (row.name.upper(), {
+        "f32": "FLOAT", "f64": "DOUBLE"}.get(row.short))
+
+
+@pytest.mark.parametrize("row", [r for r in NUMBERS if r.torch], ids=short)
+def test_torch(row: DType) -> None:
+    kind = getattr(torch, row.torch)
+    assert DTYPES[kind] is row and kind.itemsize == row.bytes and kind.is_floating_point == (
+        row.is_float)
+    names = {"u8": "BYTE", "i8": "CHAR", "i16": "SHORT", "i32": "INT", "i64": "LONG",
+             "f16": "HALF", "f32": "FLOAT", "f64": "DOUBLE"}
+    assert ScalarType(row.torch_code).name == names.get(
+        row.short, row.torch.upper().replace("_", "")) or ScalarType(
+        row.torch_code).name == row.torch.upper()
+
+
+def test_numbers_are_given_once() -> None:
+    for field in ("name", "short", "onnx", "torch_code", "torch", "safetensors"):
+        given = [getattr(r, field) for r in TABLE if getattr(r, field)]
+        assert len(given) == len(set(given)), field
+
+
+def test_safetensors_names_and_order() -> None:
+    """Its own writer names the types so, and puts arrays of a larger rank first."""
+    rows = [r for r in TABLE if r.safetensors]
+    data = safetensors.numpy.save({r.name: np.zeros(3, r.numpy) for r in rows})
+    header = data[8:8 + int.from_bytes(data[:8], "little")].decode()
+    places = [header.index(f'"{r.name}":{{"dtype":"{r.safetensors}"') for r in rows]
+    assert [r.rank for _, r in sorted(zip(places, rows, strict=True), key=lambda p: p[0])] == (
+        sorted((r.rank for r in rows), reverse=True))
+
+
+@pytest.mark.parametrize("row", [r for r in NUMBERS if r.is_integer], ids=short)
+def test_ranges_of_integers(row: DType) -> None:
+    limits = ml_dtypes.iinfo(row.numpy)
+    assert (row.low, row.high) == (limits.min, limits.max)
+
+
+@pytest.mark.parametrize("row", NUMBERS, ids=short)
+def test_what_is_computed_in_holds_every_value(row: DType) -> None:
+    assert row.computes is (float32 if row.is_narrow else row) or (row.is_packed and (
+        row.computes is (int8 if row.kind == "int" else uint8)))
+    assert not row.computes.is_borrowed and row.computes.bytes >= row.bytes
+
+
+@pytest.mark.parametrize("row", [r for r in NUMBERS if r.is_packed], ids=short)
+def test_packing_keeps_every_code(row: DType) -> None:
+    codes = np.arange(2**row.bits, dtype=np.uint8)
+    x = unpack(pack(codes, row.bits), row, codes.shape)
+    held = weight(x)
+    assert held.stored.size == max(1, 2**row.bits * row.bits // 8) and BY_NAME[row.name] is row
+    assert held.source.astype(np.float32).tolist() == x.astype(np.float32).tolist()
+    assert len(set(x.astype(np.float32).tolist())) >= 2**row.bits - 1  # -0.0 and 0.0 are equal
+
+
+@pytest.mark.parametrize("row", NUMBERS, ids=short)
+def test_npy_letters(row: DType) -> None:
+    want = "V" if row.is_borrowed else row.numpy.str[1:2]
+    assert row.npy == f"{want}{row.numpy.itemsize}"
