@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called

@@ -21,8 +21,8 @@ ORDERS = {"rising": "((a) < (b))", "falling": "((a) > (b))",
           "falling floats": "((a) > (b) || ((a) != (a) && (b) == (b)))"}
 # what stands in the upper bits of elements below 8 bits is not said
 LOADS = {"as it is": "(e)"} | {
-    d.short: f"gt_{d.short}_to_f32(e)" for d in dtypes.TABLE if d.is_float and d.bits <= 16} | {
-    d.short: f"gt_wrap_{d.short}(e)" for d in dtypes.TABLE if d.is_integer and d.bits < 8}
+    d.short: f"gt_{d.short}_to_f32(e)" for d in dtypes.TABLE if d.is_narrow} | {
+    d.short: f"gt_wrap_{d.short}(e)" for d in dtypes.TABLE if d.is_integer and d.is_packed}
 MACROS = (
     *sizes(ROWS="rows", N="elements of a row", K="how many of them are wanted"),
     Macro("KEY", "type", "the type in which elements are compared"),
@@ -62,7 +62,7 @@ def lower(site: Site) -> Lowered:
                                          f"share bytes, of {x.dtype.name}",
                                hint="cast it to 8 bits first")
     key, load = x.dtype, x.dtype.short if x.dtype.short in LOADS else "as it is"
-    if x.dtype.is_float and x.dtype.bits <= 16:
+    if x.dtype.is_narrow:
         key = dtypes.float32
     order = ("rising" if first else "falling") + (" floats" if key.is_float else "")
     macros: dict[str, MacroValue] = {

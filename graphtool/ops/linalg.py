@@ -68,7 +68,7 @@ def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b:
         x = a.at_broadcast((*lead, *((i, m) if transpose_a else (m, i))))
         y = b.at_broadcast((*lead, *((n, i) if transpose_b else (i, n))))
         wide = out.dtype
-        if wide.is_float and wide.bits < 32:
+        if wide.is_narrow:
             wide = dtypes.float32
         product = apply("mul", cast(x, wide), cast(y, wide))
         total = Reduce("add", Const(0, wide), ((r, inner),), product, wide)
