@@ -95,7 +95,7 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
     padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
                               hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
     cg, og = w.shape[1], w.shape[0] // (groups * batch_groups)
-    wide = dtypes.float32 if result.dtype.is_float and result.dtype.bits < 32 else result.dtype
+    wide = dtypes.float32 if result.dtype.is_narrow else result.dtype
 
     def at(idx: Any) -> Any:
         b, o = idx[0], idx[-1] if channels_last else idx[1]
