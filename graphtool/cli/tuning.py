@@ -108,7 +108,7 @@ def _seconds(budget: str | None) -> float | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", budget)
     if match is None:
-        raise UsageError("GT3092", f"--budget {budget!r} is no time", hint="as in 60s or 2m")
+        raise UsageError("GT3092", f"--budget {budget!r} is not a time", hint="as in 60s or 2m")
     return float(match[1]) * _UNITS[match[2]]
 
 

@@ -29,14 +29,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2111": ("weights of a program missing",
                "Keep the program's .safetensors file beside it."),
     "GT2112": ("the output directory is something else",
-               "A build replaces only an earlier build or an empty directory; name another, or "
-               "remove it."),
+               "A build replaces an earlier build or an empty directory, and nothing else. Name "
+               "another directory, or remove it."),
     "GT2113": ("unknown place for the weights",
                "file keeps them beside the library, embed puts them into it, c writes C arrays."),
     "GT2114": ("a program for another vector width",
                "Packed weights fit one width of vectors; lower the graph for this target."),
     "GT2115": ("weights in other places",
-               "The program and its weights do not belong together; lower the graph again."),
+               "The program and its weights do not belong together. Lower the graph again."),
     "GT2120": ("no C compiler",
                "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
                "`graphtool doctor` shows what is found."),
@@ -45,20 +45,20 @@ TABLE: dict[str, tuple[str, str]] = {
                "a margin. The compiler's own kernels read them."),
     "GT2130": ("no CBLAS library",
                "--kernels blas and auto link OpenBLAS: Debian's libopenblas-dev, or the wheel "
-               "scipy-openblas32. Without these options nothing of the kind is needed."),
+               "scipy-openblas32. Leave the option out to use graphtool's own kernels."),
     "GT2121": ("the C compiler failed",
-               "Its last lines are shown. The emitted C compiles without warnings on gcc and "
-               "clang, so that a strange flag or compiler is the usual cause."),
+               "The last lines of its output are shown. The emitted C compiles without warnings "
+               "under gcc and clang, so the usual cause is an unusual flag or compiler."),
     "GT2122": ("ar failed", "A static library needs ar from the compiler's tools."),
     "GT2123": ("the C compiler took too long", "It was stopped; the machine may be overloaded."),
     "GT2124": ("a machine that the compiler does not know",
-               "A cross compiler cannot compile for `native`; name a target with --march, "
-               "`generic` suits every machine. For another kind of machine than this one a cross "
-               "compiler is needed, which --cc names."),
+               "A cross compiler cannot compile for `native`. Name a target with --march; "
+               "`generic` suits every machine. To compile for another kind of machine, name a "
+               "cross compiler with --cc."),
     "GT2125": ("no static linking",
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
     "GT2126": ("no MPI",
-               "--mpi compiles with mpicc, that of the path or of the packages openmpi and mpich, "
+               "--mpi compiles with mpicc, from the path or from the packages openmpi or mpich, "
                "or with the compiler that --cc names."),
     "GT2201": ("not a build directory",
                "The directory has no build.json, or one of another kind; `graphtool build` makes "
@@ -66,7 +66,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2202": ("a static build cannot be loaded",
                "Link it into a program of your own, or build without --static."),
     "GT2203": ("the library cannot be loaded",
-               "It was built for another machine, or its files are damaged; build again."),
+               "It was built for another machine, or its files are damaged. Build it again."),
     "GT2204": ("the weights cannot be mapped",
                "The weights file of the build is missing or cut short; build again."),
     "GT2210": ("missing input", "Give every input by the model's own name."),
@@ -75,30 +75,30 @@ TABLE: dict[str, tuple[str, str]] = {
                "Nothing is converted silently; give the type that is expected."),
     "GT2213": ("an input of another shape", "The error shows the shape that is expected."),
     "GT2214": ("one dim with two sizes",
-               "Inputs that share an open dim have to agree on its size."),
+               "Inputs that share an open dim must have the same size there."),
     "GT2215": ("a size out of bounds",
                "The dim was declared with bounds, and the memory plan relies on them."),
     "GT2216": ("an unfit output buffer",
-               "Arrays given as out= are written in place: right shape and type, contiguous, "
-               "writable."),
+               "Arrays given as out= are written in place. They need the right shape and type, "
+               "and must be contiguous and writable."),
     "GT2217": ("an input that is no array",
-               "Inputs are numpy arrays, or anything that DLPack can hand over from the CPU."),
+               "An input must be a numpy array, or an object on the CPU that supports DLPack."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
     "GT2221": ("a computed size or number that breaks its bound",
-               "The inputs lead to a size that the build has no memory for, or that the model said "
-               "could not be. The bound is what --dynamic NAME=0..MOST gave at the import, or what "
-               "torch._check promises in the model's code (promise0, promise1, … are relations "
-               "between sizes, and must not be below 0): widen it there, import and build again, "
+               "For these inputs a computed size is larger than the memory of the build allows, "
+               "or breaks a promise of the model. The bound comes from --dynamic NAME=0..MOST at "
+               "import, or from torch._check in the model (promise0, promise1, … are relations "
+               "between sizes that must be at least 0). Widen it there, import and build again, "
                "or give other inputs."),
     "GT2219": ("a build that cannot be profiled",
-               "Its driver was emitted by an older version; build it again."),
+               "It was made by an older version. Build it again."),
     "GT2228": ("a profile of one of several processes",
-               "A step that exchanges gradients only runs under mpirun. Build the training graph "
+               "A step that exchanges gradients runs under mpirun only. Build the training graph "
                "without --mpi and profile that."),
     "GT2226": ("a profile of several versions",
-               "A library for every level of x86-64 has other kernels on each; build with one "
-               "--march and profile that."),
+               "A library for all levels of x86-64 has different kernels for each. Build with "
+               "one --march and profile that."),
     "GT2220": ("not a training build",
-               "`train` takes what `build` makes of a graph of `grad --optimizer`."),
+               "`train` needs the build of a graph that `grad --optimizer` has made."),
 }

@@ -118,9 +118,8 @@ def type_text(annotation: Any) -> str:
     """`tuple[int, ...] | None` as people write it."""
     text = annotation.__name__ if isinstance(annotation, type) and not hasattr(
         annotation, "__origin__") else str(annotation)
-    for old, new in (("typing.", ""), ("graphtool.symbolic.", ""), ("graphtool.dtypes.", ""),
-                     ("graphtool.ir.graph.", ""), ("graphtool.io.weights.", ""),
-                     ("Union[int, Poly]", "Dim"), ("NoneType", "None")):
+    text = re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text)  # a class without its module
+    for old, new in (("Union[int, Poly]", "Dim"), ("int | Poly", "Dim"), ("NoneType", "None")):
         text = text.replace(old, new)
     return text
 
