@@ -156,8 +156,8 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
 
 def _seen(s: Attention) -> int:
     """Keys that a query sees, on the average."""
-    few = min(s.s, s.t)
-    return ceil(few * few + 2 * (s.s - few) * s.t, 2 * s.s) if s.causal else s.t
+    rising = min(s.s, s.t)  # each of these queries sees one key more than the query before
+    return ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s) if s.causal else s.t
 
 
 def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:

@@ -121,7 +121,7 @@ class Use:
                                    hint="it is compiled for float32 only")
         self.steps, count, self.batch, _ = like.shape
         self.gates, packed = GATES[node.attrs["kind"]], node.attrs["packed"]
-        self.turns = self.steps * count * self.batch
+        self.products = self.steps * count * self.batch
         self.macros: dict[str, MacroValue] = {
             "STEPS": self.steps, "DIRS": count, "ROWS": self.batch,
             "KIND": KINDS.index(node.attrs["kind"]), "GATES": self.gates,
@@ -146,7 +146,7 @@ class Use:
         self.pointers["WORK"] = (self.site.scratch(share),
                                  symbol_of(Symbol("t", 0, None)) * share)
         return Lowered(self.site.template(kernel, self.macros, self.pointers),
-                       self.turns * hidden * hidden * self.gates * 2)
+                       self.products * hidden * hidden * self.gates * 2)
 
     def block(self) -> int:
         """Rows whose tile fits the registers, balanced; a block for each thread where there are

@@ -1,1 +1,1 @@
-"""Which alternative is fastest is measured here, a site at a time; choice/ says what there is."""
+"""Measures which plan of a site is fastest; kernels/ says what plans there are."""

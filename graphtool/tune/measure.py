@@ -1,4 +1,4 @@
-"""Measures the candidates of one site: a model of that one operation for each, timed in turns.
+"""Measures the plans of one site: a model of that one operation for each, their calls interleaved.
 
 Before each call the second-level cache is swept, as the layers between two uses would.
 """
@@ -22,7 +22,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Alone, Attention, Contraction, Conv, Product
+from graphtool.kernels.choice.sites import Attention, Contraction, Conv, Measurable, Product
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
@@ -33,9 +33,9 @@ PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Alone, candidates: Sequence[Plan], target: Target, rules: Rules, *,
+def measure(site: Measurable, candidates: Sequence[Plan], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Plan, float]:
-    """Microseconds of each candidate: the lower quartile of calls in turns.
+    """Microseconds of each candidate: the lower quartile of its calls.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
     """
@@ -51,7 +51,7 @@ def measure(site: Alone, candidates: Sequence[Plan], target: Target, rules: Rule
         with ThreadPoolExecutor(2) as pool:
             paths = list(pool.map(made, enumerate(candidates)))
         calls = [_call(path, target.threads) for path in paths]
-        times = in_turns(calls, seconds, target)
+        times = interleaved(calls, seconds, target)
     return dict(zip(candidates, times, strict=True))
 
 
@@ -66,10 +66,11 @@ def _call(path: Path, threads: int) -> Callable[[], None]:
     return model.call
 
 
-def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
+def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
              target: Target) -> list[float]:
-    """Microseconds of each, of which a quarter of its calls stay below: what disturbs a call only
-    ever makes it longer, and a slow spell hits all of them alike."""
+    """Microseconds of each, its lower quartile. One call of each at a time: what disturbs a call
+    only ever makes it longer, and a slow spell then hits all of them alike.
+    """
     swept = np.ones(target.l2 // 2, np.float32)  # twice the cache
     samples: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -87,12 +88,16 @@ def in_turns(calls: Sequence[Callable[[], None]], seconds: float,
 
 # ---- models of one operation -------------------------------------------------------------------
 
-def model(site: Alone) -> Module:
+def model(site: Measurable) -> Module:
     """A module of the operation alone, its operands in the site's type; weights that are known at
     build time are constants."""
-    if isinstance(site, Attention):
-        return _attention(site)
-    fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
+    match site:
+        case Attention():
+            return _attention(site)
+        case Conv():
+            fn, shapes = _conv(site)
+        case Product():
+            fn, shapes = _product(site)
     if site.integer:
         return _of_integers(site, fn, shapes)
     kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
@@ -122,8 +127,9 @@ def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
 
 
 def _attention(s: Attention) -> Module:
-    few = s.heads // s.shared
-    shapes = [(s.heads, s.s, s.d), (few, s.t, s.d), (few, s.t, s.v), *([(s.s, s.t)] * s.masked)]
+    groups = s.heads // s.shared
+    shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
+              *([(s.s, s.t)] * s.masked)]
     graph = trace(lambda *xs: OPS["attention"](*xs, causal=s.causal),
                   [TensorType(dtypes.float32, shape) for shape in shapes],
                   ["q", "k", "v", "mask"][:len(shapes)])

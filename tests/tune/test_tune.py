@@ -13,7 +13,7 @@ from graphtool import interp, passes
 from graphtool.errors import CompilerError
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import Rules, rules_of
-from graphtool.kernels.choice.sites import Alone, Attention, Conv, Product, Recurrence
+from graphtool.kernels.choice.sites import Attention, Conv, Measurable, Product, Recurrence
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
@@ -36,7 +36,7 @@ INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3,
 
 
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
-def test_every_candidate_computes_the_same(site: Alone, tmp_path: Path) -> None:
+def test_every_candidate_computes_the_same(site: Measurable, tmp_path: Path) -> None:
     module = measure.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
@@ -55,7 +55,7 @@ HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half i
 @pytest.mark.parametrize("site", HALF, ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_sites_of_16_bits_are_measured_as_such(
-        site: Alone, bf16: bool, tmp_path: Path) -> None:
+        site: Measurable, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
     module = measure.model(site)

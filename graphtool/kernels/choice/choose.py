@@ -7,7 +7,7 @@ from __future__ import annotations
 import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
 from graphtool.kernels.choice.alternatives import alternative, alternatives
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Alone, Site, site
+from graphtool.kernels.choice.sites import Measurable, Site, site
 from graphtool.plan import Choice, Plan, choice
 from graphtool.target import Target
 
@@ -49,7 +49,7 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     measured = [(p, us) for p, us in rules.tuning.find(site, target) if p in allowed]
     if measured:
         return choice(str(site), "tuned", dict(sorted(measured, key=by_weight)))
-    margin = MARGIN if isinstance(site, Alone) else 0.0  # no width of a panel is the usual
+    margin = MARGIN if isinstance(site, Measurable) else 0.0  # no width of a panel is the usual
     ranked = sorted(((p, cost(site, p, target) * (1 if i == 0 else 1 + margin))
                      for i, p in enumerate(allowed)), key=by_weight)
     libraries = [r for r in ranked if alternative(site, r[0]).library]

@@ -13,14 +13,12 @@ DOT_PRODUCTS = 1.8  # multiply-adds a cycle against float32, of those of pairs o
 
 
 def ceil(a: int, b: int) -> int:
+    """a / b, rounded up."""
     return -(-a // b)
 
 
 def cycles(rows: int, nv: int) -> float:
-    """Cycles of one k-step of a register tile: arithmetic, loads or latency, whichever is longest.
-
-    Some of each is lost to stores and loop ends, the more the fewer sums there are.
-    """
+    """Cycles of one k-step of a register tile: of arithmetic, loads or latency, the longest."""
     return max(rows * nv / UNITS, (rows + nv) / UNITS, LATENCY)
 
 

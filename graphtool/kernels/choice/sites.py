@@ -11,7 +11,7 @@ from typing import Any
 from graphtool.errors import InputError
 from graphtool.plan import call
 
-FEW = 4  # rows of a recurrence's batch that are multiplied in one tile
+ONE_TILE = 4  # rows of a recurrence's batch that are multiplied in one tile
 BLOCK = 7  # pixels of a row that are pooled together, or filtered a channel each
 BFLOAT16 = 1  # as a site says it
 
@@ -106,7 +106,7 @@ class Recurrence:
     def tile_rows(self) -> int:
         """Rows of a batch that one tile takes at any width; 0 where the batch is larger, or open.
         """
-        return self.batch if self.fixed and self.batch <= FEW else 0
+        return self.batch if self.fixed and self.batch <= ONE_TILE else 0
 
     def __str__(self) -> str:
         return _record("recurrence", self)
@@ -138,8 +138,8 @@ class Pool:
 
 
 Contraction = Conv | Product
-Alone = Contraction | Attention  # what tune measures: alone they are as they are in a model
-Site = Alone | Recurrence | Pool
+Measurable = Contraction | Attention  # as fast alone as in a model: tune measures these
+Site = Measurable | Recurrence | Pool
 
 
 _SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product,

@@ -62,6 +62,7 @@ def _nearest(tuning: Tuning, threads: int) -> list[int]:
 
 
 def key(site: str, target: Target, threads: int) -> Key:
+    """What a site's times are found by: they hold for such caches and instructions."""
     return site, DTYPE, LAYOUT, isa(target), target.l1, target.l2, target.l3, threads
 
 
@@ -72,6 +73,7 @@ def row(site: Site, target: Target, us: Mapping[Plan, float]) -> Row:
 
 
 def key_of(r: Row) -> Key:
+    """The key of a line."""
     return r.site, r.dtype, r.layout, r.isa, r.l1, r.l2, r.l3, r.threads
 
 

@@ -28,7 +28,7 @@ WORTH = 0.95  # of the time as it is: what a loop must come below
 
 @dataclass(frozen=True)
 class Front:
-    """The nodes up to `end`, which map the examples one by one, in turns of `size`."""
+    """The nodes up to `end`, which map the examples one by one, in chunks of `size`."""
 
     end: int
     size: int
@@ -95,8 +95,9 @@ def _sums(costs: list[float]) -> list[float]:
     return list(accumulate(costs, initial=0.0))
 
 
-def _costs(graph: Graph, most: int, batched: set[Value], turns: int, target: Target) -> list[float]:
-    """Microseconds of each of the nodes for the whole batch, taken in so many turns."""
+def _costs(graph: Graph, most: int, batched: set[Value], chunks: int,
+           target: Target) -> list[float]:
+    """Microseconds of each of the nodes for the whole batch, taken in so many chunks."""
     costs = []
     for node in graph.nodes[:most]:
         if not _anchor(node, batched):
@@ -105,7 +106,7 @@ def _costs(graph: Graph, most: int, batched: set[Value], turns: int, target: Tar
         reads = [x for x in node.inputs if isinstance(x, Value)]
         moved = sum(_bytes(v) for v in (*(x for x in reads if x in batched), *node.outputs))
         weights = sum(_bytes(v) for v in reads if v not in batched)
-        costs.append(layer(target, _count(flops(node)), moved, weights, turns))
+        costs.append(layer(target, _count(flops(node)), moved, weights, chunks))
     return costs
 
 
@@ -154,11 +155,11 @@ def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
                  [_fewer(v, front.size, batch) for v in graph.inputs],
                  [v.hint for v in graph.inputs])
     builder = Builder()
-    turns = batch // front.size
+    count = batch // front.size
     xs = [Tracer(v, builder) for v in graph.inputs]
-    rows = [OPS["reshape"](x, shape=(turns, *_fewer(x.value, front.size, batch).shape)) for x in xs]
+    rows = [OPS["reshape"](x, shape=(count, *_fewer(x.value, front.size, batch).shape)) for x in xs]
     with builder.scope(cut[0].hint):
-        stacked = OPS["scan"](*rows, body=body, carries=0, xs=len(rows), length=turns)
+        stacked = OPS["scan"](*rows, body=body, carries=0, xs=len(rows), length=count)
     made = [OPS["reshape"](y, shape=v.type.shape) for y, v in zip(
         stacked if isinstance(stacked, tuple) else (stacked,), cut, strict=True)]
     shared = [n for n in head if not any(v in batched for v in n.outputs)]

@@ -1,4 +1,4 @@
-"""select's convolutions of small integers that were widened to int32; select_integer.py says how
+"""select's convolutions of small integers that were widened to int32; integer_product.py says how
 sums of them come about.
 """
 
@@ -62,9 +62,10 @@ class _Image:
         self.depthwise = groups == w.shape[0] == x.q.shape[3]
 
     def run(self, padding: Any) -> Any:
+        """The sums, by dot products of bytes, of pairs of 16 bits, or of floats; None: by none."""
         zero = known_array(self.x.zero)
-        held = zero is None or within(zero, self.x.q.dtype.low, self.x.q.dtype.high)
-        if self.target.dot8 and within(self.w, -128, 127) and held:
+        is_byte = zero is None or within(zero, self.x.q.dtype.low, self.x.q.dtype.high)
+        if self.target.dot8 and within(self.w, -128, 127) and is_byte:
             x = unsigned(self.x)
             total = self.kernel(self.padded(x, padding), self.w.astype(np.int8))
             sums = self.w.astype(np.int64).sum((1, 2, 3))
@@ -91,6 +92,7 @@ class _Image:
         return o.select(constant(x.q, inside), o.pad(x.q, lo=lo, hi=hi, value=0.0), edge)
 
     def by_pairs(self, x: Any) -> Any:
+        """As numbers of 16 bits."""
         if not within(self.w, -32767, 32767):
             return None
         return self.kernel(x, self.w.astype(np.int16))

@@ -45,6 +45,7 @@ def _signed(x: Narrow) -> Narrow:
 
 
 def constant(beside: Any, x: Array) -> Any:
+    """The array as a constant of the graph that `beside` is in."""
     return beside.builder.constant(x)
 
 

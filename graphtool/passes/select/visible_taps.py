@@ -1,4 +1,4 @@
-"""Taps of a convolution that meet more than padding: the others add nothing, and are left out.
+"""Taps of a convolution that read more than padding: the others add nothing, and are left out.
 
 With dilation, or on maps smaller than the window, those are most of them.
 """
@@ -14,8 +14,9 @@ from graphtool.symbolic import Dim
 Pads = tuple[tuple[Any, Any], ...]
 
 
-def met(size: Dim, lo: Dim, out: Dim, taps: int, stride: int, dilation: int) -> tuple[int, int]:
-    """The first of an axis' taps that meet some of `size` elements behind `lo` zeros, and how many.
+def visible(size: Dim, lo: Dim, out: Dim, taps: int, stride: int,
+            dilation: int) -> tuple[int, int]:
+    """The first of an axis' taps that read one of `size` elements behind `lo` zeros, and how many.
     """
     if not (isinstance(size, int) and isinstance(lo, int) and isinstance(out, int)):
         return 0, taps
@@ -26,7 +27,7 @@ def met(size: Dim, lo: Dim, out: Dim, taps: int, stride: int, dilation: int) -> 
 
 def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
             dilation: Any) -> tuple[Tracer, Tracer, Pads]:
-    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that meet nothing."""
+    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that read padding alone."""
     start, limit = [0] * 4, list(w.shape)
     crop, end, left = [0] * 4, list(x.shape), list(padding)
     for axis, ((lo, hi), s, d) in enumerate(zip(padding, strides, dilation, strict=True)):
@@ -34,7 +35,7 @@ def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
         if not isinstance(taps, int) or not all(isinstance(n, int) for n in (size, lo, hi)):
             continue
         out = (size + lo + hi - (taps - 1) * d - 1) // s + 1
-        first, count = met(size, lo, out, taps, s, d)
+        first, count = visible(size, lo, out, taps, s, d)
         if count == taps:
             continue
         start[2 + axis], limit[2 + axis] = first, first + count

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
-from graphtool.passes.select.visible_taps import met
+from graphtool.passes.select.visible_taps import visible
 from graphtool.symbolic import Dim
 
 Convolve = Callable[[Any, Tracer, Tracer, tuple[Dim, ...]], Any]
@@ -53,7 +53,7 @@ def _met(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
     """The taps in depth that meet more than padding; all where zeros stand between the slices."""
     if (a["lhs_dilation"] or (1,))[0] != 1:
         return 0, taps
-    return met(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
+    return visible(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
 
 
 def _deep(x: Tracer, a: Any) -> Tracer:
