@@ -53,7 +53,8 @@ def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
             traits=Trait.NEST,
-            doc="the right-hand side of a bfloat16 product in panels of nr columns, by pairs"))
+            doc="the right-hand side of a bfloat16 product, [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, "
+                "nr, 2]: two elements of a sum beside each other"))
 
 
 def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int,
@@ -76,7 +77,7 @@ def _matmul_bf16_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array
 register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BF16_PRODUCT,),
-            doc="a product of bfloat16 with a packed right-hand side, summed in float32"))
+            doc="a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"))
 
 
 # ---- pack_conv_pairs: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, pairs, nr, 2] -----------------------
@@ -144,7 +145,8 @@ def _chosen(i: Dim, size: Dim, value: Any, zero: Any) -> Any:
 
 register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,
             category="memory",
-            doc="convolution weights of bfloat16 in panels of nr output channels, by pairs"))
+            doc="bfloat16 convolution weights in panels of nr output channels, two elements of a "
+                "sum beside each other"))
 
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
@@ -175,4 +177,5 @@ register(Op("conv_bf16", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda *types, **attrs: 2 * conv_cost(*types, **attrs),
             plans=(BF16_CONV,),
-            doc="2-d convolution of bfloat16, channels last, summed in float32"))
+            doc="2-d convolution in bfloat16, channels last, with weights as `pack_conv_pairs` "
+                "lays them out; the sums are float32"))

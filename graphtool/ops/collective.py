@@ -77,9 +77,9 @@ def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int, now: bool) -> tu
 
 register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
-            doc="starts to bring flat arrays of all processes together: sum, max, min, gather, "
-                "scatter (of the sum) or broadcast (of the first one's); done at collective_end, "
-                "or `now` where no work stands between"))
+            doc="starts an exchange of flat arrays between all processes: sum, max, min, gather, "
+                "scatter (a part of the sum for each) or broadcast (from the first process); it "
+                "ends at `collective_end`, or at once with `now`"))
 
 
 def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
@@ -90,8 +90,8 @@ def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
 register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
             lambda g, out, x, y, ticket: (None, g, None),
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
-            doc="waits for what collective_begin started; takes its operand too, which is read "
-                "until then"))
+            doc="the result of an exchange that `collective_begin` started, once it has arrived; "
+                "what was sent is an operand too, as it is read until then"))
 
 
 def _flat(x: Any, kind: str, size: int = 1) -> Any:
@@ -107,7 +107,7 @@ def _rank_infer() -> TensorType:
 
 register(Op("process_rank", _rank_infer, lambda: np.array(world.current().rank, np.int64),
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
-            doc="the number of this process among all, from 0 on"))
+            doc="the number of this process, from 0 on"))
 
 
 # ---- whole -------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _whole_eval(x: Array, *, kind: str) -> Array:
 
 @composite(types=_same, eval=_whole_eval, category="control", traits=Trait.WORLD)
 def all_reduce(x: Any, *, kind: str = "sum") -> Any:
-    """The sum, mean, max or min of what all processes have, in each of them."""
+    """The sum, mean, maximum or minimum over all processes; each process gets the result."""
     wide = x
     if x.dtype not in _REDUCED:
         wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
@@ -139,7 +139,7 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
 @composite(types=lambda x: x, eval=lambda x: np.array(world.current().exchange(x)[0]),
            category="control", traits=Trait.WORLD)
 def broadcast_first(x: Any) -> Any:
-    """What the first process has, in each of them."""
+    """The tensor of the first process; each process gets it."""
     wide = x
     if x.dtype not in _REDUCED:
         wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
@@ -196,7 +196,7 @@ def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
 @composite(types=_gathered, category="control", traits=Trait.WORLD, precision=Precision.FOLLOW,
            vjp=lambda g, y, x, *, axis, size: (ops.reduce_scatter(g, axis=axis, size=size),))
 def all_gather(x: Any, *, axis: int, size: int) -> Any:
-    """The tensors of `size` processes one behind the other along an axis, in each of them."""
+    """The tensors of `size` processes joined along an axis; each process gets the result."""
     parts = ops.reshape(_flat(x, "gather", size), shape=(size, *x.shape))
     axis %= x.ndim
     back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim + 1))
@@ -207,7 +207,7 @@ def all_gather(x: Any, *, axis: int, size: int) -> Any:
 @composite(types=_scattered, category="control", traits=Trait.WORLD,
            vjp=lambda g, y, x, *, axis, size: (ops.all_gather(g, axis=axis, size=size),))
 def reduce_scatter(x: Any, *, axis: int, size: int) -> Any:
-    """The sum over `size` processes, of which each keeps its part along an axis."""
+    """The sum over `size` processes; each process gets one part of it along an axis."""
     axis %= x.ndim
     each = x.shape[axis] // size
     parts = ops.reshape(x, shape=(*x.shape[:axis], size, each, *x.shape[axis + 1:]))

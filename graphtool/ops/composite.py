@@ -61,13 +61,13 @@ def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:
 @composite(types=_embedding_types, category="data", precision=Precision.FOLLOW, traffic=taken,
            indexing=Indexing((0,), draws=True))
 def embedding(table: Any, ids: Any) -> Any:
-    """Rows of the table: y[i…] = table[ids[i…]]; ids are not negative."""
+    """y[i…] = table[ids[i…]]: a row of the table for each id; ids are not negative."""
     return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))
 
 
 @composite(precision=Precision.FOLLOW, movement=Movement.JOINS)
 def stack(*xs: Any, axis: int) -> Any:
-    """The operands side by side along a new axis."""
+    """The operands joined along a new axis."""
     axis = check_axis(axis, xs[0].ndim + 1)
     wide = [o.reshape(x, shape=(*x.shape[:axis], 1, *x.shape[axis:])) for x in xs]
     return o.concat(*wide, axis=axis)

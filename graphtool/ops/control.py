@@ -66,7 +66,7 @@ def _cond_eval(pred: Array, *operands: Array, then: Body, orelse: Body) -> tuple
 
 register(Op("cond", _cond_infer, _cond_eval, category="control",
             lowering=Lowering.CONTROL,
-            doc="what `then` gives where the predicate holds, else what `orelse` gives"))
+            doc="the results of `then` if the predicate is true, else those of `orelse`"))
 
 
 # ---- while -------------------------------------------------------------------------------------
@@ -113,8 +113,9 @@ def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
 
 register(Op("while", _while_infer, _while_eval, decompose=_counted, category="control",
             lowering=Lowering.CONTROL,
-            doc="the first `carries` operands, by `body` until `cond` fails, or for `bound` turns; "
-                "the other operands stay"))
+            doc="carries, replaced by the results of `body` as long as `cond` holds; the first "
+                "`carries` operands are where they start, the others stay the same. With "
+                "`bound`, at most so many iterations"))
 
 
 # ---- scan --------------------------------------------------------------------------------------
@@ -154,5 +155,6 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
 
 register(Op("scan", _scan_infer, _scan_eval, category="control",
             lowering=Lowering.CONTROL,
-            doc="`body` along the first axis: carries, then a row of each of the `xs` operands "
-                "behind them, then the rest; gives the last carries and the stacked other results"))
+            doc="`body` for each row along the first axis. The operands are carries, then `xs` "
+                "operands that are read row by row, then what stays the same; the results are "
+                "the last carries, then the other results of all rows, stacked"))

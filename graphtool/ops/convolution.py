@@ -175,4 +175,7 @@ def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
 
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
             traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
-            doc="n-d correlation with strides, padding, both dilations, groups"))
+            doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over "
+                "channels c and places k of the window, in any number of dimensions; "
+                "`lhs_dilation` spreads x, `groups` splits the channels, `batch_groups` the "
+                "batch"))

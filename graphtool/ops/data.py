@@ -45,7 +45,7 @@ def _iota_eval(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Array:
 register(Op("iota", _iota_infer, _iota_eval, None,
             lambda _, *, shape, axis, dtype: Pull(
                 dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
-            category="data", doc="0, 1, 2, … along an axis"))
+            category="data", doc="the index along an axis: 0, 1, 2, …"))
 
 # ---- dim and detach ----------------------------------------------------------------------------
 
@@ -83,8 +83,8 @@ register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
 
 register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,
-            doc="x itself; what is computed of it stays apart from what is computed of x, so that "
-                "it is computed again"))
+            doc="x itself. Passes do not merge what is computed from the result with what is "
+                "computed from x, so that it is computed a second time"))
 
 
 def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
@@ -95,5 +95,5 @@ def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
 register(Op("checkpoint", _checkpoint_infer, lambda x, **_: x, lambda g, y, x, **_: (g,),
             lambda _, x, **__: x, decompose=lambda x, **_: x, axes=BROADCAST, category="data",
             lowering=Lowering.VIEW,
-            doc="x itself where it enters or leaves a region that the backward pass is to compute "
-                "again (torch.utils.checkpoint)"))
+            doc="x itself, at the edge of a region that the backward pass computes again instead "
+                "of storing it (torch.utils.checkpoint)"))

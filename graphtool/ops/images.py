@@ -56,7 +56,8 @@ def _shape_eval(x: Array, *, pixels: str) -> Array:
 
 register(Op("image_shape", _shape_infer, _shape_eval, category="shape",
             lowering=Lowering.EVALUATED,
-            doc="height, width and channels of an encoded picture; 0 by 0 for what is none"))
+            doc="the height, width and channels of an encoded picture; 0 by 0 if it cannot be "
+                "read"))
 
 
 def _decode_infer(x: TensorType, *, shape: tuple[Dim, ...], pixels: str = "RGB") -> TensorType:
@@ -78,5 +79,5 @@ def _decode_eval(x: Array, *, shape: tuple[int, ...], pixels: str) -> Array:
 
 register(Op("decode_image", _decode_infer, _decode_eval, category="data",
             lowering=Lowering.EVALUATED,
-            doc="the pixels u8[height, width, channels] of an encoded BMP, JPEG, JPEG 2000, TIFF, "
-                "PNG, WebP or portable map; `shape` is what image_shape says of it"))
+            doc="the pixels u8[height, width, channels] of an encoded picture (BMP, JPEG, JPEG "
+                "2000, TIFF, PNG, WebP or portable map) whose sizes image_shape gives"))

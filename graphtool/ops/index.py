@@ -179,7 +179,8 @@ def _other_factors(x: Any, indices: Any, updates: Any, where: dict[str, Any]) ->
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
             lowering=Lowering.STATEMENTS, indexing=Indexing("axes"), axes=_AXES,
-            doc="x with updates set, added, … where gather would read; later duplicates win"))
+            doc="x with the updates set, added, multiplied, or taken as minimum or maximum at "
+                "the places that `gather` would read; of several set to one place the last stays"))
 
 # ---- dynamic slices ----------------------------------------------------------------------------
 
@@ -222,7 +223,8 @@ def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tupl
 register(Op("dynamic_slice", _dynamic_slice_infer, _dynamic_slice_eval, _dynamic_slice_vjp,
             _dynamic_slice_lower, category="shape", traits=Trait.NEST,
             precision=Precision.FOLLOW, traffic=taken,
-            doc="a window of fixed size at a start read from data, clamped to stay inside"))
+            doc="the window of `sizes` of x that begins at a computed start; the start is "
+                "clamped, so that the window fits"))
 
 
 def _update_infer(x: TensorType, update: TensorType, *start: TensorType) -> TensorType:
@@ -256,5 +258,6 @@ def _update_vjp(g: Any, _y: Any, x: Any, update: Any, *start: Any) -> tuple[Any,
 
 register(Op("dynamic_update_slice", _update_infer, _update_eval, _update_vjp, _update_lower,
             category="data", traits=Trait.NEST, precision=Precision.FOLLOW,
-            doc="x with a window replaced, at a start read from data"))
+            doc="x with the window at a computed start replaced; the start is clamped, so that "
+                "the window fits"))
 

@@ -74,7 +74,8 @@ def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 register(Op("pack_int", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
             traits=Trait.NEST,
-            doc="the right-hand side of a product of integers in panels of nr columns"))
+            doc="the right-hand side of an integer product in panels of nr columns, as many "
+                "elements of a sum beside each other as one instruction adds"))
 
 
 def _unpacked(b: Array, depth: int, n: int) -> Array:
@@ -101,7 +102,8 @@ register(Op("matmul_int", _matmul_infer,
                                                           _unpacked(b, a.shape[-1], n))),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(GEMM,),
-            doc="a product of small integers with a packed right-hand side"))
+            doc="a·b of small integers, with b as `pack_int` lays it out; the sums are int32 and "
+                "wrap around"))
 
 
 # ---- pack_int_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, runs·⌈run/G⌉, nr·G] -------------------
@@ -132,7 +134,8 @@ def _pack_conv_eval(w: Array, *, nr: int, groups: int, joined: bool) -> Array:
 
 
 register(Op("pack_int_conv", _pack_conv_infer, _pack_conv_eval, category="memory",
-            doc="filters of integers in panels of nr output channels"))
+            doc="integer convolution weights in panels of nr output channels, as many elements "
+                "of a sum beside each other as one instruction adds"))
 
 
 def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Dim, ...]:
@@ -181,7 +184,8 @@ register(Op("conv_int", _conv_infer, _conv_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda y, *_, window, depth, **__: 2 * elements(y) * product(window) * depth,
             plans=(DIRECT,),
-            doc="2-d convolution of small integers, channels last, its padding in the input"))
+            doc="2-d convolution of small integers, channels last, with weights as "
+                "`pack_int_conv` lays them out; x includes its padding, the sums are int32"))
 
 
 # ---- pack_int_winograd: [O, C, 3, 3] → [n², ⌈O/nr⌉, ⌈C/2⌉, nr·2] --------------------------------
@@ -201,7 +205,8 @@ def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
 
 
 register(Op("pack_int_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
-            doc="3×3 filters of integers, transformed without fractions, in panels"))
+            doc="3×3 integer weights transformed by Winograd's G without its fractions, so that "
+                "they stay whole, in panels of nr output channels"))
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
@@ -225,8 +230,8 @@ def _winograd_eval(x: Array, w: Array, *, channels: int, tile: int, plan: Plan |
 register(Op("winograd_int", _winograd_infer, _winograd_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
             plans=(WINOGRAD,),
-            doc="3×3 convolution of stride 1 of small integers by Winograd's short sums: exact "
-                "where they are below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
+            doc="3×3 convolution of small integers of stride 1, channels last, by Winograd's "
+                "algorithm; exact while sums stay below 2²⁹ with tiles of 2, 2²⁵ with tiles of 4"))
 
 
 # ---- pack_int_depthwise: [C, 1, KH, KW] → [Q, high, KW, C, 4] -----------------------------------
@@ -251,7 +256,8 @@ def _pack_depthwise_eval(w: Array, *, high: int, stride: int) -> Array:
 
 
 register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, category="memory",
-            doc="a filter a channel, four rows of it beside each other, for `high` output rows"))
+            doc="integer weights of one filter for each channel, four rows of the filter beside "
+                "each other, for `high` rows of results"))
 
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
@@ -282,4 +288,5 @@ register(Op("depthwise_int", _depthwise_infer, _depthwise_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda *types, **attrs: 2 * per_tap(*types, **attrs),
             plans=(DEPTHWISE,),
-            doc="one filter of integers a channel, channels last, its padding in the input"))
+            doc="2-d convolution of small integers with one filter for each channel, channels "
+                "last; x includes its padding, the sums are int32"))

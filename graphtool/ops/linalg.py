@@ -99,4 +99,5 @@ def _matmul_cost(y: TensorType, a: TensorType, _b: TensorType, *, transpose_a: b
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
             traits=Trait.CONTRACTION, cost=_matmul_cost, precision=Precision.LOW,
             axes=Axes(Align.MATRICES),
-            doc="batched matrix product; leading dims broadcast; `dtype` is the accumulator's"))
+            doc="Σₖ a[…, i, k]·b[…, k, j] of the last two axes, either of which may be "
+                "transposed; leading axes broadcast. `dtype` is the type of the sums"))

@@ -62,7 +62,7 @@ def _logsumexp_vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[An
 
 @composite(axes=OVER, types=_logsumexp_types, vjp=_logsumexp_vjp)
 def logsumexp(x: Any, *, axes: tuple[int, ...]) -> Any:
-    """log Σ exp(x) over axes, kept as 1; shifted by the maximum, infinities included."""
+    """log Σ exp(x) over axes, which stay with size 1; computed as max + log Σ exp(x − max)."""
     top = _finite_or_zero(o.reduce_max(x, axes=axes))
     return o.log(o.reduce_sum(o.exp(x - top), axes=axes)) + top
 
@@ -145,7 +145,8 @@ def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
 @composite(types=_group_types)
 def group_norm(x: Any, scale: Any = None, bias: Any = None, *, groups: int,
                epsilon: float = 1e-5) -> Any:
-    """x [N, C, …] normalised over each of `groups` runs of channels and all of space."""
+    """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over each of `groups` runs of channels and
+    all of space (Wu and He 2018)."""
     centred = x - _group_mean(x, groups)
     y = centred * o.rsqrt(_group_mean(centred * centred, groups) + epsilon)
     return _affine(y, scale, bias, 1)
@@ -167,7 +168,8 @@ def _group_mean(x: Any, groups: int) -> Any:
 
 @composite(types=_channel_types)
 def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5) -> Any:
-    """x [N, C, …] normalised over space, each channel of each sample by itself."""
+    """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over the space of each channel of each
+    sample."""
     return _affine(_normalised(x, tuple(range(2, x.ndim)), epsilon), scale, bias, 1)
 
 

@@ -63,7 +63,8 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
 
 register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
             cost=per_operand, precision=Precision.FOLLOW, axes=ALONG,
-            doc="values and indices along an axis, stable"))
+            doc="the elements in order along an axis, and their indices; equal elements keep "
+                "their order"))
 
 
 def _top_k_infer(x: TensorType, *, k: Dim, axis: int,
@@ -99,5 +100,5 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
             lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW, axes=ALONG,
-            doc="the k greatest (or least) along an axis in order, with their indices; of equal "
-                "ones the first"))
+            doc="the k greatest (or least) elements in order along an axis, and their indices; "
+                "of equal elements the first"))

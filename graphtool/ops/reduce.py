@@ -23,6 +23,9 @@ Kind = Literal["sum", "prod", "max", "min", "and", "or"]
 FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 _NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "and": np.all, "or": np.any}
 
+_WORDS = {"sum": "sum", "prod": "product", "max": "maximum", "min": "minimum",
+          "and": "logical and", "or": "logical or"}
+
 
 def identity(kind: str, dtype: DType) -> float | int | bool:
     """The neutral element of a reduction: 0, 1, the least or greatest value, true, false."""
@@ -82,7 +85,7 @@ def _declare(kind: Kind) -> None:
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
                 lower, traits=Trait.REDUCTION, cost=per_operand, axes=OVER,
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
-                doc=f"{kind} over axes, kept as 1"))
+                doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
 
 
 def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -169,4 +172,5 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
-            doc="index of the extreme; the first (or last) of ties"))
+            doc="the index of the maximum or minimum along an axis, which stays with size 1; of "
+                "equal elements the first, or the last"))

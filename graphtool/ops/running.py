@@ -104,4 +104,5 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
             lowering=Lowering.STATEMENTS, cost=per_operand, axes=ALONG,
-            doc="running sum, prod, max or min along an axis"))
+            doc="the running sum, product, maximum or minimum along an axis; `exclusive` leaves "
+                "out the own element, `reverse` starts at the end"))

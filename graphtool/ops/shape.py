@@ -81,7 +81,7 @@ register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
             lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
             category="shape", lowering=Lowering.VIEW, movement=Movement.PERMUTES,
             precision=Precision.FOLLOW, axes=Axes(order="perm"),
-            doc="y[i] = x[i permuted]: axis k of y is axis perm[k] of x"))
+            doc="x with its axes in another order: axis k of the result is axis perm[k] of x"))
 
 # ---- broadcast ---------------------------------------------------------------------------------
 
@@ -99,7 +99,8 @@ register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x
             _broadcast_vjp, lambda _, x, *, shape: Pull(x.dtype, shape, x.at_broadcast),
             category="shape", lowering=Lowering.VIEW, movement=Movement.REPEATS,
             precision=Precision.FOLLOW, axes=Axes(Align.TRAILING, sizes=("shape",)),
-            doc="NumPy's broadcast_to"))
+            doc="x repeated to a larger shape, by NumPy's rule: axes are aligned from the last, "
+                "and axes of size 1 are repeated"))
 
 # ---- slice -------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any)
 register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
             lowering=Lowering.VIEW, movement=Movement.TAKES, precision=Precision.FOLLOW,
             traffic=taken, axes=Axes(each={"start": 0, "strides": 1}, sizes=("limit",)),
-            doc="x[start:limit:stride] on every axis; strides are positive, `reverse` flips"))
+            doc="x[start:limit:stride] on every axis; strides are positive"))
 
 # ---- pad ---------------------------------------------------------------------------------------
 
@@ -220,7 +221,8 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
 register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
             lowering=Lowering.WINDOW, movement=Movement.FILLS, precision=Precision.FOLLOW,
             axes=Axes(each={"lo": 0, "hi": 0, "interior": 0}),
-            doc="value before, after and between the elements; negative edges crop"))
+            doc="x with a value put before, after and between its elements; negative counts take "
+                "elements away"))
 
 # ---- concat ------------------------------------------------------------------------------------
 
@@ -273,7 +275,7 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
 register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
             _concat_lower, category="shape", lowering=Lowering.WINDOW, movement=Movement.JOINS,
             precision=Precision.FOLLOW, axes=ALONG,
-            doc="the operands one behind the other along an axis"))
+            doc="the operands joined along an axis"))
 
 # ---- reverse -----------------------------------------------------------------------------------
 
@@ -295,4 +297,4 @@ register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
             lambda g, y, x, *, axes: (OPS["reverse"](g, axes=axes),), _reverse_lower,
             category="shape", movement=Movement.REVERSES, precision=Precision.FOLLOW,
             axes=OVER,
-            doc="back to front along axes"))
+            doc="x back to front along axes"))

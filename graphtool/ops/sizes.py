@@ -47,8 +47,8 @@ def _size_eval(n: Array, *, size: int | None = None, most: int | None = None,
 register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             lambda _, n, **__: n,
             category="shape", traits=Trait.SIZE, lowering=Lowering.VIEW,
-            doc="n itself; from here on the symbol `size` stands for its value, which is `most` "
-                "or less; a `checked` one is there for its bounds, and stays if nothing uses it"))
+            doc="n itself. From here on the symbol `size` stands for its value, which is at most "
+                "`most`; a `checked` node stays even if no node uses the symbol"))
 
 # ---- nonzero -----------------------------------------------------------------------------------
 

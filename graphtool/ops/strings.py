@@ -47,7 +47,8 @@ def _concat_infer(a: TensorType, b: TensorType) -> TensorType:
 
 
 register(Op("string_concat", _concat_infer, np.strings.add, category="data",
-            lowering=Lowering.EVALUATED, doc="each string of a with that of b behind it"))
+            lowering=Lowering.EVALUATED,
+            doc="a + b of strings"))
 
 
 def _split_infer(x: TensorType, *, size: Dim, delimiter: str = "",
@@ -70,9 +71,9 @@ def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
 
 register(Op("string_split", _split_infer, _split_eval, category="data",
             traits=Trait.SIZE, lowering=Lowering.EVALUATED,
-            doc="the pieces between delimiters (runs of white space where it is empty), at most "
-                "`most` cuts, filled up with empty strings to the `size` of the longest row; and "
-                "how many pieces there are"))
+            doc="the pieces of each string between delimiters, and how many there are. An empty "
+                "delimiter means white space; `most` limits the cuts; rows are filled with empty "
+                "strings up to `size`"))
 
 
 def _tokens_infer(x: TensorType, *, size: Dim, tokens: str = "",
@@ -111,9 +112,9 @@ def _between(separator: re.Pattern[str], s: str) -> list[str]:
 
 register(Op("string_tokens", _tokens_infer, _tokens_eval, category="data",
             traits=Trait.SIZE, lowering=Lowering.EVALUATED,
-            doc="the matches of the pattern `tokens`, or what lies between separators, of `least` "
-                "letters or more, filled up to the `size` of the longest row; `marks` puts \\x02 "
-                "before and \\x03 behind each row"))
+            doc="the matches of the pattern `tokens`, or what lies between separators, if they "
+                "have at least `least` letters; rows are filled up to `size`; `marks` puts \\x02 "
+                "before and \\x03 after each row"))
 
 
 # ---- cleaning and matching ---------------------------------------------------------------------
@@ -137,8 +138,8 @@ def _normalize_eval(x: Array, *, size: int | None = None, case: str, stopwords: 
 
 register(Op("string_normalize", _normalize_infer, _normalize_eval, category="data",
             traits=Trait.SIZE, lowering=Lowering.EVALUATED,
-            doc="the strings that are no stop words, in upper or lower case; one empty string "
-                "where none is left"))
+            doc="the strings that are not stop words, in upper or lower case; one empty string "
+                "if none is left"))
 
 
 def _match_infer(x: TensorType, *, pattern: str) -> TensorType:

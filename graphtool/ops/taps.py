@@ -75,8 +75,8 @@ def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
 
 register(Op("extreme_tap", _tap_infer, _tap_eval, None, _tap_lower,
             traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW, axes=Axes(each=_EACH),
-            doc="the number, within its window, of the first extreme; padding is the neutral "
-                "element"))
+            doc="the number, within its window, of the first maximum or minimum; padding is the "
+                "neutral element"))
 
 # ---- unpool ------------------------------------------------------------------------------------
 
@@ -150,5 +150,5 @@ def _unpool_vjp(t: Any, _y: Any, g: Any, taps: Any, *, shape: Any, window: Any, 
 register(Op("unpool", _unpool_infer, _unpool_eval, _unpool_vjp, _unpool_lower,
             traits=Trait.WINDOWED, cost=per_operand, precision=Precision.FOLLOW,
             axes=Axes(each=_EACH, sizes=("shape",)),
-            doc="each g at the element of its window that `taps` numbers; sums where windows "
-                "overlap, zeros elsewhere: the gradient of a maximum over windows"))
+            doc="the gradient of a maximum over windows: each g is added at the element of its "
+                "window that `taps` numbers, all else is 0"))

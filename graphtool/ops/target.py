@@ -100,7 +100,8 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
 
 register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, _pack, category="memory",
             traits=Trait.NEST,
-            doc="the right-hand side of a product in panels of nr columns"))
+            doc="the right-hand side of a product, [..., K, N] → [..., ⌈N/nr⌉, K, nr]: panels of "
+                "nr columns, the last filled up with zeros"))
 
 
 # ---- matmul_packed -----------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def _matmul(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
 register(Op("matmul_packed", _matmul_infer, decompose=_matmul,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(GEMM,),
-            doc="a product with a packed right-hand side"))
+            doc="a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"))
 
 
 # ---- matmul_blas: by a library, on weights as they are ------------------------------------------
@@ -145,7 +146,7 @@ register(Op("matmul_blas", _matmul_blas_infer,
             decompose=lambda a, b, *, plan=None: o.matmul(a, b),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BLAS,),
-            doc="a product by a CBLAS library"))
+            doc="a·b, computed by a CBLAS library"))
 
 
 # ---- pack_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr] ---------------------------------
@@ -196,7 +197,8 @@ def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
 
 register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower, _pack_conv,
             category="memory",
-            doc="convolution weights in panels of nr output channels"))
+            doc="convolution weights [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr]: panels of "
+                "nr output channels"))
 
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
@@ -233,7 +235,8 @@ def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
 register(Op("conv_packed", _conv_infer, decompose=_conv,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=conv_cost,
             plans=(DIRECT,),
-            doc="2-d convolution, channels last, of an input whose padding is in it"))
+            doc="2-d convolution, channels last, with weights as `pack_conv` lays them out; x "
+                "includes its padding"))
 
 
 # ---- depthwise: w [KH, KW, C] -------------------------------------------------------------------
@@ -267,8 +270,9 @@ def _depthwise_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> D
 register(Op("depthwise", _depthwise_infer, decompose=_depthwise,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_depthwise_cost,
             plans=(DEPTHWISE,),
-            doc="one filter a channel, channels last, of an input whose padding is in it; weights "
-                "of more channels than it has repeat, for neighbours that are one pixel"))
+            doc="2-d convolution with one filter for each channel, channels last, weights [KH, "
+                "KW, C]; x includes its padding. Where the weights have more channels than x, "
+                "neighbouring pixels of x are one pixel of that many channels"))
 
 # ---- pooled -------------------------------------------------------------------------------------
 
@@ -286,7 +290,8 @@ def _pooled(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any,
 
 register(Op("pooled", _pooled_infer, decompose=_pooled, lowering=Lowering.TEMPLATE, cost=per_tap,
             plans=(COLUMNS,),
-            doc="windows of images, channels last, whose padding is in them"))
+            doc="each window of an image reduced by `kind`, channels last; x includes its "
+                "padding"))
 
 # ---- attend: attention as kernels/attention.h computes it --------------------------------------
 
@@ -314,5 +319,5 @@ def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_
 register(Op("attend", _attend_infer, decompose=_attend,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
             plans=(ATTENTION,),
-            doc="attention in one kernel: exact softmax over whole rows, grouped heads, a mask "
-                "that is added"))
+            doc="`attention` in one kernel: softmax over whole rows, grouped heads, a mask that "
+                "is added to the scores"))

@@ -51,7 +51,8 @@ def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
 
 
 register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
-            doc="3×3 weights transformed to U = G·g·Gᵀ and packed"))
+            doc="3×3 weights g transformed to U = G·g·Gᵀ, in panels of nr output channels (Lavin "
+                "and Gray, arXiv:1509.09308)"))
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
@@ -83,7 +84,8 @@ def winograd_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **
 register(Op("winograd", _winograd_infer, decompose=_winograd,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=winograd_cost,
             plans=(WINOGRAD,),
-            doc="3×3 convolution of stride 1, channels last, by Winograd's short sums"))
+            doc="3×3 convolution of stride 1, channels last, by Winograd's algorithm F(t×t, 3×3) "
+                "with t = `tile` (Lavin and Gray, arXiv:1509.09308)"))
 
 
 # ---- winograd_line: F(m, 3) along one axis ------------------------------------------------------
@@ -104,7 +106,8 @@ def _pack_line_eval(w: Array, *, tile: int, nr: int, upright: bool) -> Array:
 
 
 register(Op("pack_winograd_line", _pack_line_infer, _pack_line_eval, category="memory",
-            doc="weights whose threes of taps along one axis are transformed to G·g, packed"))
+            doc="convolution weights in groups of three taps along one axis, each transformed to "
+                "G·g, in panels of nr output channels"))
 
 
 def _line_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
@@ -143,5 +146,5 @@ def _line_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: 
 register(Op("winograd_line", _line_infer, decompose=_line,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_line_cost,
             plans=(LINE,),
-            doc="convolution of stride 1, channels last, by Winograd's short sums along one axis: "
-                "rows, or columns where it is upright"))
+            doc="convolution of stride 1, channels last, by Winograd's algorithm F(t, 3) along "
+                "one axis: along rows, or along columns if `upright`"))

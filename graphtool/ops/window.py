@@ -171,8 +171,8 @@ register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lo
             traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
             axes=Axes(each={"window": 1, "strides": 1, "padding": (0, 0), "base_dilation": 1,
                             "window_dilation": 1}),
-            doc="pooling: sum, prod, max or min over a sliding window on every axis; "
-                "padding counts as the neutral element"))
+            doc="the sum, product, maximum or minimum of each window; padding is the neutral "
+                "element"))
 
 # ---- arg_reduce_window -------------------------------------------------------------------------
 
@@ -230,4 +230,5 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
 _NOWHERE = 2**62  # what a window of nothing but padding gives
 register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
             traits=Trait.WINDOWED, cost=per_tap,
-            doc="where the first extreme of each window stands: its row-major position in x"))
+            doc="where in x the maximum or minimum of each window stands, as a row-major index; "
+                "of equal elements the first"))
