@@ -22,7 +22,9 @@ def _op(op: OpEntry) -> str:
     attrs = [(code(a.name), code(a.type), "required" if a.required else code(a.default))
              for a in op.attrs]
     facts = f"Has {', '.join(op.has)}." if op.has else ""
-    traits = f" Traits: {', '.join(op.traits)}." if op.traits else ""
+    facts += f" Lowering: {op.lowering}. Mixed precision: {op.precision}."
+    facts += f" Movement: {', '.join(op.movement)}." if op.movement else ""
+    facts += f" Traits: {', '.join(op.traits)}." if op.traits else ""
     return "\n".join(filter(None, (
         f"### {op.name}\n", f"{code(op.name + op.signature)}\n", f"{prose(op.doc)}\n",
-        table(("attribute", "type", "default"), attrs) if attrs else "", f"{facts}{traits}\n")))
+        table(("attribute", "type", "default"), attrs) if attrs else "", f"{facts.strip()}\n")))

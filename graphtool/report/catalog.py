@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import re
 from typing import Any
@@ -34,6 +35,8 @@ class OpEntry(msgspec.Struct):
     has: list[str]
     traits: list[str]
     lowering: str
+    movement: list[str]
+    precision: str
     doc: str
     plugin: str = ""  # the one that added it
 
@@ -100,8 +103,12 @@ def _entry(op: Op) -> OpEntry:
     has = [facet for facet in ("eval", "vjp", "lower", "decompose")
            if getattr(op, facet) is not None]
     return OpEntry(op.name, op.category, f"({', '.join(operands + _shown(attrs))})", operands,
-                   attrs, has, sorted(t.name.lower() for t in op.traits if t.name),
-                   op.lowering.value, op.doc, _plugin("op", op.name))
+                   attrs, has, _flags(op.traits), op.lowering.value, _flags(op.movement),
+                   op.precision.value, op.doc, _plugin("op", op.name))
+
+
+def _flags(facet: enum.Flag) -> list[str]:
+    return sorted(flag.name.lower() for flag in facet if flag.name)
 
 
 def _shown(attrs: list[AttrRow]) -> list[str]:
@@ -131,7 +138,8 @@ def op_lines(op: OpEntry) -> list[str]:
            f"  lowering  {op.lowering}"]
     if op.plugin:
         out.append(f"  plug-in   {op.plugin}")
-    if op.traits:
-        out.append(f"  traits    {' '.join(op.traits)}")
+    out.append(f"  precision {op.precision}")
+    out += [f"  {name:<9} {' '.join(flags)}" for name, flags in (
+        ("movement", op.movement), ("traits", op.traits)) if flags]
     return out + [f"  {a.name}: {a.type}" + ("" if a.required else f" = {a.default}")
                   for a in op.attrs]
