@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import graphtool.ops  # noqa: F401  (fills the registry)
@@ -17,6 +18,15 @@ from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, ops, register
 from graphtool.ir.trace import Tracer, rebuild
+from graphtool.kernels import headers
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import SITES, OwnSite
+from graphtool.kernels.record import KERNELS, Record, unregister
+from graphtool.kernels.record import register as register_kernel
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
 from graphtool.loops.pull import Names, Pull, apply, const
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
@@ -25,16 +35,27 @@ from graphtool.passes import ORDER, PASSES, Pass
 from graphtool.passes.freeze import RULES as FREEZE
 from graphtool.passes.integer import RULES as INTEGER
 from graphtool.passes.recognise import RULES as RECOGNISE
+from graphtool.passes.select import SELECTORS, Selector
+from graphtool.passes.select.goal import Goal, cost_size
+from graphtool.plan import Form, Plan
 from graphtool.plugins import added, load_plugin, taken
 from graphtool.rewrite.engine import Rule, family_rule, rule
 from graphtool.rewrite.rules import RULES
 from graphtool.scalars.table import BY_NAME, Scalar
+from graphtool.symbolic import Symbol, product, symbol_of
+from graphtool.target import TABLE as TARGETS
+from graphtool.target import Target, spelled
+from graphtool.target import register as register_target
 
 __all__ = [
-    "Graph", "Indexing", "Lowering", "Module", "Movement", "Names", "Node", "Op", "Pass",
-    "Precision", "Pull", "Rule", "Scalar", "TensorType", "Tracer", "Trait", "Value", "add_code",
-    "add_op", "add_pass", "add_rule", "add_scalar", "apply", "composite", "const",
-    "family_rule", "load_plugin", "onnx_op", "ops", "per_result", "rebuild", "rule", "torch_op"]
+    "Alternative", "Chosen", "Contract", "Form", "Goal", "Graph", "Indexing", "Instance",
+    "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Op", "OwnSite",
+    "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rule", "Rules", "Scalar",
+    "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
+    "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
+    "add_site", "add_target", "apply", "composite", "const", "cost_size", "family_rule",
+    "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
+    "spelled", "symbol_of", "torch_op"]
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RewritePass = Literal["simplify", "integer", "recognise", "freeze"]
@@ -51,15 +72,16 @@ def add_op(op: Op) -> Op:
     return op
 
 
-def composite(fn: Callable[..., Any]) -> Op:
+def composite(fn: Callable[..., Any], *, traits: Trait = Trait.NONE) -> Op:
     """Add an op that a function over other ops defines: its types, values, gradient and C follow.
 
-    The function's name is the op's, its keyword parameters are the attributes.
+    The function's name is the op's, its keyword parameters are the attributes. With `Trait.KERNEL`
+    it stays whole until `select`, whose chooser for it then replaces it.
     """
     name = getattr(fn, "__name__", "composite")
     if name in OPS:
         raise taken("op", name)
-    op: Op = _composite(fn)
+    op: Op = _composite(traits=traits)(fn)
     added("op", name, lambda: OPS.pop(name))
     return op
 
@@ -151,6 +173,53 @@ def torch_op(*names: str) -> Callable[[Handler], Handler]:
             added("torch operator", name, partial(HANDLERS.pop, key))
         return fn
     return declare
+
+
+def add_kernel(record: Record, header: Path) -> Record:
+    """Add a kernel: its record, and the C header NAME.h that it describes, which builds copy.
+
+    The op that it serves is added before, with `lowering=Lowering.TEMPLATE`. Raises UsageError
+    GT3106 where the header is not there, or not called after the kernel.
+    """
+    if record.name in KERNELS or record.contract.header in headers.names():
+        raise taken("kernel", record.name)
+    if header.name != record.contract.header or not header.is_file():
+        raise UsageError("GT3106", f"the header of {record.name} is not {header.name}",
+                         hint=f"{record.contract.header} beside the plug-in")
+    headers.ADDED[header.name] = header.read_text()
+    added("header", header.name, partial(headers.ADDED.pop, header.name))
+    register_kernel(record)
+    added("kernel", record.name, partial(unregister, record))
+    return record
+
+
+def add_site(kind: str, site: type[OwnSite]) -> None:
+    """Add a class of sites, a frozen dataclass of ints and bools: what kernels are chosen for.
+
+    The alternatives of kernels for it stand in their records.
+    """
+    if kind in SITES:
+        raise taken("site", kind)
+    SITES[kind] = site
+    added("site", kind, partial(SITES.pop, kind))
+
+
+def add_selector(op: str, selector: Selector) -> None:
+    """Add what `select` does with an op: `selector(goal, node, operands)` gives its results, or
+    None to leave the node as it is. `goal.best` places the kernel that is best for a site."""
+    if op in SELECTORS:
+        raise taken("selector", op)
+    SELECTORS[op] = selector
+    added("selector", op, partial(SELECTORS.pop, op))
+
+
+def add_target(row: Target) -> Target:
+    """Add a machine that C can be emitted for, by `--march NAME`."""
+    if row.name in TARGETS:
+        raise taken("target", row.name)
+    register_target(row)
+    added("target", row.name, partial(TARGETS.pop, row.name))
+    return row
 
 
 def add_code(code: str, title: str, text: str) -> None:

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module, util
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from graphtool.errors import GraphtoolError, InputError, UsageError
+from graphtool.errors import (
+    GraphtoolError,
+    InputError,
+    Unsupported,
+    UnsupportedError,
+    UsageError,
+)
 
 GROUP = "graphtool.plugins"
 Undo = Callable[[], object]
@@ -49,6 +56,27 @@ def taken(kind: str, name: str) -> UsageError:
     return UsageError("GT3103", f"the {kind} {name!r} is there already"
                       + (f", of the plug-in {owner.name}" if owner else ""),
                       hint="give it another name")
+
+
+def needed(kind: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The plug-ins that added any of `names`, with their versions and these names, all sorted."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in sorted(set(names)) if LOADED else ():
+        if (owner := owner_of(kind, name)) is not None:
+            row = found.setdefault(owner.name, {"version": owner.version, kind + "s": []})
+            row[kind + "s"].append(name)
+    return dict(sorted(found.items()))
+
+
+def missing(what: str, rows: Sequence[tuple[str, str, str, str]], where: str) -> UnsupportedError:
+    """The error for an artifact that needs what is not loaded: rows of kind, name, plug-in and its
+    version."""
+    files = dict.fromkeys(plugin for _, _, plugin, _ in rows)
+    return UnsupportedError(
+        "GT0358", f"the {what} needs the plug-in {', '.join(files)}",
+        tuple(Unsupported(name, f"the {kind} is of the plug-in {plugin} {version}".rstrip())
+              for kind, name, plugin, version in rows), where=where,
+        hint="give the file of each: " + " ".join(f"--plugin {name}.py" for name in files))
 
 
 def owner_of(kind: str, name: str) -> PlugIn | None:

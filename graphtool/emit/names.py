@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from graphtool.errors import UsageError
@@ -30,7 +29,6 @@ def c_name(source: str) -> str:
     return (f"m_{word}" if word[0].isdigit() or word in _taken() else word)[:_LONGEST]
 
 
-@cache
 def _taken() -> frozenset[str]:
     """The stems of the headers that are copied beside a model's own NAME.h."""
     return frozenset(name.removesuffix(".h") for name in headers.names())

@@ -74,6 +74,15 @@ def register(record: Record) -> Record:
     return record
 
 
+def unregister(record: Record) -> None:
+    """Take a kernel of a plug-in out of the table."""
+    contract.CONTRACTS.pop(record.name)
+    alternatives.unregister(*record.serves)
+    KERNELS.pop(record.name)
+    for op in record.lower:
+        _SERVING.pop(op)
+
+
 def serving(op: str) -> Record | None:
     """The kernel that computes an op; None for an op that loops compute."""
     return _SERVING.get(op)

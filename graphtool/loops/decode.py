@@ -58,6 +58,7 @@ from graphtool.loops.records import (
     TimesRow,
     VarRow,
 )
+from graphtool.loops.requires import satisfied
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.symbolic.parse import parse as parse_dim
 
@@ -66,8 +67,9 @@ SPACES = ("input", "output", "weight", "arena")
 
 
 def program_of(file: ProgramFile, where: str) -> Program:
-    """Raises InputError GT0363 to GT0366, naming the kernel, buffer or step at fault."""
-    reader = _Reader({}, where)
+    """Raises InputError GT0363 to GT0366, naming the kernel, buffer or step at fault, and
+    UnsupportedError GT0358 where a plug-in is not loaded."""
+    meta, reader = satisfied(file.meta, where), _Reader({}, where)
     dims = tuple(reader.symbol(r) for r in file.dims)
     reader.named = {s.name: s for s in dims}
     steps = reader.steps(file.steps)
@@ -78,7 +80,7 @@ def program_of(file: ProgramFile, where: str) -> Program:
         steps,
         reader.dim(file.arena), file.threads,
         tuple((i, o.donates) for i, o in enumerate(file.outputs) if o.donates is not None),
-        tuple((b.id, b.data) for b in file.buffers if b.data), file.meta)
+        tuple((b.id, b.data) for b in file.buffers if b.data), meta)
 
 
 class _Reader:

@@ -37,6 +37,7 @@ from graphtool.loops.ir import (
     Times,
     counters,
 )
+from graphtool.loops.requires import told
 from graphtool.loops.walk import kernel_symbols, statements, use_counts, values
 from graphtool.symbolic import Dim, Symbol, text
 
@@ -52,7 +53,7 @@ def lines(program: Program, weights_name: str) -> list[str]:
         ("buffers", [compact(_buffer(b, data.get(b.name, ""))) for b in program.buffers]),
         ("kernels", [_KernelWriter(k, program).text() for k in program.kernels]),
         ("steps", [compact(_step(s)) for s in program.steps])]
-    head = [("name", program.name), ("meta", program.meta), ("weights", weights_name),
+    head = [("name", program.name), ("meta", told(program)), ("weights", weights_name),
             ("threads", program.threads), ("arena", _dim(program.arena))]
     return [*(f'"{k}": {compact(v)}' for k, v in head),
             *(f'"{k}": {_table(rows, " ")}' for k, rows in tables)]

@@ -33,7 +33,7 @@ from graphtool.loops.ir import (
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 
-ARITY = {"select": 3, "cast": 1, "bitcast": 1} | {n: row.arity for n, row in BY_NAME.items()}
+ARITY = {"select": 3, "cast": 1, "bitcast": 1}  # of what is no row of the table of scalars
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _RESERVED = re.compile(
@@ -177,7 +177,7 @@ class _Checker:
                 self.apply(e, fn, args, scope)
 
     def apply(self, e: Apply, fn: str, args: tuple[Expr, ...], scope: _Scope) -> None:
-        if ARITY.get(fn) != len(args):
+        if (BY_NAME[fn].arity if fn in BY_NAME else ARITY.get(fn)) != len(args):
             raise fault("GT0372", f"there is no function {fn[:40]!r} of {len(args)} operands")
         # C evaluates one arm of a select only, so the other's index may be out of range
         arms = replace(scope, certain=False) if fn == "select" and scope.certain else scope

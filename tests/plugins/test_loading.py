@@ -86,7 +86,7 @@ def test_a_graph_that_needs_a_plug_in_names_it(gt: Cli, tmp_path: Path) -> None:
     path.write_text(text.replace('"meta": {', f'"meta": {{"plugins": {json.dumps(entry)}, ', 1))
     done = gt("show", path)
     assert done.code == 4 and "error[GT0358]: the graph needs the plug-in snake, os" in done.err
-    assert "snake: an op of the plug-in snake 1.0" in done.err and "os_op" in done.err
+    assert "snake: the op is of the plug-in snake 1.0" in done.err and "os_op" in done.err
     path.write_text(text.replace('"meta": {', '"meta": {"plugins": [1], ', 1))
     assert "GT0342" in gt("show", path).err
 

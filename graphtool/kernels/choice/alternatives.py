@@ -72,6 +72,12 @@ def register(*alternatives: Alternative) -> None:
     _ALTERNATIVES.sort(key=lambda a: not a.usual)
 
 
+def unregister(*alternatives: Alternative) -> None:
+    """Take the alternatives of a plug-in out of the table."""
+    for a in alternatives:
+        _ALTERNATIVES.remove(a)
+
+
 def alternatives(site: Site) -> Iterator[Alternative]:
     """Those for the site's class, the usual one first."""
     return (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))

@@ -137,13 +137,22 @@ class Pool:
         return _record("pool", self)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnSite:
+    """The base of the sites of plug-ins: dataclasses of ints and bools, in the table `SITES`."""
+
+    def __str__(self) -> str:
+        return _record(next(kind for kind, own in SITES.items() if own is type(self)), self)
+
+
 Contraction = Conv | Product
 Measurable = Contraction | Attention  # as fast alone as in a model: tune measures these
-Site = Measurable | Recurrence | Pool
+Site = Measurable | Recurrence | Pool | OwnSite
 
 
-_SITES: dict[str, type[Site]] = {"conv": Conv, "product": Product,
-                                "attention": Attention, "recurrence": Recurrence, "pool": Pool}
+SITES: dict[str, type[Site]] = {  # by the word that their text begins with; plug-ins add theirs
+    "conv": Conv, "product": Product, "attention": Attention, "recurrence": Recurrence,
+    "pool": Pool}
 
 
 def _record(kind: str, site: Site) -> str:
@@ -156,10 +165,10 @@ def site(text: str) -> Site:
     """What `str` of a site wrote. Raises InputError GT0631 for anything else."""
     kind, given = call(text)
     kinds = {f.name: bool if isinstance(f.default, bool) else int
-             for f in (fields(_SITES[kind]) if kind in _SITES else ())}
+             for f in (fields(SITES[kind]) if kind in SITES else ())}
     try:
         known: dict[str, Any] = {k: kinds[k](v) for k, v in given}
-        return _SITES[kind](**known)
+        return SITES[kind](**known)
     except (KeyError, TypeError) as error:
         raise InputError("GT0631", f"{text!r} names no site",
                          hint="as in product{batch=1,m=8,n=64,k=64}") from error

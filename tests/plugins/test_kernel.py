@@ -1,0 +1,97 @@
+"""A kernel and a target of plug-ins: chosen by cost, lowered, interpreted, compiled, explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from graphtool import plugins
+from graphtool.kernels import headers, record
+from graphtool.loops import contract
+from graphtool.passes.select import SELECTORS
+from tests.cli.conftest import Cli
+from tests.plugins.conftest import EXAMPLES, example
+
+KERNEL, TARGET = example("norm_rows"), example("zen3")
+MODEL = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[N,6,70] x, float[70] b) => (float[N,6,70] y) {
+  axes = Constant<value = int64[1] {-1}>() eps = Constant<value = float {1e-6}>()
+  a = Mul(x, x) s = ReduceSum<keepdims = 1>(a, axes) r = Sqrt(s) m = Max(r, eps)
+  d = Div(x, m) e = Add(d, b) y = Relu(e) }"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model whose rows are divided by their length, written as exporters do."""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL), path)
+    return path
+
+
+def test_from_model_to_numbers(gt: Cli, model: Path, tmp_path: Path) -> None:
+    graph, program, built = (tmp_path / n for n in ("m.graph.json", "m.program.json", "b"))
+    assert gt("opt", model, "-o", graph, KERNEL).code == 0
+    assert gt("lower", graph, "-o", program, KERNEL).code == 0
+    assert gt("build", program, "-o", built, KERNEL).code == 0
+    assert (built / "norm_rows.h").read_text() == (EXAMPLES / "norm_rows.h").read_text()
+    for a, b in ((graph, built), (graph, program)):  # the C, and the interpreter of loops
+        assert gt("check", a, b, KERNEL, "--dim", "N=3").code == 0
+    assert gt("check", model, built, "--dim", "N=3").code == 0  # which needs no plug-in
+
+
+def test_why_says_what_it_was_chosen_over(gt: Cli, model: Path, tmp_path: Path) -> None:
+    gt("opt", model, "-o", tmp_path / "m.graph.json", KERNEL)
+    told = gt("show", tmp_path / "m.graph.json", "--why", KERNEL).out
+    assert "unit_rows{rows=" in told and "loops: " in told and "expected by the cost" in told
+    assert "made by   recognise.find_unit_rows" in told
+
+
+def test_the_cheaper_one_is_taken(gt: Cli, tmp_path: Path) -> None:
+    """A row of two elements is no work for a kernel of its own."""
+    small = MODEL.replace("[N,6,70]", "[1,2]").replace("[70]", "[2]")
+    onnx.save(onnx.parser.parse_model(small), tmp_path / "m.onnx")
+    gt("opt", tmp_path / "m.onnx", "-o", tmp_path / "m.graph.json", KERNEL)
+    assert "norm_rows(" not in gt("show", tmp_path / "m.graph.json", KERNEL).out
+
+
+def test_a_program_names_what_it_needs(gt: Cli, model: Path, tmp_path: Path) -> None:
+    graph, program = tmp_path / "m.graph.json", tmp_path / "m.program.json"
+    gt("opt", model, "-o", graph, KERNEL)
+    gt("lower", graph, "-o", program, KERNEL)
+    done = gt("build", program, "-o", tmp_path / "b")
+    assert done.code == 4 and "error[GT0358]: the program needs the plug-in norm_rows" in done.err
+    assert "the kernel is of the plug-in norm_rows 1.0" in done.err
+
+
+def test_nothing_stays_behind() -> None:
+    tables = (record.KERNELS, contract.CONTRACTS, SELECTORS, headers.names())
+    before = [set(t) for t in tables]
+    plugins.load_plugin(EXAMPLES / "norm_rows.py")
+    assert record.serving("norm_rows") is not None
+    plugins.unload("norm_rows")
+    assert [set(t) for t in (*tables[:3], headers.names())] == before
+    assert record.serving("norm_rows") is None
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("add_kernel(Record(Contract('mine', 'd', (), (), print)), Path('other.h'))", "not other.h"),
+    ("add_kernel(Record(Contract('gemm', 'd', (), (), print)), Path('gemm.h'))", "'gemm' is there"),
+    ("add_selector('attention', print)", "'attention' is there"),
+    ("add_target(Target('generic', 'd', 1, 4, 4))", "'generic' is there")])
+def test_what_cannot_be_added(text: str, word: str, gt: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "p.py"
+    path.write_text(f"from pathlib import Path\nfrom graphtool.extend import *\n{text}")
+    done = gt("ops", "--plugin", path)
+    assert done.code in (2, 3) and word in done.err
+
+
+def test_a_target_is_one_row(gt: Cli, model: Path, tmp_path: Path) -> None:
+    assert gt("build", model, "--march", "zen3", "-o", tmp_path / "none").code == 2
+    graph, program = tmp_path / "m.graph.json", tmp_path / "m.program.json"
+    gt("opt", model, "-o", graph)
+    assert gt("lower", graph, "--march", "zen3", "-o", program, TARGET).code == 0
+    assert json.loads(program.read_text())["meta"]["target"] == "zen3"
+    assert gt("emit", graph, "--march", "zen3", "-o", tmp_path / "c", TARGET).code == 0
