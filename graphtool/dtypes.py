@@ -110,7 +110,7 @@ def _narrow(name: str) -> np.dtype:
     return found
 
 
-def _row(name: str, short: str, source: object, c: str, bits: int, kind: Kind, onnx: int,
+def _row(name: str, short: str, source: object, c: str, bits: int, kind: Kind, onnx: int = 0,
          torch: str = "", torch_code: int = 0, safetensors: str = "", rank: int = 0) -> DType:
     own = source if isinstance(source, str) else np.dtype(source)  # type: ignore[call-overload]
     return DType(name, short, own, c, bits, kind, onnx, torch, torch_code, safetensors, rank)
@@ -152,7 +152,7 @@ TABLE: tuple[DType, ...] = (
 )
 HALVES = (bfloat16, float16)  # that kernels read as they are; their headers number them from 1
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
-BY_ONNX = {row.onnx: row for row in TABLE}
+BY_ONNX = {row.onnx: row for row in TABLE if row.onnx}
 BY_SAFETENSORS = {row.safetensors: row for row in TABLE if row.safetensors}
 _OF_NUMPY = {row.source: row for row in TABLE if not row.is_borrowed}
 

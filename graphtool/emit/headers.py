@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from graphtool.dtypes import TABLE
 from graphtool.kernels import headers
 
+_WHOLE, _PACKED = ("|".join(d.short for d in TABLE if d.is_integer and d.is_packed is packed)
+                   for packed in (False, True))
+_FLOATS = "|".join(d.short for d in TABLE if d.is_float and d.bits <= 8)
 # header → the calls of what it defines
 _CALLS = {
     "fields.h": re.compile(r"\bgt_fields?(_|\d)"),
-    "integers.h": re.compile(r"\bgt_(?!bitcast_|row_)\w+_([iu](8|16|32|64)|bool)\("),
-    "narrow.h": re.compile(r"\bgt_(?!fields_)(f64_to_odd|\w+_[iu][24]|\w*f[48]e\d\w*)\("),
+    "integers.h": re.compile(rf"\bgt_(?!bitcast_|row_)\w+_({_WHOLE}|bool)\("),
+    "narrow.h": re.compile(rf"\bgt_(?!fields_)(f64_to_odd|\w+_({_PACKED})|\w*({_FLOATS})\w*)\("),
     "nest.h": re.compile(r"\bgt_(floordiv|floormod|bitcast_\w+)\("),
     "rows.h": re.compile(r"\bgt_row_(of|to|cast)_[iu]8\("),
     "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.exporters.onnx.protos import element_type
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
@@ -53,7 +54,7 @@ _WRAPS = frozenset({"ReduceSum", "ReduceProd", "CumSum", "Where", "MatMul", "Pow
 
 def cast(w: Writer, x: Any, to: DType, saturate: bool = True) -> str:
     narrow = to.is_float and to.bits <= 8
-    return str(w("Cast", x, to=to.onnx, saturate=int(saturate) if narrow else None))
+    return str(w("Cast", x, to=element_type(to), saturate=int(saturate) if narrow else None))
 
 
 def wider(op: str, dtype: DType) -> DType | None:
@@ -227,7 +228,7 @@ def to_type(w: Writer, node: Node, x: Ref) -> str:
 
 @form("bitcast")
 def bitcast(w: Writer, node: Node, x: Ref) -> Any:
-    return w("BitCast", x, to=node.attrs["dtype"].onnx)
+    return w("BitCast", x, to=element_type(node.attrs["dtype"]))
 
 
 # ---- what ONNX lacks, in its other operators ----------------------------------------------------

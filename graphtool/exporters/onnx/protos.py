@@ -6,16 +6,24 @@ from typing import Any
 
 from onnx import TensorProto, ValueInfoProto, helper
 
-from graphtool.dtypes import string
+from graphtool.dtypes import DType, string
+from graphtool.errors import UnsupportedError
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import text
 
 
+def element_type(dtype: DType) -> int:
+    """ONNX's number of an element type. Raises UnsupportedError GT1040 where it has none."""
+    if not dtype.onnx:
+        raise UnsupportedError("GT1040", f"ONNX has no element type {dtype.name}")
+    return dtype.onnx
+
+
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
     """A named tensor type; symbolic dims stand as text (`2*B + 1`)."""
     dims: list[Any] = [d if isinstance(d, int) else text(d) for d in type.shape]
-    return helper.make_tensor_value_info(name, type.dtype.onnx, dims)
+    return helper.make_tensor_value_info(name, element_type(type.dtype), dims)
 
 
 def packed_bytes(w: Weight) -> bytes:
@@ -28,13 +36,13 @@ def tensor(name: str, w: Weight) -> TensorProto:
     if w.dtype is string:
         return TensorProto(name=name, data_type=string.onnx, dims=w.shape,
                            string_data=[s.encode() for s in w.source.reshape(-1).tolist()])
-    return TensorProto(name=name, data_type=w.dtype.onnx, dims=w.shape,
+    return TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
                        raw_data=packed_bytes(w))
 
 
 def external_tensor(name: str, w: Weight, location: str, offset: int, length: int) -> TensorProto:
     """A constant whose data lies in another file beside the model."""
-    t = TensorProto(name=name, data_type=w.dtype.onnx, dims=w.shape,
+    t = TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
                     data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", offset), ("length", length)):
         t.external_data.add(key=key, value=str(value))
