@@ -179,6 +179,7 @@ def test_a_buffer_that_is_too_small_is_noticed() -> None:
 
 @pytest.mark.parametrize(("x", "to", "want"), [
     (300.0, "i8", 127), (-300.5, "i8", -128), (float("nan"), "i32", 0), (-1.0, "u8", 0),
-    (1e30, "i64", 2**63 - 1), (2.75, "i32", 2), (0.5, "bool", True), (1e-9, "f16", 0.0)])
+    (1e30, "i64", 2**63 - 1), (2.75, "i32", 2), (0.5, "bool", True), (1e-9, "f16", 0.0),
+    (300.0, "i4", 7), (-300.0, "i2", -2), (9.9, "u2", 3), (300.0, "f8e4m3fn", 288.0)])
 def test_casts(x: float, to: str, want: Any) -> None:
     assert loops.cast(np.float32(x), dtype(to)) == want

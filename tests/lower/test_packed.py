@@ -29,7 +29,7 @@ from graphtool.target import named
 from tests.emit.test_strict import strict
 from tests.lower.compiling import compiled, faults, optimised
 
-SMALL = (dtypes.int4, dtypes.uint4, dtypes.int2, dtypes.uint2, dtypes.float4e2m1)
+SMALL = tuple(d for d in dtypes.TABLE if d.is_packed)
 B = symbol("B", 0, 50)
 X, COUNT = TensorType(dtypes.float32, (5, 7)), TensorType(dtypes.int64, ())
 small = pytest.mark.parametrize("dtype", SMALL, ids=str)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.dtypes import TABLE
 from graphtool.native import runtime
 from graphtool.native.build import build
 from tests.importers.onnx.build import checked, model, node
 from tests.lower.compiling import faults, optimised
 
 ROWS, WIDE, BLOCK = 301, 96, 32
-TYPES = {"i4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "i2": ml_dtypes.int2, "u2": ml_dtypes.uint2}
+TYPES = {d.short: d.numpy for d in TABLE if d.onnx and d.is_packed and d.is_integer}
 BEFORE = [node("t = DequantizeLinear(q, s, z)", axis=1, block_size=BLOCK), "y = Gather(t, ids)"]
 AFTER = ["a = Gather(q, ids)", "b = Gather(s, ids)", "c = Gather(z, ids)",
          node("y = DequantizeLinear(a, b, c)", axis=2, block_size=BLOCK)]
