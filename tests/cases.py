@@ -646,6 +646,7 @@ case("cross_entropy", [(4, 5), ints([1, -100, 4, 0])], label_smoothing=0.2)
 case("cross_entropy", [(2, 3, 5), t((2, 3), "i64", "index", 5)], axis=-1)
 case("kl_div", [(3, 4), t((3, 4), kind="unit")], reduction="batchmean")
 edge("bce_loss", [f(0, 1, 0, 1), f(0, 1, 1, 0)])
+case("binary_cross_entropy", [t((3, 4), kind="unit"), t((3, 4), kind="unit")])
 edge("bce_loss", [f(-800, 800, 0), f(0, 1, 1)], from_logits=True)
 edge("cross_entropy", [np.array([[1000, -1000]], np.float32), ints([1])])
 

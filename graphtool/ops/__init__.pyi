@@ -152,6 +152,9 @@ def bce_loss(
 def bernoulli(p: Tensor, state: Tensor, /) -> Any:
     """True with probability p, elementwise → (bool, next state)."""
 
+def binary_cross_entropy(x: Tensor, y: Tensor, /) -> Any:
+    """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms stop at −100."""
+
 def bitcast(x: Tensor, /, *, dtype: DType) -> Any:
     """the same bits, another type"""
 

@@ -34,6 +34,18 @@ def huber_loss(x: Any, y: Any, *, delta: float = 1.0, reduction: str = "mean") -
     return _reduce(o.select(o.le(d, delta), quadratic, (d - 0.5 * delta) * delta), reduction)
 
 
+def _cross_entropy_vjp(g: Any, loss: Any, x: Any, y: Any) -> Any:
+    """As torch has it: finite where p is 0 or 1, by p·(1 − p) ≥ 1e-12 and logs from −100 on."""
+    by_x = g * (x - y) / o.max((1.0 - x) * x, 1e-12)
+    return by_x, g * (o.max(o.log1p(-x), -100.0) - o.max(o.log(x), -100.0))
+
+
+@composite(vjp=_cross_entropy_vjp)
+def binary_cross_entropy(x: Any, y: Any) -> Any:
+    """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms stop at −100."""
+    return (y - 1.0) * o.max(o.log1p(-x), -100) - y * o.max(o.log(x), -100)
+
+
 @composite
 def bce_loss(x: Any, y: Any, weight: Any = None, *, from_logits: bool = False,
              reduction: str = "mean") -> Any:
@@ -41,8 +53,7 @@ def bce_loss(x: Any, y: Any, weight: Any = None, *, from_logits: bool = False,
     if from_logits:
         loss = o.max(x, 0) - x * y + o.log1p(o.exp(-o.abs(x)))
     else:
-        log_p, log_q = o.max(o.log(x), -100), o.max(o.log1p(-x), -100)
-        loss = (y - 1.0) * log_q - y * log_p
+        loss = o.binary_cross_entropy(x, y)
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 

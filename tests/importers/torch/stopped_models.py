@@ -224,3 +224,46 @@ STOPPED = (Detach, NoGrad, SetGradEnabled, InferenceMode, Decorated, Data, DataO
            EnabledInside, View, StraightThrough, Frozen, Shared)
 INSIDE = (Penalty, CopyBesideOriginal, SecondDerivative, NotKept, StepInside, OfFunction)
 REFUSED = (Hook, InPlace, ClippedWeights, WriteThroughDetach, Backward)
+
+
+# ---- layers and losses whose gradients have a rule of their own ----------------------------
+
+class PaddedEmbedding(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.e = nn.Embedding(5, 3, padding_idx=2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return ((self.e(torch.tensor([[1, 2], [2, 0]])) + 1) ** 2).sum() + self.a(x).sum()
+
+
+class CertainProbabilities(Base):
+    def forward(self, x: torch.Tensor) -> Any:
+        p = torch.cat([self.a(x) * 0, self.a(x) * 0 + 1, torch.sigmoid(self.a(x))])
+        return nn.functional.binary_cross_entropy(p, torch.ones_like(p), reduction="sum") * 1e-9
+
+
+class Alignment(Base):
+    steps = 6
+
+    def forward(self, x: torch.Tensor) -> Any:
+        lines = self.a(x.repeat(self.steps, 1)).view(self.steps, 4, 3).log_softmax(-1)
+        return nn.functional.ctc_loss(
+            lines, torch.tensor([[1, 2], [2, 1], [1, 1], [2, 2]]), torch.full((4,), self.steps),
+            torch.tensor([2, 1, 2, 2]), zero_infinity=True)
+
+
+class ImpossibleAlignment(Alignment):
+    steps = 2
+
+
+class AveragedStatistics(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = nn.BatchNorm1d(3, momentum=None)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return (self.n(self.a(x)) ** 3).sum()
+
+
+RULES = (PaddedEmbedding, CertainProbabilities, Alignment, ImpossibleAlignment, AveragedStatistics)

@@ -35,7 +35,7 @@ def gradients(module: Module, x: Array) -> dict[str, Array]:
     graph = transforms.grad(module.graph, 0, wrt)
     count = len(module.graph.outputs)
     joint = replace(module, graph=graph, output_names=tuple(map(str, range(len(graph.outputs)))))
-    state = {v.hint: np.zeros(v.type.shape) for v in graph.inputs[1:]}
+    state = {v.hint: np.zeros(v.type.shape, v.type.dtype.numpy) for v in graph.inputs[1:]}
     out = list(interp.run(joint, {graph.inputs[0].hint: x, **state}).values())
     return {names[v].lstrip("@"): g for v, g in zip(wrt, out[count:], strict=True)}
 
@@ -58,10 +58,24 @@ def test_gradients_stop_where_torch_stops_them(kind: type[Any], capture: str) ->
 
 
 @pytest.mark.filterwarnings("ignore")  # torch compiles its own cond
-@pytest.mark.parametrize("kind", [models.EmaBuffer, models.InBranch], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", [models.EmaBuffer, models.InBranch, *models.RULES],
+                         ids=lambda k: k.__name__)
 def test_by_export_alone(kind: type[Any]) -> None:
     model, x = built(kind)
     agree(import_torch(model, (x,)), model, x)
+
+
+def test_statistics_are_plain_averages() -> None:
+    model, x = built(models.AveragedStatistics)
+    module = import_torch(model, (x,))
+    state = {v.hint: np.zeros(v.type.shape, v.type.dtype.numpy) for v in module.graph.inputs[1:]}
+    state = {n: np.ones_like(v) if n.endswith("var") else v for n, v in state.items()}
+    for _ in range(3):
+        out = interp.run(module, {module.graph.inputs[0].hint: x.numpy(), **state})
+        model(x)
+        state = {n: out[n] for n in state}
+    for name, value in state.items():
+        assert_close(value, model.get_buffer(name).numpy())
 
 
 def test_the_callers_mode_does_not_count() -> None:

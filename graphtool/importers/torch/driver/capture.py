@@ -20,6 +20,7 @@ from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.importers.torch.driver.arguments import as_called, input_names, placed
+from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
@@ -47,7 +48,7 @@ KEEP = (
     "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "logsumexp",
     "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu", "sinc", "xlogy",
-    "special_xlog1py",
+    "special_xlog1py", "binary_cross_entropy",
 )
 
 
@@ -74,7 +75,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
     args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
     hooks = hooked(model)
-    with quiet(), annotated(), watched(), inner_gradients(), fakes():
+    with quiet(), annotated(), watched(), inner_gradients(), averaging(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))

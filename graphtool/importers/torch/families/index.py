@@ -21,7 +21,12 @@ from graphtool.symbolic import Dim, product
 @aten("embedding")
 def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    return o.embedding(weight, indices)
+    """Rows of the table; no gradient reaches the row `padding_idx`."""
+    rows = o.embedding(weight, indices)
+    if not isinstance(padding_idx, int) or padding_idx < 0:
+        return rows
+    padding = o.eq(c.reshape(indices, (*indices.shape, 1)), padding_idx)
+    return o.select(padding, o.detach(rows), rows)
 
 
 @aten("index_select")

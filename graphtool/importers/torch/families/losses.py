@@ -1,9 +1,11 @@
-"""The loss of connectionist temporal classification (CTC): all alignments of a target with the
-steps of a line, summed by a scan over the steps in logarithms.
+"""Losses that torch has as ops of their own: binary cross entropy, and connectionist temporal
+classification (CTC), which sums all alignments of a target with the steps of a line by a scan in
+logarithms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from graphtool import dtypes
@@ -14,6 +16,14 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer, trace
 
 _NONE = float("-inf")
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+@aten("binary_cross_entropy")
+def binary_cross_entropy(c: Context, self: Tracer, target: Tracer, weight: Tracer | None = None,
+                         reduction: int = 1) -> Any:
+    """−(t·log p + (1 − t)·log(1 − p)), whose logarithms stop at −100."""
+    return o.bce_loss(self, target, weight, reduction=_REDUCTIONS[reduction])
 
 
 @aten("_ctc_loss")
@@ -36,12 +46,7 @@ def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
 
     def step(a: Tracer, score: Tracer, turn: Tracer, lengths: Tracer, jump: Tracer) -> Any:
         sources = (a, _shifted(a, 1), o.select(jump, _shifted(a, 2), _NONE))
-        most = o.max(o.max(sources[0], sources[1]), sources[2])
-        base = o.select(o.eq(most, _NONE), 0.0, most)
-        total = o.exp(o.sub(sources[0], base))
-        for x in sources[1:]:
-            total = o.add(total, o.exp(o.sub(x, base)))
-        new = o.add(o.add(base, o.log(total)), score)
+        new = o.add(_log_sum(sources), score)
         return (o.select(o.lt(turn, lengths), new, a),)
     rest, turns = c.window(picked, 0, 1, steps), o.add(c.iota((steps - 1,), 0), 1)
     given = (first, rest, turns, lengths, jump)
@@ -50,8 +55,34 @@ def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
     last = o.scan(*given, body=trace(step, types), carries=1, xs=2, length=steps - 1)
     last = last[0] if isinstance(last, tuple) else last
     final = o.or_(o.eq(at, o.mul(ends, 2)), o.eq(at, o.sub(o.mul(ends, 2), 1)))
-    loss = o.neg(o.logsumexp(o.select(final, last, _NONE), axes=(1,)))
+    loss = o.neg(_log_sum([o.select(final, last, _NONE)], axis=1))
     return c.reshape(loss, (n,)), None
+
+
+def _log_sum(xs: Sequence[Tracer], axis: int | None = None) -> Tracer:
+    """log Σ exp x over the operands, and over an axis, which becomes 1. The numbers may all be −∞;
+    gradients are numbers there too."""
+    most = _folded(o.max, xs)
+    most = most if axis is None else o.reduce_max(most, axes=(axis,))
+    none = o.eq(most, _NONE)
+    base = o.detach(o.select(none, 0.0, most))
+    total = _folded(o.add, [_exp(x, base) for x in xs])
+    total = total if axis is None else o.reduce_sum(total, axes=(axis,))
+    found = o.add(base, o.log(o.select(none, 1.0, total)))
+    return o.select(none, _NONE, found)  # type: ignore[no-any-return]
+
+
+def _exp(x: Tracer, base: Tracer) -> Any:
+    """exp(x − base); 0 at −∞, with a gradient of 0."""
+    empty = o.eq(x, _NONE)
+    return o.select(empty, 0.0, o.exp(o.sub(o.select(empty, 0.0, x), base)))
+
+
+def _folded(op: Any, xs: Sequence[Any]) -> Any:
+    out = xs[0]
+    for x in xs[1:]:
+        out = op(out, x)
+    return out
 
 
 def _lengths(c: Context, x: Any, n: Any) -> Tracer:

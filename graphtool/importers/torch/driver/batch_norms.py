@@ -1,0 +1,39 @@
+"""Batch norms whose running statistics are plain averages (`momentum=None`), while captured.
+
+torch reads the number of batches out of its tensor, which export cannot follow; here it stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+_forward = _BatchNorm.forward
+
+
+@contextmanager
+def averaging() -> Iterator[None]:
+    """Within: such a norm moves its statistics by 1 / (number of batches), as tensors."""
+    _BatchNorm.forward = _averaged
+    try:
+        yield
+    finally:
+        _BatchNorm.forward = _forward
+
+
+def _averaged(norm: _BatchNorm, x: torch.Tensor) -> torch.Tensor:
+    if norm.momentum is not None or not norm.training or norm.running_mean is None:
+        found: torch.Tensor = _forward(norm, x)
+        return found
+    norm._check_input_dim(x)
+    norm.num_batches_tracked.add_(1)
+    with torch.no_grad():
+        var, mean = torch.var_mean(x, [0, *range(2, x.dim())], correction=1)
+        share = 1.0 / norm.num_batches_tracked.to(mean.dtype)
+        norm.running_mean.copy_(norm.running_mean + (mean - norm.running_mean) * share)
+        norm.running_var.copy_(norm.running_var + (var - norm.running_var) * share)
+    return F.batch_norm(x, None, None, norm.weight, norm.bias, True, 0.0, norm.eps)
