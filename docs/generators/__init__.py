@@ -9,6 +9,7 @@ from docs.generators import (
     dtypes,
     errors,
     formats,
+    kernels,
     ops,
     packages,
     passes,
@@ -19,5 +20,5 @@ from docs.generators import (
 
 PAGES: dict[str, Callable[[], str]] = {
     "verbs": verbs.page, "api": api.page, "ops": ops.page, "passes": passes.page,
-    "rules": rules.page, "errors": errors.page, "formats": formats.page,
+    "rules": rules.page, "errors": errors.page, "formats": formats.page, "kernels": kernels.page,
     "targets": targets.page, "dtypes": dtypes.page, "packages": packages.page}

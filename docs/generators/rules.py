@@ -11,8 +11,7 @@ from graphtool.rewrite.engine import NUMERICS, Rule
 from graphtool.rewrite.patterns import Applied, Var
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-MEANING = {"exact": "the same bits", "finite": "the same bits unless there are NaN or infinities",
-           "reassociated": "floats may round in another order",
+MEANING = {"exact": "the same bits", "reassociated": "floats may round in another order",
            "approximate": "values may differ by more than rounding"}
 
 

@@ -25,10 +25,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphtool.cli.faults import run
+
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*) -->\n+)?^```(?P<lang>[\w-]+)\n(?P<body>.*?)^```$", re.S | re.M)
 _COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n", re.M)
+_SHELL = frozenset("|&;<>$`*?")
 _VOLATILE = (  # what differs between runs or machines: times and speeds, errors, the last digits
     (re.compile(r"\b\d+(?:[.,]\d+)*(?= (?:ns|µs|ms|s|GB/s|GFLOP/s|examples/s)\b)"), "…"),
     (re.compile(r"s->arena \+ (\(.*?\)|\d+)"), "s->arena + …"),  # scratch of each thread
@@ -55,7 +58,9 @@ class Session:
             (tools / name).chmod(0o755)
 
     def shell(self, command: str) -> str:
-        """What a command prints to stdout and stderr."""
+        """What a command prints to stdout and stderr; a plain call of graphtool runs in here."""
+        if command.startswith("graphtool ") and _SHELL.isdisjoint(command):
+            return self.graphtool(shlex.split(command)[1:])
         env = os.environ | {"PATH": f"{self.folder / '.tools'}:{os.environ['PATH']}",
                             "PYTHONPATH": str(ROOT), "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
         done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=env, text=True,
@@ -63,6 +68,15 @@ class Session:
         told = "exit code" in done.stdout or "error[" not in done.stdout
         assert done.returncode == 0 and told, f"{command}\n{done.stdout}"
         return done.stdout
+
+    def graphtool(self, argv: list[str]) -> str:
+        """What a verb prints, which must succeed."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), \
+                contextlib.chdir(self.folder):
+            code = run(argv)
+        assert code == 0, f"{argv}\n{out.getvalue()}"
+        return out.getvalue()
 
     def python(self, code: str, where: str) -> str:
         """What a piece of Python prints; it sees the names of the pieces before it."""
