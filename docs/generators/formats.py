@@ -1,11 +1,13 @@
-"""The page of formats: what stands in each artifact and report, from its schema."""
+"""The page of formats: their versions, and what stands in each artifact and report."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
 from docs.generators.markdown import code, prose, table, whole
+from graphtool.io import versions
 from graphtool.verify.schemas import schemas
 
 ARTIFACTS = ("graph", "program", "build", "tuning")
@@ -19,8 +21,17 @@ def page() -> str:
         "Every artifact and every report of `--json` has a JSON Schema, "
         "`schemas/NAME.schema.json`, generated from the code. A table lists the members of the "
         "outermost object."),
+        "## Versions\n", _versions(),
         "## Artifacts\n", *(_schema(n, found[n]) for n in ARTIFACTS if n in found),
         "## Reports\n", *(_schema(n, found[n]) for n in reports))
+
+
+def _versions() -> str:
+    """The policy as the code has it, and the release that first wrote each version."""
+    policy = inspect.cleandoc(versions.__doc__ or "").partition("\n\n")[2]
+    rows = [(code(f.name), code(f.file), str(n), since)
+            for f in versions.FORMATS for n, since in enumerate(f.since, 1)]
+    return f"{policy}\n\n" + table(("format", "file", "version", "since release"), rows)
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
