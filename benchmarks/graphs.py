@@ -11,9 +11,9 @@ import itertools
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
+from graphtool import ops as o
 from graphtool.dtypes import float32
 from graphtool.ir.graph import Graph, Module, TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 
 ROWS, WIDTH, DISTINCT = 4, 8, 64

@@ -18,9 +18,9 @@ import numpy as np
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from benchmarks import jobs, stats, tables, work
 from benchmarks.work import Row
+from graphtool import ops as o
 from graphtool.dtypes import float32
 from graphtool.ir.graph import Graph, Module, TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 
 Make = Callable[[Builder, int], tuple[Tracer, Tracer]]

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+from graphtool import ops as _ops
 from graphtool.errors import UsageError, listed
 from graphtool.explain import CODES, Code
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.op import OPS, Op, ops, register
+from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.trace import Tracer, rebuild
 from graphtool.kernels import headers
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -57,6 +57,7 @@ __all__ = [
     "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
     "spelled", "symbol_of", "torch_op"]
 
+ops: Any = _ops  # the stub of graphtool.ops does not know the ops of plug-ins
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RewritePass = Literal["simplify", "integer", "recognise", "freeze"]
 _RULES: dict[RewritePass, list[Rule]] = {

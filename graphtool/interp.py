@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed
 from graphtool.ir.facets import Indexing, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate
-from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import replay

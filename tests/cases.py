@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool import ops as o
 from graphtool.dtypes import BY_NAME, DType, bool_, float32, float64, of_numpy
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op
@@ -666,11 +667,11 @@ case("bernoulli", [t((4, 5), kind="unit"), _STATE])
 # ---- control flow ------------------------------------------------------------------------------
 
 _ROW, _COUNT = TensorType(float32, (4,)), TensorType(BY_NAME["i64"], ())
-_DOUBLE = trace(lambda x, y: (OPS["mul"](x, 2.0), y), [_ROW, _ROW])
-_SUM = trace(lambda x, y: (OPS["add"](x, y), x), [_ROW, _ROW])
-_MORE = trace(lambda k, x, s: OPS["gt"](k, 0), [_COUNT, _ROW, _ROW])
-_LESS = trace(lambda k, x, s: (OPS["sub"](k, 1), OPS["mul"](x, s)), [_COUNT, _ROW, _ROW])
-_CELL = trace(lambda h, x, s: (OPS["add"](h, x), OPS["mul"](h, s)), [_ROW, _ROW, _ROW])
+_DOUBLE = trace(lambda x, y: (o.mul(x, 2.0), y), [_ROW, _ROW])
+_SUM = trace(lambda x, y: (o.add(x, y), x), [_ROW, _ROW])
+_MORE = trace(lambda k, x, s: o.gt(k, 0), [_COUNT, _ROW, _ROW])
+_LESS = trace(lambda k, x, s: (o.sub(k, 1), o.mul(x, s)), [_COUNT, _ROW, _ROW])
+_CELL = trace(lambda h, x, s: (o.add(h, x), o.mul(h, s)), [_ROW, _ROW, _ROW])
 for _yes in (True, False):
     case("cond", [np.asarray(_yes), (4,), (4,)], then=_DOUBLE, orelse=_SUM)
 for _turns in (0, 3):

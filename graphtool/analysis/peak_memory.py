@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from graphtool import ops as o
 from graphtool.analysis.costs import regions
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import replay
 from graphtool.ops.costs import nbytes
 from graphtool.symbolic import Dim, Poly, substitute, symbols

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, Value, is_constant
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import product
 
@@ -60,7 +60,7 @@ def _cast(x: Any) -> Narrow | None:
     if x.dtype in BYTES:
         return Narrow(x)
     if x.dtype in SMALL:
-        return Narrow(OPS["cast"](x, dtype=dtypes.int8))
+        return Narrow(o.cast(x, dtype=dtypes.int8))
     return narrow(x) if x.dtype.is_integer and x.dtype.bits >= 16 else None
 
 

@@ -104,19 +104,6 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-class Namespace:
-    """The registry by attribute: `o.matmul(…)`, and `o.and_(…)` where Python has a keyword."""
-
-    def __getattr__(self, name: str) -> Any:
-        op = OPS.get(name.removesuffix("_"))
-        if op is None:
-            raise AttributeError(name)
-        return op
-
-
-ops = Namespace()
-
-
 def register(op: Op) -> Op:
     """Add an op to the table; called at import only."""
     if op.name in OPS:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
@@ -51,8 +52,8 @@ def meaning(t: Instance) -> None:
             ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv)))
         mask = [np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
                           for i in range(s)])[None]] if t.get("MASKED") and s else []
-        y = OPS["attend"](q, k, v, *mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
-                          softcap=t.get("SOFTCAP"))
+        y = o.attend(q, k, v, *mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+                     softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
 
 

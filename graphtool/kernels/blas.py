@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -33,7 +34,7 @@ POINTERS = (Pointer("A", "the left-hand side"), Pointer("B", "the right-hand sid
 def meaning(t: Instance) -> None:
     """One product."""
     m, n, k, lda = t.sizes("M N K LDA")
-    t.rows(OPS["matmul_blas"](t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
+    t.rows(o.matmul_blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
 
 
 def lower(site: Site) -> Lowered:
@@ -73,7 +74,7 @@ def cost(s: Product, p: Plan, t: Target) -> float:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with dense weights [K, N]."""
-    dense = OPS["transpose"](w, perm=(1, 0)) if transpose else w
+    dense = o.transpose(w, perm=(1, 0)) if transpose else w
     return chosen.emit(OPS["matmul_blas"], x, dense)
 
 

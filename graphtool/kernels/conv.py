@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice import rounding
@@ -50,15 +51,15 @@ MACROS = (
 
 def meaning(t: Instance) -> None:
     """The convolution of what the windows reach."""
-    groups, c, o, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
-    given = {"channels": groups * o, "window": (kh, kw), **windows_of(t)}
-    shape = (groups, -(-o // nr), kh)
+    groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
+    given = {"channels": groups * m, "window": (kh, kw), **windows_of(t)}
+    shape = (groups, -(-m // nr), kh)
     if t.get("PAIRS"):
         runs = 1 if whole_rows(groups, given["dilation"]) else kw
         w = t.array("W", (*shape, runs * -(-kw * c // runs // 2), nr * 2))
-        y = OPS["conv_bf16"](seen(t, groups * c), w, **given)
+        y = o.conv_bf16(seen(t, groups * c), w, **given)
     else:
-        y = OPS["conv_packed"](seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
+        y = o.conv_packed(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
     t.rows(y)
 
 
@@ -150,16 +151,16 @@ def bf16_error(s: Conv, p: Plan) -> float:
 
 def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
     """The convolution with filters in panels of output channels."""
-    packed = OPS["pack_conv"](w, nr=chosen.columns(), groups=how["groups"])
+    packed = o.pack_conv(w, nr=chosen.columns(), groups=how["groups"])
     return chosen.emit(OPS["conv_packed"], x, packed, **_window(w, how))
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
     """The convolution of bfloat16, its filters by pairs of channels."""
     nr, groups, dilation = chosen.columns(), how["groups"], how["dilation"]
-    pairs = OPS["pack_conv_pairs"](narrowed(w), nr=nr, groups=groups,
-                                   whole=whole_rows(groups, dilation))
-    flat = OPS["reshape"](pairs, shape=(*pairs.shape[:-2], nr * 2))
+    pairs = o.pack_conv_pairs(narrowed(w), nr=nr, groups=groups,
+                              whole=whole_rows(groups, dilation))
+    flat = o.reshape(pairs, shape=(*pairs.shape[:-2], nr * 2))
     return chosen.emit(OPS["conv_bf16"], narrowed(x), flat, **_window(w, how))
 
 

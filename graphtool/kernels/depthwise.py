@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.kernels import images
@@ -47,7 +48,7 @@ def meaning(t: Instance) -> None:
         x = images.seen(t, channels, channels, ow * (c // channels))
     else:
         x = images.seen(t, c)
-    t.rows(OPS["depthwise"](x, w, **images.windows_of(t)))
+    t.rows(o.depthwise(x, w, **images.windows_of(t)))
     for at in ((i, j) for i in range(n) for j in range(oh) if t.has("SUMS")):
         rows = t.array("Y", (ow, c), (t.get("YW"), t.get("YC")), at)
         t.store("SUMS", rows.sum(0), (t.get("SUMC"),), at)
@@ -132,14 +133,14 @@ def _swept(s: Conv, vectors: int, t: Target) -> float:
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution with filters [KH, KW, C]; where channels are few, neighbours are one pixel.
     """
-    o, _, kh, kw = w.shape
-    flat = OPS["transpose"](OPS["reshape"](w, shape=(o, kh, kw)), perm=(1, 2, 0))
+    out, _, kh, kw = w.shape
+    flat = o.transpose(o.reshape(w, shape=(out, kh, kw)), perm=(1, 2, 0))
     width = x.shape[2] - (kw - 1) * dilation[1]
-    count = neighbours(width, o, chosen.target.lanes) if (
+    count = neighbours(width, out, chosen.target.lanes) if (
         strides[1] == 1 and isinstance(width, int) and chosen.site.constant) else 1
     y = chosen.emit(OPS["depthwise"], x, flat if count == 1 else _repeated(flat, count),
                     strides=strides, dilation=dilation)
-    return y if count == 1 else OPS["reshape"](y, shape=(*y.shape[:2], y.shape[2] * count, o))
+    return y if count == 1 else o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, out))
 
 
 def neighbours(width: Any, channels: Any, lanes: int) -> int:
@@ -154,8 +155,8 @@ def neighbours(width: Any, channels: Any, lanes: int) -> int:
 def _repeated(w: Any, count: int) -> Any:
     """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
     kh, kw, c = w.shape
-    each = OPS["broadcast"](OPS["reshape"](w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
-    return OPS["reshape"](each, shape=(kh, kw, count * c))
+    each = o.broadcast(o.reshape(w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
+    return o.reshape(each, shape=(kh, kw, count * c))
 
 
 SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -53,11 +54,11 @@ def panels(t: Instance, columns: int, rows: int) -> tuple[int, int, int]:
 
 def meaning(t: Instance) -> None:
     """The elements that each output sees, run by run, times the packed weights."""
-    n, oh, ow, groups, o, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
+    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     group = 2 if t.get("PAIRS") else 4
     whole = -(-run // group) * group  # weights of a run are filled up with zeros
-    packed = t.array("W", (groups, *panels(t, o, kh * runs * whole // group)))
+    packed = t.array("W", (groups, *panels(t, m, kh * runs * whole // group)))
     wide = ((ow - 1) * sw * xw + (runs - 1) * hop + run) + (groups - 1) * step
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
     for g in range(groups):
@@ -65,7 +66,7 @@ def meaning(t: Instance) -> None:
         for j, r in np.ndindex(ow, runs):
             first = g * step + j * sw * xw + r * hop
             found[:, :, j, :, r, :run] = x[..., first:first + run]
-        t.rows(OPS["matmul_int"](found.reshape(n, oh, ow, -1), packed[g], n=o), first=g * o)
+        t.rows(o.matmul_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
 
 
 def lower(site: Site) -> Lowered:
@@ -122,7 +123,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     """
     depth = w.shape[1]
     joined = groups == dilation[1] == 1 and depth % GROUP[w.dtype] != 0
-    packed = OPS["pack_int_conv"](w, nr=chosen.columns(), groups=groups, joined=joined)
+    packed = o.pack_int_conv(w, nr=chosen.columns(), groups=groups, joined=joined)
     return chosen.emit(OPS["conv_int"], x, packed, channels=w.shape[0], depth=depth,
                        window=w.shape[2:], strides=strides, dilation=dilation, joined=joined)
 

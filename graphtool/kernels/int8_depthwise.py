@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.kernels import depthwise
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -40,7 +41,7 @@ def meaning(t: Instance) -> None:
     """The convolution by the first of the filters that are packed for a block of rows."""
     c, kh, kw, sh, high = t.sizes("C KH KW SH BH")
     w = t.array("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4))
-    t.rows(OPS["depthwise_int"](seen(t, c), w, window=(kh, kw), **windows_of(t)))
+    t.rows(o.depthwise_int(seen(t, c), w, window=(kh, kw), **windows_of(t)))
 
 
 def lower(site: Site) -> Lowered:
@@ -64,7 +65,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution with four rows of the filters beside each other."""
-    packed = OPS["pack_int_depthwise"](w, high=chosen.plan.get("high", 1), stride=strides[0])
+    packed = o.pack_int_depthwise(w, high=chosen.plan.get("high", 1), stride=strides[0])
     return chosen.emit(OPS["depthwise_int"], x, packed, window=w.shape[2:], strides=strides,
                        dilation=dilation)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
@@ -34,8 +35,8 @@ def meaning(t: Instance) -> None:
     m, n, k, lda = t.sizes("M N K LDA")
     shape = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
     for b in range(t.get("BATCH")):
-        t.rows(OPS["matmul_int"](t.array("A", (m, k), (lda, 1), (b,)),
-                                 t.array("B", shape, at=(b,)), n=n), b)
+        t.rows(o.matmul_int(t.array("A", (m, k), (lda, 1), (b,)),
+                            t.array("B", shape, at=(b,)), n=n), b)
 
 
 def lower(site: Site) -> Lowered:
@@ -88,8 +89,8 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with a right-hand side in panels; rows that meet in a lane are side by side."""
-    w = OPS["transpose"](w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
-    packed = OPS["pack_int"](w, nr=chosen.columns())
+    w = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
+    packed = o.pack_int(w, nr=chosen.columns())
     return chosen.emit(OPS["matmul_int"], x, packed, n=chosen.site.n)
 
 

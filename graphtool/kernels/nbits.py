@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, start, work_of
@@ -38,7 +38,7 @@ def meaning(t: Instance) -> None:
     tables += [t.array(name, (n, parts)) for name in TABLES[1:] if t.has(name)]
     for row in range(m):
         x = t.array("X", (k,), (t.get("XS"),), (row,))
-        y = OPS["linear_nbits"](x[None], *tables, bits=bits, block=block)
+        y = o.linear_nbits(x[None], *tables, bits=bits, block=block)
         t.store("Y", y[0], (t.get("YS"),), (row,))
 
 

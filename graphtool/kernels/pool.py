@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
@@ -39,8 +40,8 @@ MACROS = (*literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row
 def meaning(t: Instance) -> None:
     """The windows joined."""
     size = tuple(t.sizes("KH KW"))
-    t.rows(OPS["pooled"](seen(t, t.get("C")), kind=KINDS[t.get("KIND")], window=size,
-                         **windows_of(t)))
+    t.rows(o.pooled(seen(t, t.get("C")), kind=KINDS[t.get("KIND")], window=size,
+                    **windows_of(t)))
 
 
 def lower(site: Site) -> Lowered:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import Op
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import UNITS, ceil
 from graphtool.kernels.choice.rules import Rules
@@ -102,8 +103,9 @@ def meaning(t: Instance) -> None:
     """All steps of all directions."""
     h, attrs = t.get("H"), ways(t)
     wide = GATES[attrs["kind"]] * h
+    p: Any
     p, b, h0, c0 = (gathered(t, x, n) for x, n in zip(GIVEN, (wide, wide, h, h), strict=True))
-    out = OPS["recurrence"](p, weights_of(t, h, wide), b, h0, c0, **attrs)
+    out = o.recurrence(p, weights_of(t, h, wide), b, h0, c0, **attrs)
     names = MADE if attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3])
     for pointer, values in zip(names, out, strict=True):
         spread(t, pointer, values)
@@ -212,7 +214,7 @@ def make(chosen: Chosen, *operands: Any, op: Op, weights: int, transpose: bool,
     nr = chosen.columns()
     if chosen.site.parts > 1 and chosen.site.n % nr:
         return None
-    packed = OPS["pack"](operands[weights], nr=nr, transpose=transpose)
+    packed = o.pack(operands[weights], nr=nr, transpose=transpose)
     given = (*operands[:weights], packed, *operands[weights + 1:])
     return chosen.emit(op, *given, **attrs, packed=nr)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from graphtool.ir.op import OPS
+from typing import Any
+
+from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.recurrent import (
     COMMON,
@@ -41,8 +43,8 @@ def meaning(t: Instance) -> None:
     kind = attrs["kind"]
     wide = GATES[kind] * h
     r = weights_of(t, wide, h) if attrs["packed"] else weights_of(t, h, wide)
-    given = [gathered(t, x, KEPT[kind] * h if x.name == "KEPT" else h) for x in GIVEN]
-    for pointer, values in zip(MADE, OPS["recurrence_grad"](r, *given, **attrs), strict=False):
+    given: list[Any] = [gathered(t, x, KEPT[kind] * h if x.name == "KEPT" else h) for x in GIVEN]
+    for pointer, values in zip(MADE, o.recurrence_grad(r, *given, **attrs), strict=False):
         spread(t, pointer, values)
 
 

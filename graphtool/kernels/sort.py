@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
@@ -43,7 +43,7 @@ def meaning(t: Instance) -> None:
     rows, n, k, falling = *t.sizes("ROWS N K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
         x = t.array("X", (n,), (t.get("XS"),), (row,))
-        values, places = OPS["sort"](x, axis=0, descending=falling)
+        values, places = o.sort(x, axis=0, descending=falling)
         for name, found in (("V", values), ("I", places)):
             if t.has(name):
                 t.store(name, found[:k], (t.get(f"{name}S"),), (row,))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import start, work_of
@@ -45,10 +45,10 @@ def meaning(t: Instance) -> None:
     for row in range(rows):
         x[row] = t.array("X", (features,), (t.get("XS"),), (row,))
     compare, _, missing = t.get("GO").partition(" or ")
-    y = OPS["trees"](x, kinds[:nodes], t.array("SPLITS", (nodes,)), t.array("CHILDREN", (nodes, 2)),
-                     t.array("ROOTS", (count,)), leaves[:leaves.size // targets * targets].reshape(
+    y = o.trees(x, kinds[:nodes], t.array("SPLITS", (nodes,)), t.array("CHILDREN", (nodes, 2)),
+                t.array("ROOTS", (count,)), leaves[:leaves.size // targets * targets].reshape(
                          -1, targets), depth=nodes, compare=compare, missing=bool(missing),
-                     fold=t.get("FOLD"))
+                fold=t.get("FOLD"))
     for row in range(rows):
         t.store("Y", y[row], (t.get("YS"),), (row,))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.kernels import images
 from graphtool.kernels.choice import rounding
@@ -47,16 +48,16 @@ MACROS = (
 
 def meaning(t: Instance) -> None:
     """The convolution whose filters the weights were transformed from."""
-    m, c, o, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
+    m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
     groups, nr = t.get("GROUPS"), t.get("NV") * t.lanes
     x = t.array("X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1))
-    shape = ((m + 2) ** 2, -(-o // nr))
+    shape = ((m + 2) ** 2, -(-outs // nr))
     if t.has("INTEGERS"):
         w = t.array("W", (*shape, -(-c // 2), nr * 2))
-        t.rows(OPS["winograd_int"](x, w, channels=o, tile=m))
+        t.rows(o.winograd_int(x, w, channels=outs, tile=m))
     else:
         w = t.array("W", (*shape, c // groups, nr))
-        t.rows(OPS["winograd"](x, w, channels=o, tile=m, groups=groups))
+        t.rows(o.winograd(x, w, channels=outs, tile=m, groups=groups))
 
 
 def lower(site: Site) -> Lowered:
@@ -180,14 +181,14 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     """The convolution with filters that are transformed at build time, or at every call where they
     are no constants.
     """
-    o, tile, s = w.shape[0], chosen.plan.get("tile", 2), chosen.site
-    nr = chosen.target.lanes * panel(o // groups, groups, chosen.target)
+    outs, tile, s = w.shape[0], chosen.plan.get("tile", 2), chosen.site
+    nr = chosen.target.lanes * panel(outs // groups, groups, chosen.target)
     if s.integer:
-        packed = OPS["pack_int_winograd"](w, tile=tile, nr=nr)
-        return chosen.emit(OPS["winograd_int"], x, packed, channels=o, tile=tile)
-    packed = (OPS["pack_winograd"](widened(w), tile=tile, nr=nr) if s.constant
+        packed = o.pack_int_winograd(w, tile=tile, nr=nr)
+        return chosen.emit(OPS["winograd_int"], x, packed, channels=outs, tile=tile)
+    packed = (o.pack_winograd(widened(w), tile=tile, nr=nr) if s.constant
               else _transformed(widened(w), tile, nr))
-    return chosen.emit(OPS["winograd"], x, packed, channels=o, tile=tile, groups=groups)
+    return chosen.emit(OPS["winograd"], x, packed, channels=outs, tile=tile, groups=groups)
 
 
 def _transformed(w: Any, tile: int, nr: int) -> Any:
@@ -195,13 +196,13 @@ def _transformed(w: Any, tile: int, nr: int) -> Any:
 
     Packed first: all that follows then walks along memory.
     """
-    o, c = w.shape[:2]
-    panels = OPS["pack"](OPS["reshape"](w, shape=(o, c * 9)), nr=nr, transpose=True)
-    out: Any = OPS["transpose"](OPS["reshape"](panels, shape=(panels.shape[0], c, 3, 3, nr)),
-                                perm=(2, 3, 0, 1, 4))
+    outs, c = w.shape[:2]
+    panels = o.pack(o.reshape(w, shape=(outs, c * 9)), nr=nr, transpose=True)
+    out: Any = o.transpose(o.reshape(panels, shape=(panels.shape[0], c, 3, 3, nr)),
+                           perm=(2, 3, 0, 1, 4))
     for axis in (0, 1):
-        out = OPS["concat"](*(_combined(out, axis, row) for row in G[tile]), axis=axis)
-    return OPS["reshape"](out, shape=((tile + 2) ** 2, *out.shape[2:]))
+        out = o.concat(*(_combined(out, axis, row) for row in G[tile]), axis=axis)
+    return o.reshape(out, shape=((tile + 2) ** 2, *out.shape[2:]))
 
 
 def _combined(x: Any, axis: int, row: Any) -> Any:
@@ -210,8 +211,8 @@ def _combined(x: Any, axis: int, row: Any) -> Any:
     for r, factor in enumerate(map(float, row)):
         if factor:
             at = [(r, r + 1) if a == axis else (0, d) for a, d in enumerate(x.shape)]
-            part = OPS["slice"](x, start=tuple(a for a, _ in at), limit=tuple(b for _, b in at),
-                                strides=(1,) * x.ndim)
+            part = o.slice(x, start=tuple(a for a, _ in at), limit=tuple(b for _, b in at),
+                           strides=(1,) * x.ndim)
             part = part if factor == 1.0 else part * factor
             total = part if total is None else total + part
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.kernels import images, winograd
 from graphtool.kernels.choice import rounding
@@ -46,15 +47,15 @@ MACROS = (
 
 def meaning(t: Instance) -> None:
     """The convolution whose filters the weights were transformed from."""
-    m, upright, c, o, n = t.sizes("TILE UPRIGHT C O BATCH")
+    m, upright, c, out, n = t.sizes("TILE UPRIGHT C O BATCH")
     ka, kl, da, dl, xn, xa, xl = t.sizes("KA KL DA DL XN XA XL")
     nr = t.get("NV") * t.lanes
     across = (t.get("ACROSS") + (ka - 1) * da, xa, ka, da)
     along = (t.get("ALONG") + (kl - 1) * dl, xl, kl, dl)
     (h, xh, kh, dh), (w, xw, kw, dw) = (along, across) if upright else (across, along)
-    weights = t.array("W", (m + 2, -(-o // nr), ka * -(-kl // 3) * c, nr))
-    t.rows(OPS["winograd_line"](t.array("X", (n, h, w, c), (xn, xh, xw, 1)), weights, channels=o,
-                                tile=m, window=(kh, kw), dilation=(dh, dw), upright=upright))
+    weights = t.array("W", (m + 2, -(-out // nr), ka * -(-kl // 3) * c, nr))
+    t.rows(o.winograd_line(t.array("X", (n, h, w, c), (xn, xh, xw, 1)), weights, channels=out,
+                           tile=m, window=(kh, kw), dilation=(dh, dw), upright=upright))
 
 
 def lower(site: Site) -> Lowered:
@@ -131,7 +132,7 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution with transformed filters, which are constants."""
     tile, upright = chosen.plan.get("tile", 2), chosen.site.upright
-    packed = OPS["pack_winograd_line"](w, tile=tile, nr=chosen.columns(), upright=upright)
+    packed = o.pack_winograd_line(w, tile=tile, nr=chosen.columns(), upright=upright)
     return chosen.emit(OPS["winograd_line"], x, packed, channels=w.shape[0], tile=tile,
                        window=w.shape[2:], dilation=dilation, upright=upright)
 

@@ -10,11 +10,11 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant
-from graphtool.ir.op import ops as o
 from graphtool.kernels.record import serving
 from graphtool.loops.ir import packs
 from graphtool.loops.view import View, dense

@@ -1,13 +1,11 @@
-"""The op set. Importing this package fills the registry; its names are the ops, callable.
+"""The op set. Importing this package fills the registry; its names are the ops: `o.matmul(a, b)`.
 
 No module here may bear an op's name, or it would hide the op.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from graphtool.ir.op import ops
+from graphtool.ir.op import OPS, Op
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
     bfloat16_pairs,
@@ -47,5 +45,9 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
 )
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(ops, name)
+def __getattr__(name: str) -> Op:
+    """The op, with `and_` and the like where Python has a keyword."""
+    op = OPS.get(name.removesuffix("_"))
+    if op is None:
+        raise AttributeError(name)
+    return op

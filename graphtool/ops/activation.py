@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes, composite, like_first, need
 
 _ROOT_HALF = 0.7071067811865476  # √½

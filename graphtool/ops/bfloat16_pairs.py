@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
@@ -97,16 +98,16 @@ def whole_rows(groups: int, dilation: Any) -> bool:
 def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
                      whole: bool = True) -> TensorType:
     need(w.rank == 4 and w.dtype is dtypes.bfloat16, f"bfloat16 weights [O, C, KH, KW], got {w}")
-    o, c, kh, kw = w.shape
+    out, c, kh, kw = w.shape
     need(isinstance(c, int) and isinstance(kw, int), f"channels and window of {w} known")
     assert isinstance(c, int) and isinstance(kw, int)
-    return TensorType(w.dtype, (groups, ceildiv(o // groups, nr), kh, _row_pairs(c, kw, whole),
+    return TensorType(w.dtype, (groups, ceildiv(out // groups, nr), kh, _row_pairs(c, kw, whole),
                                 nr, 2))
 
 
 def _pack_conv_eval(w: Array, *, nr: int, groups: int, whole: bool) -> Array:
-    o, c, kh, kw = w.shape
-    og = o // groups
+    out, c, kh, kw = w.shape
+    og = out // groups
     panels, runs = -(-og // nr), 1 if whole else kw
     run = kw * c // runs
     wide = np.zeros((groups, panels * nr, kh, runs, -(-run // 2) * 2), w.dtype)
@@ -119,8 +120,8 @@ def _pack_conv_eval(w: Array, *, nr: int, groups: int, whole: bool) -> Array:
 def _pack_conv_lower(names: Names, w: Pull, *, nr: int, groups: int, whole: bool) -> Pull:
     shape = _pack_conv_infer(TensorType(w.dtype, w.shape), nr=nr, groups=groups,
                              whole=whole).shape
-    o, c, kw = *w.shape[:2], w.shape[3]
-    size = o // groups
+    out, c, kw = *w.shape[:2], w.shape[3]
+    size = out // groups
     assert isinstance(c, int) and isinstance(kw, int)
     zero = const(0.0, w.dtype)
 
@@ -169,8 +170,8 @@ def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, 
     split = w.astype(np.float32).reshape(groups, panels, kh, pairs, wide // 2, 2)
     rows = split.transpose(0, 1, 4, 2, 3, 5).reshape(groups, -1, kh, runs, pairs * 2 // runs)
     taps = rows[:, :og, ..., :kw * c // runs].reshape(channels, kh, kw, c)
-    return OPS["conv"](x.astype(np.float32), np.ascontiguousarray(taps.transpose(0, 3, 1, 2)),
-                       strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
+    return o.conv(x.astype(np.float32), np.ascontiguousarray(taps.transpose(0, 3, 1, 2)),
+                  strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
 register(Op("conv_bf16", _conv_infer, _conv_eval,

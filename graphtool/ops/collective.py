@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import Op, ops, register
+from graphtool.ir.op import Op, register
 from graphtool.ir.trace import like
 from graphtool.ops import world
 from graphtool.ops.common import Array, check_axis, composite, filled, need
@@ -68,10 +69,10 @@ def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int, now: bool) -> tu
     """Of a sum the sum, of a gather the scatter and back; of an extreme to those that have it,
     in equal parts; of what the first process gave to all, to that one."""
     if kind in ("max", "min"):
-        has = ops.cast(ops.eq(x, y[0]), dtype=x.dtype)
+        has = o.cast(o.eq(x, y[0]), dtype=x.dtype)
         return (has * _flat(g[0], "sum") / _flat(has, "sum"),)
     if kind == "broadcast":
-        return (ops.select(ops.eq(like(x, ops.process_rank), 0), _flat(g[0], "sum"), 0.0),)
+        return (o.select(o.eq(like(x, o.process_rank), 0), _flat(g[0], "sum"), 0.0),)
     return (_flat(g[0], {"sum": "sum", "gather": "scatter", "scatter": "gather"}[kind], size),)
 
 
@@ -96,9 +97,9 @@ register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
 
 def _flat(x: Any, kind: str, size: int = 1) -> Any:
     """The whole of it at one place: begun, and waited for."""
-    x = ops.reshape(x, shape=(_size(x),))
-    y, ticket = ops.collective_begin(x, kind=kind, size=size, now=True)
-    return ops.collective_end(x, y, ticket)
+    x = o.reshape(x, shape=(_size(x),))
+    y, ticket = o.collective_begin(x, kind=kind, size=size, now=True)
+    return o.collective_end(x, y, ticket)
 
 
 def _rank_infer() -> TensorType:
@@ -130,10 +131,10 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
     """The sum, mean, maximum or minimum over all processes; each process gets the result."""
     wide = x
     if x.dtype not in _REDUCED:
-        wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
+        wide = o.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
     whole = _flat(flattened([wide], kind), "sum" if kind == "mean" else kind)
     (out,) = parted(whole, [wide], kind)
-    return out if wide is x else ops.cast(out, dtype=x.dtype)
+    return out if wide is x else o.cast(out, dtype=x.dtype)
 
 
 @composite(types=lambda x: x, eval=lambda x: np.array(world.current().exchange(x)[0]),
@@ -142,17 +143,17 @@ def broadcast_first(x: Any) -> Any:
     """The tensor of the first process; each process gets it."""
     wide = x
     if x.dtype not in _REDUCED:
-        wide = ops.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
-    out = ops.reshape(_flat(wide, "broadcast"), shape=x.shape)
-    return out if wide is x else ops.cast(out, dtype=x.dtype)
+        wide = o.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
+    out = o.reshape(_flat(wide, "broadcast"), shape=x.shape)
+    return out if wide is x else o.cast(out, dtype=x.dtype)
 
 
 def flattened(xs: Sequence[Any], kind: str) -> Any:
     """Tensors of one dtype as a flat array; for their mean a 1 is summed with them."""
-    flat = [ops.reshape(x, shape=(_size(x),)) for x in xs]
+    flat = [o.reshape(x, shape=(_size(x),)) for x in xs]
     if kind == "mean":
         flat.append(filled(xs[0], 1.0, (1,)))
-    return flat[0] if len(flat) == 1 else ops.concat(*flat, axis=0)
+    return flat[0] if len(flat) == 1 else o.concat(*flat, axis=0)
 
 
 def parted(whole: Any, xs: Sequence[Any], kind: str) -> list[Any]:
@@ -160,16 +161,16 @@ def parted(whole: Any, xs: Sequence[Any], kind: str) -> list[Any]:
     at: Any = 0
     out = []
     for x in xs:
-        out.append(ops.reshape(_part(whole, at, at + _size(x)), shape=x.shape))
+        out.append(o.reshape(_part(whole, at, at + _size(x)), shape=x.shape))
         at = at + _size(x)
     if kind != "mean":
         return out
-    count = ops.reshape(_part(whole, at, at + 1), shape=())
+    count = o.reshape(_part(whole, at, at + 1), shape=())
     return [x / count for x in out]
 
 
 def _part(x: Any, first: Any, last: Any) -> Any:
-    return ops.slice(x, start=(first,), limit=(last,), strides=(1,))
+    return o.slice(x, start=(first,), limit=(last,), strides=(1,))
 
 
 def _size(x: Any) -> Any:
@@ -194,23 +195,23 @@ def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
 
 
 @composite(types=_gathered, category="control", traits=Trait.WORLD, precision=Precision.FOLLOW,
-           vjp=lambda g, y, x, *, axis, size: (ops.reduce_scatter(g, axis=axis, size=size),))
+           vjp=lambda g, y, x, *, axis, size: (o.reduce_scatter(g, axis=axis, size=size),))
 def all_gather(x: Any, *, axis: int, size: int) -> Any:
     """The tensors of `size` processes joined along an axis; each process gets the result."""
-    parts = ops.reshape(_flat(x, "gather", size), shape=(size, *x.shape))
+    parts = o.reshape(_flat(x, "gather", size), shape=(size, *x.shape))
     axis %= x.ndim
     back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim + 1))
     shape = (*x.shape[:axis], x.shape[axis] * size, *x.shape[axis + 1:])
-    return ops.reshape(ops.transpose(parts, perm=back), shape=shape)
+    return o.reshape(o.transpose(parts, perm=back), shape=shape)
 
 
 @composite(types=_scattered, category="control", traits=Trait.WORLD,
-           vjp=lambda g, y, x, *, axis, size: (ops.all_gather(g, axis=axis, size=size),))
+           vjp=lambda g, y, x, *, axis, size: (o.all_gather(g, axis=axis, size=size),))
 def reduce_scatter(x: Any, *, axis: int, size: int) -> Any:
     """The sum over `size` processes; each process gets one part of it along an axis."""
     axis %= x.ndim
     each = x.shape[axis] // size
-    parts = ops.reshape(x, shape=(*x.shape[:axis], size, each, *x.shape[axis + 1:]))
+    parts = o.reshape(x, shape=(*x.shape[:axis], size, each, *x.shape[axis + 1:]))
     front = (axis, *(a for a in range(x.ndim + 1) if a != axis))
-    mine = _flat(ops.transpose(parts, perm=front), "scatter", size)
-    return ops.reshape(mine, shape=(*x.shape[:axis], each, *x.shape[axis + 1:]))
+    mine = _flat(o.transpose(parts, perm=front), "scatter", size)
+    return o.reshape(mine, shape=(*x.shape[:axis], each, *x.shape[axis + 1:]))

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
 from graphtool.ir.facets import Trait
@@ -122,7 +123,7 @@ def _infer_by_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
         builder = Builder()
         args = [builder.input(t, "x") if isinstance(t, TensorType) else t for t in types]
         out = fn(*args, **attrs)
-        return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
+        return tuple(t.type for t in out) if isinstance(out, tuple) else out.type
     return infer
 
 
@@ -144,12 +145,12 @@ def count(x: Any, axes: tuple[int, ...]) -> Any:
 def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> Any:
     """A constant of one value in the graph of the traced x."""
     one = np.full((1,) * len(shape), value, (dtype or x.dtype).numpy)
-    return OPS["broadcast"](x.builder.constant(one), shape=shape)
+    return o.broadcast(x.builder.constant(one), shape=shape)
 
 
 def took(x: Any, y: Any) -> Any:
     """Where a maximum (or minimum) y took the element x: equal, or NaN."""
-    return OPS["or"](OPS["eq"](x, y), OPS["is_nan"](x))
+    return o.or_(o.eq(x, y), o.is_nan(x))
 
 
 def iota_like(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.axes import OVER
 from graphtool.ir.facets import Indexing, Movement, Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import check_axis, composite, count, need
 from graphtool.ops.costs import taken
 from graphtool.ops.reduce import kept_dims

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, TensorType
-from graphtool.ir.op import OPS, Op, evaluate, register
+from graphtool.ir.op import Op, evaluate, register
 from graphtool.ir.trace import inline, replay, trace
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim
@@ -97,17 +98,17 @@ def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
              bound: int | None) -> tuple[Any, ...]:
     """A loop with a bound as one without, which counts its turns."""
     if bound is None:
-        return tuple(OPS["while"](*operands, cond=cond, body=body, carries=carries))
+        return tuple(o.while_(*operands, cond=cond, body=body, carries=carries))
     types = [TensorType(dtypes.int64, ()), *(v.type for v in body.inputs)]
 
     def goes_on(turn: Any, *xs: Any) -> Any:
-        return OPS["and"](OPS["lt"](turn, bound), inline(turn.builder, cond, xs)[0])
+        return o.and_(o.lt(turn, bound), inline(turn.builder, cond, xs)[0])
 
     def step(turn: Any, *xs: Any) -> Any:
-        return OPS["add"](turn, 1), *inline(turn.builder, body, xs)
+        return o.add(turn, 1), *inline(turn.builder, body, xs)
     start = operands[0].builder.constant(np.zeros((), np.int64))
-    out = OPS["while"](start, *operands, cond=trace(goes_on, types), body=trace(step, types),
-                       carries=carries + 1)
+    out = o.while_(start, *operands, cond=trace(goes_on, types), body=trace(step, types),
+                   carries=carries + 1)
     return tuple(out[1:])
 
 

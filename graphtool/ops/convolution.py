@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, need
@@ -59,8 +59,8 @@ def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: 
     out = dtype.numpy if dtype else x.dtype
     wide = np.float32 if out.itemsize < 4 and dtypes.of_numpy(out).is_float else out
     x = np.moveaxis(x, -1, 1) if channels_last else x
-    x = OPS["pad"](x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
-                   hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
+    x = o.pad(x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
+              hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
     w = w.astype(wide, copy=False)
     if batch_groups > 1:  # group g of the batch meets group g of the output channels
         x = np.concatenate(np.split(x, batch_groups, 0), 1)
@@ -98,9 +98,9 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
     wide = dtypes.float32 if result.dtype.is_narrow else result.dtype
 
     def at(idx: Any) -> Any:
-        b, o = idx[0], idx[-1] if channels_last else idx[1]
+        b, outs = idx[0], idx[-1] if channels_last else idx[1]
         space = idx[1:-1] if channels_last else idx[2:]
-        group = o // og
+        group = outs // og
         c = iterator(k.new("c"), cg)
         window = [iterator(k.new("r"), d) for d in w.shape[2:]]
         at_space = [i * s + symbol_of(r) * d
@@ -108,7 +108,7 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
         channel = symbol_of(c) + (group * cg if groups > 1 else 0)
         row = b + (group * result.shape[0] if batch_groups > 1 else 0)
         xi = (row, *at_space, channel) if channels_last else (row, channel, *at_space)
-        wi = (o, symbol_of(c), *map(symbol_of, window))
+        wi = (outs, symbol_of(c), *map(symbol_of, window))
         product = apply("mul", cast(padded.at(xi), wide), cast(w.at(wi), wide))
         iters = ((c, cg), *zip(window, w.shape[2:], strict=True))
         if channels_last:

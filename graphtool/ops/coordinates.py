@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool.ir.op import ops as o
+from graphtool import ops as o
 
 MODES = ("nearest", "linear", "cubic")
 # (o, in, out, scale = out / in, roi start, roi end) → position in the input; arrays or Tracers

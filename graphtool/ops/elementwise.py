@@ -11,11 +11,12 @@ import ml_dtypes
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull, apply, cast, const
 from graphtool.ops.common import (
     Array,
@@ -70,8 +71,7 @@ def declare(row: Scalar) -> Op:
             row.name, *(p.at_broadcast(idx) for p in pulls), dtype=result))
 
     def vjp(g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
-        from graphtool import ops
-        return row.derivative(ops, g, y, *xs)  # type: ignore[misc]
+        return row.derivative(o, g, y, *xs)  # type: ignore[misc]
 
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
                        traits=Trait.ELEMENTWISE | _traits(row), axes=BROADCAST,
@@ -113,7 +113,7 @@ def _select_lower(_: Names, cond: Pull, a: Any, b: Any) -> Pull:
 
 
 def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]:
-    return None, OPS["select"](cond, g, 0.0), OPS["select"](cond, 0.0, g)
+    return None, o.select(cond, g, 0.0), o.select(cond, 0.0, g)
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
@@ -130,8 +130,8 @@ def _clamp_infer(x: TensorType, lo: Any, hi: Any) -> TensorType:
 
 
 def _clamp(x: Any, lo: Any, hi: Any) -> Any:
-    x = x if lo is None else OPS["max"](x, lo)
-    return x if hi is None else OPS["min"](x, hi)
+    x = x if lo is None else o.max(x, lo)
+    return x if hi is None else o.min(x, hi)
 
 
 def _clamp_lower(_: Names, x: Pull, lo: Any, hi: Any) -> Pull:
@@ -147,12 +147,12 @@ def _clamp_lower(_: Names, x: Pull, lo: Any, hi: Any) -> Pull:
 
 
 def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
-    o = OPS  # the gradient passes at the bounds themselves, as in torch; hi wins over lo
-    over = None if hi is None else o["gt"](x if lo is None else o["max"](x, lo), hi)
-    inner = g if over is None else o["select"](over, 0.0, g)
-    gx = inner if lo is None else o["select"](o["lt"](x, lo), 0.0, inner)
-    glo = None if lo is None else o["select"](o["lt"](x, lo), inner, 0.0)
-    ghi = None if over is None else o["select"](over, g, 0.0)
+    # the gradient passes at the bounds themselves, as in torch; hi wins over lo
+    over = None if hi is None else o.gt(x if lo is None else o.max(x, lo), hi)
+    inner = g if over is None else o.select(over, 0.0, g)
+    gx = inner if lo is None else o.select(o.lt(x, lo), 0.0, inner)
+    glo = None if lo is None else o.select(o.lt(x, lo), inner, 0.0)
+    ghi = None if over is None else o.select(over, g, 0.0)
     return gx, glo, ghi
 
 
@@ -200,7 +200,7 @@ def _cast_lower(_: Names, x: Pull, *, dtype: DType, saturate: bool) -> Pull:
 
 
 def _cast_vjp(g: Any, _y: Any, x: Any, *, dtype: DType, saturate: bool) -> tuple[Any, ...]:
-    return (OPS["cast"](g, dtype=x.dtype) if dtype.is_float and x.dtype.is_float else None,)
+    return (o.cast(g, dtype=x.dtype) if dtype.is_float and x.dtype.is_float else None,)
 
 
 def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> TensorType:

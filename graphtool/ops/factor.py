@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, need
 from graphtool.ops.matrices import (
     as_tuple,

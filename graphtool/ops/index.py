@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.op import ops as o
 from graphtool.loops.pull import Names, Pull, apply, inside
 from graphtool.ops.common import Array, check_axis, filled, iota_like, need, took
 from graphtool.ops.costs import taken
@@ -102,10 +102,10 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
     if alone and indices.dtype.bits >= 32:  # one of each row: a choice, not a store
         places = x.builder.emit(OPS["iota"], (), {"shape": (x.shape[-1],), "axis": 0,
                                                   "dtype": indices.dtype})
-        return OPS["select"](OPS["eq"](places, indices),
-                             OPS["reshape"](g, shape=indices.shape), 0.0), None
+        return o.select(o.eq(places, indices),
+                        o.reshape(g, shape=indices.shape), 0.0), None
     zeros = filled(x, 0.0, x.shape)
-    return OPS["scatter"](zeros, indices, g, axes=axes, batch=batch, kind="add"), None
+    return o.scatter(zeros, indices, g, axes=axes, batch=batch, kind="add"), None
 
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
@@ -142,7 +142,7 @@ def _scatter_eval(x: Array, indices: Array, updates: Array, *, axes: Any, batch:
 def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any, *,
                  axes: tuple[int, ...], batch: int, kind: str) -> tuple[Any, ...]:
     """Of two updates set to one place only the winner has a gradient; extremes share evenly."""
-    where = {"axes": axes, "batch": batch}
+    where: dict[str, Any] = {"axes": axes, "batch": batch}
     at = o.gather(g, indices, **where)
     match kind:
         case "add":
@@ -216,7 +216,7 @@ def _dynamic_slice_lower(k: Names, x: Pull, *start: Any, sizes: Any) -> Pull:
 
 
 def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tuple[Any, ...]:
-    return (OPS["dynamic_update_slice"](filled(x, 0.0, x.shape), g, *start),
+    return (o.dynamic_update_slice(filled(x, 0.0, x.shape), g, *start),
             *[None] * len(start))
 
 
@@ -252,8 +252,8 @@ def _update_lower(k: Names, x: Pull, update: Pull, *start: Any) -> Pull:
 
 
 def _update_vjp(g: Any, _y: Any, x: Any, update: Any, *start: Any) -> tuple[Any, ...]:
-    hole = OPS["dynamic_update_slice"](g, filled(g, 0.0, update.shape), *start)
-    return (hole, OPS["dynamic_slice"](g, *start, sizes=update.shape), *[None] * len(start))
+    hole = o.dynamic_update_slice(g, filled(g, 0.0, update.shape), *start)
+    return (hole, o.dynamic_slice(g, *start, sizes=update.shape), *[None] * len(start))
 
 
 register(Op("dynamic_update_slice", _update_infer, _update_eval, _update_vjp, _update_lower,

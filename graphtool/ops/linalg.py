@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch
 from graphtool.ir.axes import Align, Axes
@@ -81,7 +82,7 @@ def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose
     mm = OPS["matmul"]
     if b.ndim == 2 and a.ndim > 2 and not transpose_a:  # all rows of a batch are one depth
         ga = mm(g, b, transpose_b=not transpose_b)
-        a, g = (OPS["reshape"](x, shape=(product(x.shape[:-1]), x.shape[-1])) for x in (a, g))
+        a, g = (o.reshape(x, shape=(product(x.shape[:-1]), x.shape[-1])) for x in (a, g))
         return ga, mm(g, a, transpose_a=True) if transpose_b else mm(a, g, transpose_a=True)
     ga = mm(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a else mm(
         g, b, transpose_b=not transpose_b)

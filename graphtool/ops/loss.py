@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.facets import Indexing
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, count, need
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like, trace
 from graphtool.ops.common import filled, need
 from graphtool.symbolic import Dim, product

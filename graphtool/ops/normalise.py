@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.axes import ALONG, OVER
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import (
     broadcast_shapes,
     check_axis,

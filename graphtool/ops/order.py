@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.axes import ALONG
 from graphtool.ir.facets import Lowering, Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.ops.common import Array, check_axis, filled, need
 from graphtool.ops.costs import per_operand
 from graphtool.symbolic import Dim, known, text
@@ -49,12 +50,12 @@ def _spread_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
     axis %= x.ndim
     perm = (*(a for a in range(x.ndim) if a != axis), axis)
     back = tuple(perm.index(a) for a in range(x.ndim))
-    last_g, last_i = OPS["transpose"](g, perm=perm), OPS["transpose"](indices, perm=perm)
+    last_g, last_i = o.transpose(g, perm=perm), o.transpose(indices, perm=perm)
     zeros = filled(x, 0.0, tuple(x.shape[p] for p in perm))
     # gather and scatter want the index tuple last, and the gathered axis gone
-    put = OPS["scatter"](zeros, OPS["reshape"](last_i, shape=(*last_i.shape, 1)), last_g,
-                         axes=(x.ndim - 1,), batch=x.ndim - 1, kind="add")
-    return OPS["transpose"](put, perm=back)
+    put = o.scatter(zeros, o.reshape(last_i, shape=(*last_i.shape, 1)), last_g,
+                    axes=(x.ndim - 1,), batch=x.ndim - 1, kind="add")
+    return o.transpose(put, perm=back)
 
 
 def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[Any, ...]:
@@ -78,13 +79,13 @@ def _top_k_infer(x: TensorType, *, k: Dim, axis: int,
 
 
 def _top_k_decompose(x: Any, *, k: Dim, axis: int, largest: bool) -> tuple[Any, Any]:
-    values, indices = OPS["sort"](x, axis=axis, descending=largest)
+    values, indices = o.sort(x, axis=axis, descending=largest)
     if x.ndim == 0:
         return values, indices
     limit = list(x.shape)
     limit[axis] = k
     cut = {"start": (0,) * x.ndim, "limit": tuple(limit), "strides": (1,) * x.ndim}
-    return OPS["slice"](values, **cut), OPS["slice"](indices, **cut)
+    return o.slice(values, **cut), o.slice(indices, **cut)
 
 
 def _top_k_eval(x: Array, *, k: int, axis: int, largest: bool) -> tuple[Array, Array]:

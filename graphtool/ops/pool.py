@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.ir.facets import Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.geometry import Pairs, out_dim
 

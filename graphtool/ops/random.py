@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import composite, need
 from graphtool.symbolic import Dim, ceildiv, product

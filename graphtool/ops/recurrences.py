@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.plans import PANELS
 from graphtool.ops.recurrences_back import vjp

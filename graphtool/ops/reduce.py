@@ -7,12 +7,12 @@ from typing import Any, Literal
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.axes import ALONG, OVER
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
 from graphtool.ops.common import Array, check_axis, fail, filled, need, took

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import Array, composite, need
 from graphtool.ops.coordinates import COORDINATES, MODES, ROUNDING, keys
 from graphtool.ops.resample_computed import resized_along

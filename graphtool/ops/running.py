@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.axes import ALONG
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, iterator

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.axes import ALONG, OVER, Align, Axes
 from graphtool.ir.facets import Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside
 from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
 from graphtool.ops.costs import nothing, taken
@@ -58,7 +59,7 @@ def _reshape_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
 
 
 register(Op("reshape", _reshape_infer, lambda x, *, shape: x.reshape(shape),
-            lambda g, y, x, *, shape: (OPS["reshape"](g, shape=x.shape),), _reshape_lower,
+            lambda g, y, x, *, shape: (o.reshape(g, shape=x.shape),), _reshape_lower,
             category="shape", lowering=Lowering.VIEW, movement=Movement.KEEPS,
             precision=Precision.FOLLOW, traffic=nothing, axes=Axes(Align.NONE, sizes=("shape",)),
             doc="the same elements in row-major order under another shape"))
@@ -78,7 +79,7 @@ def _transpose_lower(_: Names, x: Pull, *, perm: tuple[int, ...]) -> Pull:
 
 
 register(Op("transpose", _transpose_infer, lambda x, *, perm: x.transpose(perm),
-            lambda g, y, x, *, perm: (OPS["transpose"](g, perm=inverse(perm)),), _transpose_lower,
+            lambda g, y, x, *, perm: (o.transpose(g, perm=inverse(perm)),), _transpose_lower,
             category="shape", lowering=Lowering.VIEW, movement=Movement.PERMUTES,
             precision=Precision.FOLLOW, axes=Axes(order="perm"),
             doc="x with its axes in another order: axis k of the result is axis perm[k] of x"))
@@ -130,7 +131,7 @@ def _slice_lower(_: Names, x: Pull, *, start: Any, limit: Any, strides: Any) -> 
 def _slice_vjp(g: Any, _y: Any, x: Any, *, start: Any, limit: Any, strides: Any) -> tuple[Any, ...]:
     covered = [maximum((n - 1) * s + 1, 0) for n, s in zip(g.shape, strides, strict=True)]
     hi = tuple(d - a - c for d, a, c in zip(x.shape, start, covered, strict=True))
-    return (OPS["pad"](g, lo=tuple(start), hi=hi, interior=tuple(s - 1 for s in strides)),)
+    return (o.pad(g, lo=tuple(start), hi=hi, interior=tuple(s - 1 for s in strides)),)
 
 
 register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, category="shape",
@@ -213,9 +214,9 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
     if any(known(_dilated(d, i) + a + b, "<", 0) for d, i, a, b in zip(
             x.shape, interior, lo, hi, strict=True)):
         return (filled(x, 0.0, x.shape),)  # cropped away, and more
-    crop = OPS["pad"](g, lo=tuple(-a for a in lo), hi=tuple(-b for b in hi))
-    return (OPS["slice"](crop, start=(0,) * rank, limit=crop.shape,
-                         strides=tuple(i + 1 for i in interior)),)
+    crop = o.pad(g, lo=tuple(-a for a in lo), hi=tuple(-b for b in hi))
+    return (o.slice(crop, start=(0,) * rank, limit=crop.shape,
+                    strides=tuple(i + 1 for i in interior)),)
 
 
 register(Op("pad", _pad_infer, _pad_eval, _pad_vjp, _pad_lower, category="shape",
@@ -267,7 +268,7 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
         lo = [0] * g.ndim
         limit = list(g.shape)
         lo[axis], limit[axis] = start, start + x.shape[axis]
-        out.append(OPS["slice"](g, start=tuple(lo), limit=tuple(limit), strides=(1,) * g.ndim))
+        out.append(o.slice(g, start=tuple(lo), limit=tuple(limit), strides=(1,) * g.ndim))
         start = limit[axis]
     return tuple(out)
 
@@ -294,7 +295,7 @@ def _reverse_lower(_: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
 
 
 register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
-            lambda g, y, x, *, axes: (OPS["reverse"](g, axes=axes),), _reverse_lower,
+            lambda g, y, x, *, axes: (o.reverse(g, axes=axes),), _reverse_lower,
             category="shape", movement=Movement.REVERSES, precision=Precision.FOLLOW,
             axes=OVER,
             doc="x back to front along axes"))

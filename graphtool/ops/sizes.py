@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
@@ -70,29 +71,29 @@ def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
     """Each place that counts is written to the row that its rank among them says; a row behind
     the last takes what does not count."""
     count = product(x.shape)
-    flat = OPS["reshape"](x, shape=(count,))
-    hit = flat if x.dtype is dtypes.bool_ else OPS["ne"](flat, 0.0 if x.dtype.is_float else 0)
-    one = OPS["cast"](hit, dtype=dtypes.int64)
-    rank = OPS["cumulative"](one, kind="sum", axis=0, exclusive=True)
-    total = OPS["reshape"](OPS["reduce_sum"](one, axes=(0,)), shape=())
-    OPS["size"](total, size=size, most=count)
-    row = OPS["select"](hit, rank, _number(x, count))
+    flat = o.reshape(x, shape=(count,))
+    hit = flat if x.dtype is dtypes.bool_ else o.ne(flat, 0.0 if x.dtype.is_float else 0)
+    one = o.cast(hit, dtype=dtypes.int64)
+    rank = o.cumulative(one, kind="sum", axis=0, exclusive=True)
+    total = o.reshape(o.reduce_sum(one, axes=(0,)), shape=())
+    o.size(total, size=size, most=count)
+    row = o.select(hit, rank, _number(x, count))
     places = like(x, OPS["iota"], shape=(count,), axis=0, dtype=dtypes.int64)
     hole = filled(x, 0, (count + 1,), dtypes.int64)
-    found = OPS["scatter"](hole, OPS["reshape"](row, shape=(count, 1)), places, axes=(0,))
-    flat = OPS["slice"](found, start=(0,), limit=(size,), strides=(1,))
+    found = o.scatter(hole, o.reshape(row, shape=(count, 1)), places, axes=(0,))
+    flat = o.slice(found, start=(0,), limit=(size,), strides=(1,))
     if x.ndim == 1:
-        return OPS["reshape"](flat, shape=(size, 1))
+        return o.reshape(flat, shape=(size, 1))
     if x.ndim == 0:
-        row = OPS["reshape"](flat, shape=(size, 1))
-        return OPS["slice"](row, start=(0, 0), limit=(size, 0), strides=(1, 1))
+        row = o.reshape(flat, shape=(size, 1))
+        return o.slice(row, start=(0, 0), limit=(size, 0), strides=(1, 1))
     columns: list[Any] = []
     step: Dim = 1
     for d in reversed(x.shape):
-        at = OPS["div"](flat, _number(x, step)) if step != 1 else flat
-        columns.append(OPS["mod"](at, _number(x, d)) if len(columns) < x.ndim - 1 else at)
+        at = o.div(flat, _number(x, step)) if step != 1 else flat
+        columns.append(o.mod(at, _number(x, d)) if len(columns) < x.ndim - 1 else at)
         step = step * d
-    return OPS["concat"](*(OPS["reshape"](c, shape=(size, 1)) for c in reversed(columns)), axis=1)
+    return o.concat(*(o.reshape(c, shape=(size, 1)) for c in reversed(columns)), axis=1)
 
 
 def _number(x: Any, d: Dim) -> Any:

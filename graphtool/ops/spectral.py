@@ -11,8 +11,8 @@ from typing import Any
 
 import ml_dtypes
 
+from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.matrices import (
     as_tuple,
@@ -114,7 +114,7 @@ def _eigh_vjp(g: Any, y: Any, a: Any) -> tuple[Any]:
     # ā = V·(diag(ḡ_w) + (Vᵀ·ḡ_V) / (w_j − w_i))·Vᵀ, as in torch: not made symmetric
     (gw, gv), (w, v) = g, y
     n, wide = a.shape[-1], (*w.shape[:-1], 1, w.shape[-1])
-    inner = None if gw is None else identity(a, n) * o.reshape(gw, shape=wide)
+    inner: Any = None if gw is None else identity(a, n) * o.reshape(gw, shape=wide)
     if gv is not None:
         row = o.reshape(w, shape=wide)
         mixed = o.matmul(v, gv, transpose_a=True) * _inverse(row - turned(row), n)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import composite, need
 
 _TABLE = 256  # the longest line that is one product

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.dtypes import DType, of_numpy
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import trace
 from graphtool.ops.common import check_axis
 from graphtool.symbolic import Dim

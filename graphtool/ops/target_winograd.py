@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.op import ops as o
+from graphtool.ir.op import Op, register
 from graphtool.ops.common import Array, need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import LINE, WINOGRAD, same_tile
@@ -34,15 +34,15 @@ FRACTIONS = {2: np.array([1, 1 / 2, 1 / 2, 1]),
 
 
 def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
-    o, c, kh, kw = w.shape
+    out, c, kh, kw = w.shape
     need((kh, kw) == (3, 3) and tile in G, f"F({tile}, 3) of {w}")
-    return TensorType(w.dtype, ((tile + 2) ** 2, ceildiv(o, nr), c, nr))
+    return TensorType(w.dtype, ((tile + 2) ** 2, ceildiv(out, nr), c, nr))
 
 
 def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
-    o, c = w.shape[:2]
+    out, c = w.shape[:2]
     both = np.kron(G[tile], G[tile])  # G·g·Gᵀ as one product; a panel at a time, lest caches miss
-    packed = np.zeros((len(both), -(-o // nr), c, nr), w.dtype)
+    packed = np.zeros((len(both), -(-out // nr), c, nr), w.dtype)
     for panel in range(packed.shape[1]):
         part = w[panel * nr:(panel + 1) * nr].astype(np.float64)
         u = both @ part.transpose(2, 3, 1, 0).reshape(9, -1)
@@ -92,17 +92,17 @@ register(Op("winograd", _winograd_infer, decompose=_winograd,
 
 def _pack_line_infer(w: TensorType, *, tile: int, nr: int, upright: bool) -> TensorType:
     need(w.rank == 4 and tile in G, f"F({tile}, 3) of {w}")
-    o, c, *window = w.shape
+    out, c, *window = w.shape
     lines, taps = window[::-1] if upright else window
-    return TensorType(w.dtype, (tile + 2, ceildiv(o, nr), lines * ceildiv(taps, 3) * c, nr))
+    return TensorType(w.dtype, (tile + 2, ceildiv(out, nr), lines * ceildiv(taps, 3) * c, nr))
 
 
 def _pack_line_eval(w: Array, *, tile: int, nr: int, upright: bool) -> Array:
     lined = w.swapaxes(2, 3) if upright else w
-    o, c, lines, taps = lined.shape
+    out, c, lines, taps = lined.shape
     cut = np.pad(lined.astype(np.float64), ((0, 0), (0, 0), (0, 0), (0, -taps % 3)))
-    u = np.einsum("is,ocrjs->irjco", G[tile], cut.reshape(o, c, lines, -1, 3))
-    return np.asarray(OPS["pack"](u.reshape(tile + 2, -1, o).astype(w.dtype), nr=nr))
+    u = np.einsum("is,ocrjs->irjco", G[tile], cut.reshape(out, c, lines, -1, 3))
+    return np.asarray(o.pack(u.reshape(tile + 2, -1, out).astype(w.dtype), nr=nr))
 
 
 register(Op("pack_winograd_line", _pack_line_infer, _pack_line_eval, category="memory",

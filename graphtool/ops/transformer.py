@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.common import broadcast_shapes, composite, count, like_first, need
 from graphtool.symbolic import known

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
-from graphtool.ir.op import ops as o
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, index, iterator
 from graphtool.ops.common import Array, filled, need
@@ -41,8 +41,8 @@ def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base:
              dilation: Any) -> Array:
     """A view [*out, *window] of x spread and padded with `fill`."""
     strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base, dilation)
-    x = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
-                   interior=tuple(b - 1 for b in base), value=fill)
+    x = o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+              interior=tuple(b - 1 for b in base), value=fill)
     return slide(x, tuple(range(x.ndim)), window, strides, dilation)
 
 
@@ -139,8 +139,9 @@ def _window_prod(g: Any, x: Any, *, window: Any, strides: Any, padding: Any, bas
     total = filled(x, 0.0, wide.shape)
     for (cut, _), others in zip(taps, _all_but_one([t for _, t in taps]), strict=True):
         mine = g if others is None else g * others
-        total = total + o.slice.vjp(mine, None, wide, **cut)[0]
-    return o.pad.vjp(total, None, x, **around, value=1.0)[0]
+        total = total + o.slice.vjp(mine, None, wide, **cut)[0]  # type: ignore[misc]
+    back = o.pad.vjp(total, None, x, **around, value=1.0)  # type: ignore[misc]
+    return back[0]
 
 
 def _all_but_one(factors: list[Any]) -> list[Any]:

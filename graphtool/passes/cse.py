@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_parameter
-from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, rebuild
 

@@ -163,12 +163,12 @@ class _Distributor:
         with self.builder.scope(f"bucket{number}"):
             xs = [Tracer(self.source(v), self.builder) for v in b.members]
             whole = flattened(xs, "mean")
-            b.begun = whole, *OPS["collective_begin"](whole, kind="sum", now=now)
+            b.begun = whole, *o.collective_begin(whole, kind="sum", now=now)
 
     def end(self, b: _Bucket) -> None:
         assert b.begun is not None  # a gradient is read behind the whole backward pass
         with self.builder.scope("mean"):
-            whole = OPS["collective_end"](*b.begun)
+            whole = o.collective_end(*b.begun)
             xs = [Tracer(v, self.builder) for v in b.members]
             for v, mean in zip(b.members, parted(whole, xs, "mean"), strict=True):
                 self.swapped[v] = mean.value

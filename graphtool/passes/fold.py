@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, use_counts
-from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder, rebuild

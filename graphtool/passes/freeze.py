@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import (

@@ -6,9 +6,9 @@ reducing node with all that only it reads and that is cheap to compute in place.
 
 from __future__ import annotations
 
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
-from graphtool.ir.op import ops as o
 from graphtool.kernels.record import sums_rows
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens

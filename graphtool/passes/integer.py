@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.analysis.ranges import (
     BYTES,
     Narrow,
@@ -26,7 +27,6 @@ from graphtool.analysis.ranges import (
 from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, TensorType, is_constant
 from graphtool.ir.op import Op
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, numerics_class
 from graphtool.rewrite.engine import readers as read_times

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.axes import Align, permuted
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.op import OPS, Op
-from graphtool.ir.op import ops as o
+from graphtool.ir.op import Op
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import product
 
@@ -63,7 +63,7 @@ class Layout:
             return None
         last = handler(lambda x: self.last_of(builder, x), builder, node, inputs)
         self.last.add(last.value)
-        return (OPS["transpose"](last, perm=to_first(rank)),)
+        return (o.transpose(last, perm=to_first(rank)),)
 
     def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
         """Whether lines that the graph itself turned channels last stay so: known as such, they are
@@ -93,9 +93,9 @@ class Layout:
             return None
         if not whole or not isinstance(source, Value):
             return None
-        last = OPS["reshape"](Tracer(source, b), shape=tuple(shape[p] for p in to_last(len(shape))))
+        last = o.reshape(Tracer(source, b), shape=tuple(shape[p] for p in to_last(len(shape))))
         self.last.add(last.value)
-        return (OPS["transpose"](last, perm=to_first(len(shape))),)
+        return (o.transpose(last, perm=to_first(len(shape))),)
 
     def flattened(self, node: Node, inputs: tuple[Operand, ...],
                   b: Builder) -> Sequence[Any] | None:
@@ -111,12 +111,12 @@ class Layout:
         if flat.outputs[0].type.shape != (n, product(features)) or node.attrs["transpose_a"] or (
                 w.type.rank != 2 or not all(isinstance(d, int) for d in features)):
             return None
-        rows = OPS["transpose"](Tracer(w, b), perm=(1, 0)) if node.attrs["transpose_b"] else (
+        rows = o.transpose(Tracer(w, b), perm=(1, 0)) if node.attrs["transpose_b"] else (
             Tracer(w, b))
-        last = OPS["transpose"](OPS["reshape"](rows, shape=(*features, rows.shape[1])),
-                                perm=(*range(1, len(features)), 0, len(features)))
-        return (node.op(OPS["reshape"](Tracer(source, b), shape=(n, product(features))),
-                        OPS["reshape"](last, shape=rows.shape),
+        last = o.transpose(o.reshape(rows, shape=(*features, rows.shape[1])),
+                           perm=(*range(1, len(features)), 0, len(features)))
+        return (node.op(o.reshape(Tracer(source, b), shape=(n, product(features))),
+                        o.reshape(last, shape=rows.shape),
                         **{**node.attrs, "transpose_b": False}),)
 
     def twin(self, builder: Builder, x: Operand) -> Value | None:
@@ -139,7 +139,7 @@ class Layout:
         source = self.twin(builder, x)
         if source is not None:
             return Tracer(source, builder)
-        return OPS["transpose"](Tracer(x, builder), perm=to_last(len(x.type.shape)))
+        return o.transpose(Tracer(x, builder), perm=to_last(len(x.type.shape)))
 
 
 def _wanted(graph: Graph) -> set[Value]:
@@ -184,7 +184,7 @@ def _elementwise(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand,
     for x in inputs:
         if isinstance(x, Value) and (missing := rank - len(x.type.shape)):
             # NumPy's leading ones are made explicit before axes move
-            x = OPS["reshape"](Tracer(x, b), shape=(*(1,) * missing, *x.type.shape)).value
+            x = o.reshape(Tracer(x, b), shape=(*(1,) * missing, *x.type.shape)).value
         out.append(last_of(x))
     return node.op(*out, **node.attrs)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import definitions
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from graphtool import interp
+from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Module, Node, is_constant, is_parameter
-from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 

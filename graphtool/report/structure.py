@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, use_counts
 from graphtool.ir.op import Op
-from graphtool.ir.op import ops as o
 
 _ANCHORS = Trait.CONTRACTION | Trait.REDUCTION | Trait.WINDOWED
 _PROJECTION = 3

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry, which the left sides need)
+from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
@@ -232,7 +233,7 @@ class _Engine:
         made = result.type
         try:
             if made.dtype is type.dtype and made.shape != type.shape:
-                result = OPS["broadcast"](result, shape=type.shape)
+                result = o.broadcast(result, shape=type.shape)
         except InputError:
             pass
         if result.type != type:

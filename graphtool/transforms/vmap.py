@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool import ops as o
 from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer, replay, trace
 from graphtool.symbolic import Dim
 

@@ -18,6 +18,7 @@ import numpy as np
 
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool import dtypes, passes
+from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
@@ -130,7 +131,7 @@ def _attention(s: Attention) -> Module:
     groups = s.heads // s.shared
     shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
               *([(s.s, s.t)] * s.masked)]
-    graph = trace(lambda *xs: OPS["attention"](*xs, causal=s.causal),
+    graph = trace(lambda *xs: o.attention(*xs, causal=s.causal),
                   [TensorType(dtypes.float32, shape) for shape in shapes],
                   ["q", "k", "v", "mask"][:len(shapes)])
     return Module(graph, ("y",))
@@ -142,7 +143,7 @@ Operation = tuple[Callable[[Any, Any], Any], tuple[tuple[int, ...], tuple[int, .
 def _conv(s: Conv) -> Operation:
     rows = (s.h - 1) * s.sh + (s.kh - 1) * s.dh + 1
     columns = (s.w - 1) * s.sw + (s.kw - 1) * s.dw + 1
-    return lambda x, w: OPS["conv"](
+    return lambda x, w: o.conv(
         x, w, strides=(s.sh, s.sw), rhs_dilation=(s.dh, s.dw), groups=s.groups,
         channels_last=True), ((s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
 
@@ -150,5 +151,5 @@ def _conv(s: Conv) -> Operation:
 def _product(s: Product) -> Operation:
     lead = (s.batch,) if s.batch > 1 else ()
     a = (s.k, s.m) if s.across else (s.m, s.k)
-    return lambda x, w: OPS["matmul"](x, w, transpose_a=s.across), (
+    return lambda x, w: o.matmul(x, w, transpose_a=s.across), (
         (*lead, *a), (*lead, s.k, s.n))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as ops
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.analysis import costs, peak_memory
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS
@@ -18,18 +18,18 @@ from graphtool.symbolic import Dim, symbol, text
 F = dtypes.float32
 B = symbol("B", 1, None)
 CASES: list[tuple[Any, list[tuple[Dim, ...]], str, str]] = [  # op, shapes, FLOPs, bytes
-    (lambda a, b: ops.matmul(a, b), [(2, 3), (3, 5)], "60", "124"),
-    (lambda a, b: ops.matmul(a, b, transpose_a=True), [(3, 2), (3, 5)], "60", "124"),
-    (lambda a, b: ops.matmul(a, b), [(B, 3), (3, 5)], "30*B", "32*B + 60"),
-    (lambda x, w: ops.conv(x, w, padding=((1, 1), (1, 1))), [(1, 3, 8, 8), (4, 3, 3, 3)], "13824",
+    (lambda a, b: o.matmul(a, b), [(2, 3), (3, 5)], "60", "124"),
+    (lambda a, b: o.matmul(a, b, transpose_a=True), [(3, 2), (3, 5)], "60", "124"),
+    (lambda a, b: o.matmul(a, b), [(B, 3), (3, 5)], "30*B", "32*B + 60"),
+    (lambda x, w: o.conv(x, w, padding=((1, 1), (1, 1))), [(1, 3, 8, 8), (4, 3, 3, 3)], "13824",
      "2224"),
-    (lambda x, w: ops.conv(x, w, groups=3), [(1, 3, 8, 8), (3, 1, 3, 3)], "1944", "1308"),
-    (lambda a, b: ops.add(a, b), [(4, 4), (4,)], "16", "144"),
-    (lambda x: ops.reduce_sum(x, axes=(1,)), [(4, 8)], "32", "144"),
-    (lambda x: ops.reshape(x, shape=(16,)), [(4, 4)], "0", "0"),
-    (lambda x: ops.transpose(x, perm=(1, 0)), [(4, 4)], "0", "128"),
-    (lambda x: ops.relu(x), [(4, 4)], "32", "128"),
-    (lambda x, w, b: ops.linear(x, w, b), [(2, 3), (5, 3), (5,)], "70", "144"),
+    (lambda x, w: o.conv(x, w, groups=3), [(1, 3, 8, 8), (3, 1, 3, 3)], "1944", "1308"),
+    (lambda a, b: o.add(a, b), [(4, 4), (4,)], "16", "144"),
+    (lambda x: o.reduce_sum(x, axes=(1,)), [(4, 8)], "32", "144"),
+    (lambda x: o.reshape(x, shape=(16,)), [(4, 4)], "0", "0"),
+    (lambda x: o.transpose(x, perm=(1, 0)), [(4, 4)], "0", "128"),
+    (lambda x: o.relu(x), [(4, 4)], "32", "128"),
+    (lambda x, w, b: o.linear(x, w, b), [(2, 3), (5, 3), (5,)], "70", "144"),
 ]
 
 
@@ -45,16 +45,16 @@ def test_every_op_has_a_cost() -> None:
 
 def test_peak_counts_what_lives_at_once() -> None:
     t = TensorType(F, (4, 4))
-    chain = trace(lambda x: ops.exp(ops.exp(ops.exp(x))), [t])
+    chain = trace(lambda x: o.exp(o.exp(o.exp(x))), [t])
     assert peak_memory.peak(chain).bytes == 128  # an operand and its result
-    skip = trace(lambda x: ops.add(ops.exp(y := ops.exp(x)), y), [t])
+    skip = trace(lambda x: o.add(o.exp(y := o.exp(x)), y), [t])
     assert peak_memory.peak(skip).bytes == 192
-    views = trace(lambda x: ops.exp(ops.reshape(ops.exp(x), shape=(16,))), [t])
+    views = trace(lambda x: o.exp(o.reshape(o.exp(x), shape=(16,))), [t])
     assert peak_memory.peak(views).bytes == 128
-    assert peak_memory.peak(trace(lambda x: ops.reshape(x, shape=(16,)), [t])).bytes == 0
+    assert peak_memory.peak(trace(lambda x: o.reshape(x, shape=(16,)), [t])).bytes == 0
 
 
 def test_constants_are_not_intermediates() -> None:
-    g = trace(lambda x: ops.add(x, x.builder.constant(np.zeros((4, 4), np.float32))),
+    g = trace(lambda x: o.add(x, x.builder.constant(np.zeros((4, 4), np.float32))),
               [TensorType(F, (4, 4))])
     assert peak_memory.peak(g).bytes == 64

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphtool import dtypes, ops
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.exporters import FORMATS
 from graphtool.exporters.layout import layout
 from graphtool.exporters.picture import Picture, picture
@@ -26,7 +27,7 @@ HOSTILE = '"><script>&amp;`#;\\"|]]>\x01 —\n'
 
 
 def named(name: str) -> Module:
-    g = trace(lambda x: ops.exp(x), [TensorType(dtypes.float32, (2,))], [name])
+    g = trace(lambda x: o.exp(x), [TensorType(dtypes.float32, (2,))], [name])
     return Module(g, (name,))
 
 

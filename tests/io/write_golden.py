@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import interp, ops, passes
+from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.cli.faults import run as cli
 from graphtool.dtypes import int32
 from graphtool.io import npz
@@ -41,23 +42,23 @@ WINOGRAD = "conv{n=1,h=12,w=12,c=16,o=16,kh=3,kw=3}"
 
 def integers(x: Any) -> Any:
     w = np.random.default_rng(0).integers(-99, 99, (5, 6)).astype(np.int8)
-    return ops.matmul(ops.cast(x, dtype=int32), ops.cast(x.builder.constant(w), dtype=int32)) + 1
+    return o.matmul(o.cast(x, dtype=int32), o.cast(x.builder.constant(w), dtype=int32)) + 1
 
 
 def winograd(x: Any) -> Any:
-    padded = ops.pad(x, lo=(0, 0, 1, 1), hi=(0, 0, 1, 1))
-    return ops.relu(ops.conv(padded, values(x, 16, 16, 3, 3) * 0.1))
+    padded = o.pad(x, lo=(0, 0, 1, 1), hi=(0, 0, 1, 1))
+    return o.relu(o.conv(padded, values(x, 16, 16, 3, 3) * 0.1))
 
 
 def pairs(x: Any, w: Any) -> Any:
-    return ops.relu(ops.matmul(x, w)) + 1.0
+    return o.relu(o.matmul(x, w)) + 1.0
 
 
 def nbits(x: Any) -> Any:
     rng = np.random.default_rng(0)
     tables = (rng.integers(0, 256, (9, 2, 16)).astype(np.uint8), rng.random((9, 2), np.float32),
               rng.random((9, 2), np.float32) * 9)
-    return ops.linear_nbits(x, *map(x.builder.constant, tables), bits=4, block=32)
+    return o.linear_nbits(x, *map(x.builder.constant, tables), bits=4, block=32)
 
 
 def cases() -> dict[str, tuple[Module, Target, Rules]]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as o
 from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.dtypes import dtype, float32
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module

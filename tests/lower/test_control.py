@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as o
 from graphtool import interp
+from graphtool import ops as o
 from graphtool.dtypes import bool_, float32, int64
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import trace

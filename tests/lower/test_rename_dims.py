@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as o
 from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.dtypes import float32
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace

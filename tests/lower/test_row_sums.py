@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as o
 from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops as o
 from graphtool import interp
+from graphtool import ops as o
 from graphtool.dtypes import float32, int64
 from graphtool.errors import InputError
 from graphtool.ir import serial as graphs

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError, TypeMismatch, UnsupportedError
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ops import images
 from tests.evaluated import picture, words
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import re
 import textwrap
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,10 +20,11 @@ from graphtool.symbolic import Dim
 ARITY = {row.name: row.arity for row in TABLE}
 PATH = Path(graphtool.ops.__file__).with_suffix(".pyi")
 HEAD = '''\
-"""Every op as a function. Written by `pytest tests/ops/test_stub.py --update-golden`.
+"""Every op with its operands and attributes. Written by `pytest tests/ops/test_stub.py
+--update-golden`.
 
 Operands are positional; what a call gives depends on them: a Tracer records, a Pattern matches,
-arrays evaluate. Attributes are keywords. The record of an op is `graphtool.ir.op.OPS[name]`.
+arrays evaluate. Attributes are keywords.
 """
 
 from typing import Any
@@ -32,7 +34,7 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Value
-from graphtool.ir.op import Operators
+from graphtool.ir.op import Op, Operators
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim
 
@@ -67,19 +69,19 @@ def operands(op: Op) -> tuple[list[str], bool]:
 
 
 def stub(op: Op) -> str:
-    """The op as a function whose body is the first line of what is said of it."""
+    """The op as a record with a typed call, and the first line of what is said of it."""
     positional, star = operands(op)
     keywords = [f"{a.name}: {annotation(a.annotation)}" + ("" if a.required else " = ...")
                 for a in op.schema.values()]
-    divider = [] if star or not positional else ["/"]
-    parts = [*positional, *divider, *(["*"] if keywords and not star else []), *keywords]
+    divider = [] if star else ["/"]
+    parts = ["self", *positional, *divider, *(["*"] if keywords and not star else []), *keywords]
     name = op.name + "_" * keyword.iskeyword(op.name)
-    line = f"def {name}({', '.join(parts)}) -> Any:"
+    line = f"    def __call__({', '.join(parts)}) -> Any:"
     if len(line) > 100:
-        line = f"def {name}(\n    " + ",\n    ".join(parts) + ",\n) -> Any:"
-    doc = textwrap.fill(f'"""{op.doc.splitlines()[0]}"""', 100, initial_indent="    ",
-                        subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    return f"{line}\n{doc}"
+        line = "    def __call__(\n        " + ",\n        ".join(parts) + ",\n    ) -> Any:"
+    doc = textwrap.fill(f'"""{op.doc.splitlines()[0]}"""', 100, initial_indent=" " * 8,
+                        subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
+    return f"class _{op.name}(Op):\n{line}\n{doc}\n\n{name}: _{op.name}"
 
 
 def test_the_stub_is_up_to_date(request: pytest.FixtureRequest) -> None:
@@ -87,3 +89,10 @@ def test_the_stub_is_up_to_date(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
         PATH.write_text(text)
     assert PATH.read_text() == text
+
+
+def test_one_spelling_of_a_call() -> None:
+    """An op is called as `o.name(…)`; only ir/, which knows no op set, asks the registry."""
+    found = [str(p) for p in PATH.parents[1].rglob("*.py")
+             if "ir" not in p.parts and re.search(r"\bOPS\[\"\w+\"\]\(", p.read_text())]
+    assert found == []

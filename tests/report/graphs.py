@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes, ops
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import trace
 
@@ -28,10 +29,10 @@ def layers(count: int, seed: int = 0, odd: int | None = None, extra: int | None 
     def body(x: Any) -> Any:
         for i in range(count):
             w = rng.standard_normal((WIDTH, WIDTH)).astype(np.float32)
-            y = ops.add(ops.matmul(x, x.builder.constant(w + (i == weights), f"l{i}.w")),
-                        x.builder.constant(np.zeros(WIDTH, np.float32) + i % 3, f"l{i}.b"))
-            y = ops.tanh(y) if i == odd else ops.relu(y)
-            x = ops.add(x, ops.neg(y) if i == extra else y)
+            y = o.add(o.matmul(x, x.builder.constant(w + (i == weights), f"l{i}.w")),
+                      x.builder.constant(np.zeros(WIDTH, np.float32) + i % 3, f"l{i}.b"))
+            y = o.tanh(y) if i == odd else o.relu(y)
+            x = o.add(x, o.neg(y) if i == extra else y)
         return x
     return module(trace(body, [TensorType(dtypes.float32, (2, WIDTH))]))
 
@@ -47,18 +48,18 @@ def random_module(seed: int, size: int = 30) -> Module:
             x, y = rng.choice(values), rng.choice(values)
             match rng.randrange(6):
                 case 0:
-                    values.append(ops.add(x, y))
+                    values.append(o.add(x, y))
                 case 1:
-                    values.append(ops.matmul(x, y, transpose_b=rng.random() < 0.5))
+                    values.append(o.matmul(x, y, transpose_b=rng.random() < 0.5))
                 case 2:
-                    values.append(ops.mul(x, rng.choice((0.5, 2.0))))
+                    values.append(o.mul(x, rng.choice((0.5, 2.0))))
                 case 3:
-                    values.append(ops.transpose(x, perm=(1, 0)))
+                    values.append(o.transpose(x, perm=(1, 0)))
                 case 4:
                     w = np.full((WIDTH, WIDTH), rng.choice((1.0, i)), np.float32)
-                    values.append(ops.sub(x, x.builder.constant(w)))
+                    values.append(o.sub(x, x.builder.constant(w)))
                 case _:
-                    values.append(ops.exp(x))
+                    values.append(o.exp(x))
         return tuple(values[-3:])
     return module(trace(body, types))
 
@@ -68,7 +69,7 @@ def disguised(m: Module, seed: int) -> Module:
     rng = random.Random(seed)
     g = m.graph
     fresh = {v: Value(v.type, f"v{rng.randrange(10**9)}")
-             for v in (*g.inputs, *(o for n in g.nodes for o in n.outputs))}
+             for v in (*g.inputs, *(outs for n in g.nodes for outs in n.outputs))}
     nodes = [Node(n.op, tuple(fresh[x] if isinstance(x, Value) else x for x in n.inputs), n.attrs,
                   tuple(fresh[v] for v in n.outputs), "elsewhere") for n in shuffled(g, rng)]
     graph = Graph(tuple(fresh[v] for v in g.inputs), tuple(nodes),

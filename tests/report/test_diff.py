@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphtool import dtypes, ops
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Graph, Group, Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.report.diff import diff
@@ -59,18 +60,18 @@ def net(fn: object, shape: tuple[int, ...] = (4, 4)) -> Module:
 
 
 CHANGES = [
-    ("an attribute", lambda x, y: ops.matmul(x, y), lambda x, y: ops.matmul(x, y, transpose_b=True),
+    ("an attribute", lambda x, y: o.matmul(x, y), lambda x, y: o.matmul(x, y, transpose_b=True),
      [("changed", "transpose_b default → true")]),
-    ("a literal", lambda x, y: ops.mul(x, 2.0) + y, lambda x, y: ops.mul(x, 3.0) + y,
+    ("a literal", lambda x, y: o.mul(x, 2.0) + y, lambda x, y: o.mul(x, 3.0) + y,
      [("changed", "operand 1 2.0 → 3.0")]),
-    ("operands exchanged", lambda x, y: ops.sub(x, y), lambda x, y: ops.sub(y, x),
+    ("operands exchanged", lambda x, y: o.sub(x, y), lambda x, y: o.sub(y, x),
      [("moved", "operand 0 x0 → x1, operand 1 x1 → x0")]),
-    ("another operand", lambda x, y: ops.add(ops.exp(x), ops.neg(y)),
-     lambda x, y: ops.add(ops.exp(y), ops.neg(y)), [("moved", "operand 0 x0 → x1")]),
-    ("outputs exchanged", lambda x, y: (ops.exp(x), ops.neg(y)),
-     lambda x, y: (ops.neg(y), ops.exp(x)),
+    ("another operand", lambda x, y: o.add(o.exp(x), o.neg(y)),
+     lambda x, y: o.add(o.exp(y), o.neg(y)), [("moved", "operand 0 x0 → x1")]),
+    ("outputs exchanged", lambda x, y: (o.exp(x), o.neg(y)),
+     lambda x, y: (o.neg(y), o.exp(x)),
      [("moved", "operand 0 exp → neg, operand 1 neg → exp")]),
-    ("a node in between", lambda x, y: ops.add(x, y), lambda x, y: ops.add(ops.exp(x), y),
+    ("a node in between", lambda x, y: o.add(x, y), lambda x, y: o.add(o.exp(x), y),
      [("added", "f32[4,4]")]),
 ]
 
@@ -81,7 +82,7 @@ def test_kinds_of_change(name: str, a: object, b: object, wanted: list[tuple[str
 
 
 def test_types_that_follow_are_counted_not_listed() -> None:
-    body = lambda x, y: ops.exp(ops.add(ops.neg(x), 1.0))  # noqa: E731
+    body = lambda x, y: o.exp(o.add(o.neg(x), 1.0))  # noqa: E731
     d = diff(net(body), net(body, (8, 4)))
     assert [(c.kind, c.name) for c in d.changes] == [("retyped", "x0"), ("retyped", "x1")]
     assert d.retyped_after == 3

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import dtypes, ops
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
 from graphtool.report.stats import human, stats, stats_lines
@@ -15,10 +16,10 @@ from tests.report.graphs import layers, module
 
 T = TensorType(dtypes.float32, (4, 4))
 CASES = [
-    ("around a product", lambda x: ops.add(ops.exp(ops.matmul(ops.neg(x), x)), x), 1),
-    ("projected", lambda x: ops.add(ops.exp(ops.matmul(x, x)), ops.transpose(x, perm=(1, 0))), 1),
-    ("an activation", lambda x: ops.add(x, ops.mul(ops.exp(x), 2.0)), 0),
-    ("two branches of two inputs", lambda x: ops.add(ops.exp(x), 1.0), 0),
+    ("around a product", lambda x: o.add(o.exp(o.matmul(o.neg(x), x)), x), 1),
+    ("projected", lambda x: o.add(o.exp(o.matmul(x, x)), o.transpose(x, perm=(1, 0))), 1),
+    ("an activation", lambda x: o.add(x, o.mul(o.exp(x), 2.0)), 0),
+    ("two branches of two inputs", lambda x: o.add(o.exp(x), 1.0), 0),
 ]
 
 
@@ -40,7 +41,7 @@ def test_chains_behind_contractions() -> None:
 
 def test_chains_behind_composites() -> None:
     def body(x: Any) -> Any:
-        return ops.softmax(ops.gelu(ops.linear(x, x)), axis=1)
+        return o.softmax(o.gelu(o.linear(x, x)), axis=1)
     report = stats(module(trace(body, [T])))
     assert [f.pattern for f in report.fusions] == ["linear → gelu"]
     assert "could be fused: 1 group" in stats_lines(report)
@@ -49,7 +50,7 @@ def test_chains_behind_composites() -> None:
 def test_stats_count_parameters_and_categories() -> None:
     def body(x: Any) -> Any:
         w = x.builder.constant(np.ones((4, 4), np.float32), "w", param=True)
-        return ops.reshape(ops.matmul(x, w), shape=(16,))
+        return o.reshape(o.matmul(x, w), shape=(16,))
     s = stats(module(trace(body, [T])))
     assert (s.params, s.param_bytes, s.constants, s.nodes) == (16, 64, 0, 2)
     assert s.categories == {"compute": 1, "data": 0, "shape": 1, "control": 0, "memory": 0}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphtool import dtypes, passes
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
@@ -26,10 +27,10 @@ from graphtool.target import TABLE
 def made() -> Module:
     def fn(x: Any) -> Any:
         w = np.ones((32, 32, 3, 3), np.float32)
-        y = OPS["conv"](x, w, padding=((1, 1), (1, 1)))
-        z = OPS["exp"](OPS["neg"](OPS["neg"](y)))
-        total = OPS["reduce_sum"](z, axes=(1,))
-        wide = OPS["matmul"](OPS["reshape"](z, shape=(32, 64)), np.ones((64, 64), np.float32))
+        y = o.conv(x, w, padding=((1, 1), (1, 1)))
+        z = o.exp(o.neg(o.neg(y)))
+        total = o.reduce_sum(z, axes=(1,))
+        wide = o.matmul(o.reshape(z, shape=(32, 64)), np.ones((64, 64), np.float32))
         return total, wide
     graph = trace(fn, [TensorType(dtypes.float32, (1, 32, 8, 8))])
     return passes.run(Module(graph, ("total", "wide")),
@@ -51,7 +52,7 @@ def test_a_kernel_its_rivals_and_its_rules() -> None:
     (16, "1: a second one pays from"), (1024, "up to 2: a second one pays from")])
 def test_what_decides_how_many_threads(width: int, words: str) -> None:
     def fn(x: Any) -> Any:
-        return OPS["matmul"](OPS["exp"](x), np.ones((width, width), np.float32))
+        return o.matmul(o.exp(x), np.ones((width, width), np.float32))
     graph = trace(fn, [TensorType(dtypes.float32, (4, width))])
     target = replace(TABLE["x86-64-v4"], threads=2)
     program = lower(passes.run(Module(graph, ("y",)), supply={"target": target}), target)
@@ -65,7 +66,7 @@ def test_what_decides_how_many_threads(width: int, words: str) -> None:
 
 def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
     def fn(p: Any) -> Any:
-        return OPS["recurrence"](p, np.ones((1, 64, 256), np.float32), kind="lstm")[0]
+        return o.recurrence(p, np.ones((1, 64, 256), np.float32), kind="lstm")[0]
     graph = trace(fn, [TensorType(dtypes.float32, (20, 1, 1, 256))])
     new = passes.run(Module(graph, ("y",)), supply={"target": TABLE["x86-64-v4"]})
     (told,) = why_graph(new).kernels
@@ -99,8 +100,8 @@ def test_attention_says_whether_its_kernel_fits(dtype: dtypes.DType, shape: Any,
 def test_a_transposed_convolution_says_what_became_of_its_zeros(
         high: int, strides: tuple[int, int], words: str) -> None:
     def fn(x: Any) -> Any:
-        return OPS["conv"](x, np.ones((3, 4, 4, 4), np.float32), strides=strides,
-                           lhs_dilation=(2, 2), padding=((high, 2), (high, 2)))
+        return o.conv(x, np.ones((3, 4, 4, 4), np.float32), strides=strides,
+                      lhs_dilation=(2, 2), padding=((high, 2), (high, 2)))
     graph = trace(fn, [TensorType(dtypes.float32, (1, 4, 8, 8))])
     new = passes.run(Module(graph, ("y",)), supply={"target": TABLE["x86-64-v4"]})
     kernels = why_graph(new).kernels

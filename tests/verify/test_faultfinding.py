@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.ir.graph import Module
-from graphtool.ir.op import ops as o
 from graphtool.rewrite.engine import rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines

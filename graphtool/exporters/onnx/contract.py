@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.exporters.onnx.elementwise import cast, computed
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import ops as o
 from graphtool.ops.geometry import conv_defaults, dilate
 
 

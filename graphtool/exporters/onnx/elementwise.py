@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.protos import element_type
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 
 _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.exporters.onnx import contract
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType, Value, producers, use_counts
 from graphtool.ir.op import OPS, Op, evaluate
-from graphtool.ir.op import ops as o
 from graphtool.ir.prune import prune
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim
 
 
@@ -109,8 +109,8 @@ def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = 
 
 def _four(q: Any, k: Any, v: Any, mask: Any = None, *, attrs: Any) -> Any:
     more = 4 - q.ndim
-    wide = [o.reshape(x, shape=(*(1,) * more, *x.shape)) for x in (q, k, v)]
-    y = o.attention(*wide, mask, **attrs)
+    q, k, v = (o.reshape(x, shape=(*(1,) * more, *x.shape)) for x in (q, k, v))
+    y = o.attention(q, k, v, mask, **attrs)
     return o.reshape(y, shape=y.shape[more:])
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.sizes import size
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 from graphtool.ops.reduce import identity
 
 _REDUCE = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax",

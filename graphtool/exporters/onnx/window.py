@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.exporters.onnx.elementwise import computed
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.sizes import shape
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 from graphtool.ops.geometry import conv_defaults, dilate
 from graphtool.ops.reduce import identity
 
@@ -117,7 +117,8 @@ def _best(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
     nowhere = 2**62
     values = _filled(x, identity(kind, x.dtype), padding, base)
     places = _filled(x.builder.constant(numbers), nowhere, padding, base)
-    best = place = None
+    best: Any = None
+    place: Any = None
     for at in itertools.product(*map(range, window)):
         cut = {axis: (i, k, s, r) for axis, (i, k, s, r) in enumerate(
             zip(at, window, strides, dilation, strict=True))}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Value
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 
 
@@ -16,18 +16,18 @@ def narrowed(x: Any) -> Any:
         return x
     node = x.builder.made.get(x.value)
     if node is not None and node.op.name == "pad" and isinstance(node.inputs[0], Value):
-        return OPS["pad"](narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
-    return OPS["cast"](x, dtype=dtypes.bfloat16)
+        return o.pad(narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
+    return o.cast(x, dtype=dtypes.bfloat16)
 
 
 def widened(x: Any) -> Any:
     """x in float32, if it has 16 bits: products of such numbers are exact there."""
-    return OPS["cast"](x, dtype=dtypes.float32) if x.dtype in dtypes.HALVES else x
+    return o.cast(x, dtype=dtypes.float32) if x.dtype in dtypes.HALVES else x
 
 
 def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
     """A right-hand side in panels of nr columns, of rows or of pairs of rows."""
     if not pairs:
-        return OPS["pack"](w, nr=nr, transpose=transpose)
-    made = OPS["pack_pairs"](w, nr=nr, transpose=transpose)
-    return OPS["reshape"](made, shape=(*made.shape[:-2], nr * 2))
+        return o.pack(w, nr=nr, transpose=transpose)
+    made = o.pack_pairs(w, nr=nr, transpose=transpose)
+    return o.reshape(made, shape=(*made.shape[:-2], nr * 2))

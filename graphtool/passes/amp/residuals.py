@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.remat import ancestors
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.op import ops as o
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.distribute import gradients

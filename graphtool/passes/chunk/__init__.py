@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.analysis.costs import flops
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
-from graphtool.ir.op import OPS
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, replay, trace
 from graphtool.kernels.choice.layers import layer
@@ -157,10 +157,10 @@ def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
     builder = Builder()
     count = batch // front.size
     xs = [Tracer(v, builder) for v in graph.inputs]
-    rows = [OPS["reshape"](x, shape=(count, *_fewer(x.value, front.size, batch).shape)) for x in xs]
+    rows = [o.reshape(x, shape=(count, *_fewer(x.value, front.size, batch).shape)) for x in xs]
     with builder.scope(cut[0].hint):
-        stacked = OPS["scan"](*rows, body=body, carries=0, xs=len(rows), length=count)
-    made = [OPS["reshape"](y, shape=v.type.shape) for y, v in zip(
+        stacked = o.scan(*rows, body=body, carries=0, xs=len(rows), length=count)
+    made = [o.reshape(y, shape=v.type.shape) for y, v in zip(
         stacked if isinstance(stacked, tuple) else (stacked,), cut, strict=True)]
     shared = [n for n in head if not any(v in batched for v in n.outputs)]
     outputs = _run((*graph.inputs, *cut), (*shared, *tail), [*xs, *made], graph.outputs, batched,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphtool import ops  # noqa: F401  (fills the registry)
+from graphtool import ops as o
 from graphtool.ir.axes import Align, leaves_first
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import Op
-from graphtool.ir.op import ops as o
 
 Attrs = Mapping[str, Any]
 Rule = Callable[[Node, Sequence[bool]], bool]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise.attention import attention, attention_groups, attention_mask
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, numerics_class, rule
@@ -92,12 +92,16 @@ def _deviation(x: Any, a: Any, e: Any) -> tuple[Any, Any]:
     return centred, o.reduce_mean(centred * centred, axes=a) + e
 
 
+def _over_root(centred: Any, variance: Any) -> Any:
+    return centred / o.sqrt(variance)
+
+
 @rule(lambda x, a, e: _whole("layer_norm", x, axes=a, epsilon=e))
 def layer_norm(x: Any, a: Any, e: Any) -> Any:
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, a, e: (lambda c, v: c / o.sqrt(v))(*_deviation(x, a, e)), numerics="reassociated")
+@rule(lambda x, a, e: _over_root(*_deviation(x, a, e)), numerics="reassociated")
 def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 

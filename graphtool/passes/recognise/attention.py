@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.dtypes import bool_
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import array_of, family_rule, number_of, producer, readers, rule

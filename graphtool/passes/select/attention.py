@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.sites import Attention
@@ -69,6 +69,6 @@ def _hides_nothing(mask: Tracer) -> bool:
 def _added(mask: Any, dtype: DType) -> Any:
     """The mask as numbers to add, a row for each query."""
     if mask.dtype is dtypes.bool_:
-        mask = OPS["select"](mask, OPS["cast"](mask, dtype=dtype) * 0.0, -math.inf)
-    return mask if mask.ndim >= 2 else OPS["reshape"](mask, shape=(*(1,) * (2 - mask.ndim),
-                                                                   *mask.shape))
+        mask = o.select(mask, o.cast(mask, dtype=dtype) * 0.0, -math.inf)
+    return mask if mask.ndim >= 2 else o.reshape(mask, shape=(*(1,) * (2 - mask.ndim),
+                                                              *mask.shape))

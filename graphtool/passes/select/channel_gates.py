@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.layers import gate
 from graphtool.passes.select.goal import Goal, cost_size, is_constant
@@ -46,9 +46,9 @@ def gates(goal: Goal, graph: Graph) -> Graph:
             return None
         goal.note(Tracer(found.image, b), f"its weights are scaled by {found.gate.hint}, "
                   f"{scaled:.3g} µs: {alone:.3g} for the image, by the cost model")
-        column = OPS["reshape"](Tracer(found.gate, b), shape=(1, found.gate.type.shape[-1], 1))
-        return (OPS["matmul_packed"](Tracer(found.image, b), Tracer(packed, b) * column,
-                                     **node.attrs),)
+        column = o.reshape(Tracer(found.gate, b), shape=(1, found.gate.type.shape[-1], 1))
+        return (o.matmul_packed(Tracer(found.image, b), Tracer(packed, b) * column,
+                                **node.attrs),)
     return rebuild(graph, rewrite)
 
 

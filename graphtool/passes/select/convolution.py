@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Node
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
 from graphtool.passes.select.goal import Goal, cost_size, half, is_constant
@@ -39,12 +39,12 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         if not fixed:
             return None
         if x.dtype in dtypes.HALVES:  # what is added up stays float32
-            x, w = (OPS["cast"](v, dtype=dtypes.float32) for v in (x, w))
+            x, w = (o.cast(v, dtype=dtypes.float32) for v in (x, w))
         return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
             goal, plain, part, taps, shape))
     if rank == 3:  # a row is an image one pixel high
-        x = OPS["reshape"](x, shape=(x.shape[0], 1, *x.shape[1:]))
-        w = OPS["reshape"](w, shape=(*w.shape[:2], 1, w.shape[2]))
+        x = o.reshape(x, shape=(x.shape[0], 1, *x.shape[1:]))
+        w = o.reshape(w, shape=(*w.shape[:2], 1, w.shape[2]))
         a = _one_row(a)
     shape = out if rank == 4 else (out[0], 1, *out[1:])
     y = weight_gradient(goal.target, a, x, w, shape)
@@ -52,7 +52,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         if not fixed:
             return None  # in a gradient by the weights the batch stands in for channels
         y = _spread(goal, a, x, w, shape)
-    return OPS["reshape"](y, shape=out) if rank == 3 else y
+    return o.reshape(y, shape=out) if rank == 3 else y
 
 
 def _one_row(a: Any) -> Any:
@@ -75,59 +75,59 @@ def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> A
                          goal.target.lanes)
     goal.note(x, f"transposed, with zeros between the elements: {why}, which phases do not take")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
-    spread = OPS["pad"](x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
+    spread = o.pad(x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
     return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
 
 
 def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
     x, w, padding = trimmed(x, w, a["padding"] or ((0, 0), (0, 0)), strides, dilation)
-    o, c, kh, kw = w.shape
+    m, c, kh, kw = w.shape
     groups: int = a["groups"]
     if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
-        site = Product(1, cost_size(rows), cost_size(o), cost_size(c), is_constant(w),
+        site = Product(1, cost_size(rows), cost_size(m), cost_size(c), is_constant(w),
                        fixed=isinstance(rows, int), half=half(x.dtype))
-        return best_product(goal, site, x, OPS["reshape"](w, shape=(o, c)), True)
+        return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
     if _of_one_pixel(x, w, {**a, "padding": padding}):
         return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
     if x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
         return _whole_image(goal, x, w)
-    if not groups == o == x.shape[3] and is_constant(w):  # depthwise has a kernel
+    if not groups == m == x.shape[3] and is_constant(w):  # depthwise has a kernel
         joined = together(groups, w.shape[0], goal.target.lanes)
         w, groups = diagonal(w, groups, joined), groups // joined
     if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
-        count = pixels((x.shape[2] - kw) // strides[1] + 1, o, kw, strides[1], goal.target.lanes)
+        count = pixels((x.shape[2] - kw) // strides[1] + 1, m, kw, strides[1], goal.target.lanes)
         if count > 1:  # neighbours as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
                         (strides[0], strides[1] * count), dilation, 1)
-            return OPS["reshape"](y, shape=(*y.shape[:2], y.shape[2] * count, o))
+            return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
     return _direct(goal, x, w, strides, dilation, groups)
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution of a padded image, by the kernel that is best for the site."""
-    o, _, kh, kw = w.shape
+    m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
     h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
-    found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(o), kh, kw,
+    found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
                  half(x.dtype))
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
-    return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
+    return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
 def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
     """A window as large as the image: one product for each image."""
-    n, o, depth = x.shape[0], w.shape[0], product(w.shape[1:])
-    rows = OPS["reshape"](OPS["transpose"](w, perm=(2, 3, 1, 0)), shape=(depth, o))
-    site = Product(1, cost_size(n), cost_size(o), cost_size(depth), is_constant(w),
+    n, m, depth = x.shape[0], w.shape[0], product(w.shape[1:])
+    rows = o.reshape(o.transpose(w, perm=(2, 3, 1, 0)), shape=(depth, m))
+    site = Product(1, cost_size(n), cost_size(m), cost_size(depth), is_constant(w),
                    fixed=isinstance(n, int), half=half(x.dtype))
-    y = best_product(goal, site, OPS["reshape"](x, shape=(n, depth)), rows, False)
-    return OPS["reshape"](y, shape=(n, 1, 1, o))
+    y = best_product(goal, site, o.reshape(x, shape=(n, depth)), rows, False)
+    return o.reshape(y, shape=(n, 1, 1, m))
 
 
 def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
@@ -141,23 +141,23 @@ def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
 
 def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
-    o, c, *window = w.shape
+    m, c, *window = w.shape
     out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
     first = [lo - n + 1 for n, (lo, _) in zip(out, padding, strict=True)]
-    taps = OPS["slice"](w, start=(0, 0, *first), strides=(1,) * 4,
-                        limit=(o, c, *(f + n for f, n in zip(first, out, strict=True))))
-    flat = OPS["transpose"](OPS["reverse"](taps, axes=(2, 3)), perm=(1, 2, 3, 0))
-    columns = out[0] * out[1] * o
+    taps = o.slice(w, start=(0, 0, *first), strides=(1,) * 4,
+                   limit=(m, c, *(f + n for f, n in zip(first, out, strict=True))))
+    flat = o.transpose(o.reverse(taps, axes=(2, 3)), perm=(1, 2, 3, 0))
+    columns = out[0] * out[1] * m
     site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
                    fixed=isinstance(x.shape[0], int), half=half(x.dtype))
-    y = best_product(goal, site, OPS["reshape"](x, shape=(x.shape[0], c)),
-                 OPS["reshape"](flat, shape=(c, columns)), False)
-    return OPS["reshape"](y, shape=(x.shape[0], *out, o))
+    y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)),
+                 o.reshape(flat, shape=(c, columns)), False)
+    return o.reshape(y, shape=(x.shape[0], *out, m))
 
 
 def _padded(x: Tracer, padding: Any) -> Any:
     if not any(p != 0 for pair in padding for p in pair):
         return x
     lo = (0, *(p[0] for p in padding), 0)
-    return OPS["pad"](x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
+    return o.pad(x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
@@ -84,4 +85,4 @@ def is_constant(x: Tracer) -> bool:
 def in_type(node: Node, y: Any) -> Any:
     """y in the type of the node's result."""
     own = node.outputs[0].type.dtype
-    return y if y.dtype is own else OPS["cast"](y, dtype=own)
+    return y if y.dtype is own else o.cast(y, dtype=own)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, within
 from graphtool.ir.graph import Node
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Product
 from graphtool.passes.select.goal import Goal, cost_size

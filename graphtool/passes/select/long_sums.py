@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 
 LONG, PART = 2048, 4096  # terms that are worth it, and what a first step takes at most
@@ -30,5 +30,5 @@ def long_sum(x: Tracer, attrs: Mapping[str, Any]) -> Any:
             and math.prod(sizes[:i]) > 1]
     if not cuts:
         return None
-    first = OPS["reduce_sum"](x, **{**attrs, "axes": tuple(axes[cuts[0]:])})
-    return OPS["reduce_sum"](first, **{**attrs, "axes": tuple(axes[:cuts[0]])})
+    first = o.reduce_sum(x, **{**attrs, "axes": tuple(axes[cuts[0]:])})
+    return o.reduce_sum(first, **{**attrs, "axes": tuple(axes[:cuts[0]])})

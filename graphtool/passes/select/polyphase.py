@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
@@ -81,7 +81,7 @@ def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
         cells = [_phase(padded, w, (row, column), before, counts, strides, plain, convolve)
                  for column in axes[1]]
         rows.append(_beside(cells, 4))
-    return OPS["reshape"](_beside(rows, 2), shape=out)
+    return o.reshape(_beside(rows, 2), shape=out)
 
 
 def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any) -> tuple[Tracer, list[int]]:
@@ -91,7 +91,7 @@ def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any) -> tuple[Tracer, list
         before.append(max(0, -min(p.start for p in line)))
         after.append(max(0, max(n + p.taps - 1 + p.start for p in line) - d))
     if any(before) or any(after):
-        x = OPS["pad"](x, lo=(0, *before, 0), hi=(0, *after, 0))
+        x = o.pad(x, lo=(0, *before, 0), hi=(0, *after, 0))
     return x, before
 
 
@@ -100,13 +100,13 @@ def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], 
     """One phase as [N, rows, 1, columns, 1, O]."""
     start = [b + p.start for b, p in zip(before, phase, strict=True)]
     limit = [s + n + p.taps - 1 for s, n, p in zip(start, counts, phase, strict=True)]
-    part = x if (start == [0, 0] and limit == list(x.shape[1:3])) else OPS["slice"](
+    part = x if (start == [0, 0] and limit == list(x.shape[1:3])) else o.slice(
         x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]), strides=(1, 1, 1, 1))
-    taps = OPS["slice"](w, start=(0, 0, *(p.tap for p in phase)),
-                        limit=(*w.shape[:2], *w.shape[2:]), strides=(1, 1, *strides))
+    taps = o.slice(w, start=(0, 0, *(p.tap for p in phase)),
+                   limit=(*w.shape[:2], *w.shape[2:]), strides=(1, 1, *strides))
     y = convolve(part, taps, attrs)
-    n, h, wide, o = y.shape
-    return OPS["reshape"](y, shape=(n, h, 1, wide, 1, o))
+    n, h, wide, m = y.shape
+    return o.reshape(y, shape=(n, h, 1, wide, 1, m))
 
 
 def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int], counts: Any,
@@ -116,20 +116,20 @@ def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int]
     width = max(p.start + p.taps for p in line) - first
     parts = []
     for p in line:
-        taps = OPS["slice"](w, start=(0, 0, row.tap, p.tap), limit=w.shape,
-                            strides=(1, 1, *strides))
+        taps = o.slice(w, start=(0, 0, row.tap, p.tap), limit=w.shape,
+                       strides=(1, 1, *strides))
         left = p.start - first
-        parts.append(OPS["pad"](taps, lo=(0, 0, 0, left), hi=(0, 0, 0, width - left - p.taps)))
+        parts.append(o.pad(taps, lo=(0, 0, 0, left), hi=(0, 0, 0, width - left - p.taps)))
     start = [before[0] + row.start, before[1] + first]
     limit = [start[0] + counts[0] + row.taps - 1, start[1] + counts[1] + width - 1]
-    part = OPS["slice"](x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]),
-                        strides=(1, 1, 1, 1))
-    y = convolve(part, OPS["concat"](*parts, axis=0), attrs)
+    part = o.slice(x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]),
+                   strides=(1, 1, 1, 1))
+    y = convolve(part, o.concat(*parts, axis=0), attrs)
     n, h, wide, _ = y.shape
-    return OPS["reshape"](y, shape=(n, h, 1, wide, len(line), w.shape[0]))
+    return o.reshape(y, shape=(n, h, 1, wide, len(line), w.shape[0]))
 
 
 def _beside(parts: list[Any], axis: int) -> Any:
-    return parts[0] if len(parts) == 1 else OPS["concat"](*parts, axis=axis)
+    return parts[0] if len(parts) == 1 else o.concat(*parts, axis=axis)
 
 

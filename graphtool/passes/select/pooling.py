@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Node
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Pool
 from graphtool.ops.reduce import identity
@@ -33,8 +33,8 @@ def _padded(node: Node, x: Tracer) -> Tracer | None:
     padding = node.attrs["padding"]
     if not padding or not any(p != 0 for pair in padding for p in pair) or _spread(node):
         return None
-    wide: Tracer = OPS["pad"](x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
-                              value=float(identity(node.attrs["kind"], x.dtype)))
+    wide: Tracer = o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
+                         value=float(identity(node.attrs["kind"], x.dtype)))
     return wide
 
 

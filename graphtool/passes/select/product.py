@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import worth_tiles
@@ -23,7 +23,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         return None
     across = bool(node.attrs["transpose_a"])
     if across:
-        x = OPS["transpose"](x, perm=_swapped(x.ndim))
+        x = o.transpose(x, perm=_swapped(x.ndim))
     n = w.shape[-2 if node.attrs["transpose_b"] else -1]
     constant = is_constant(w)
     if not isinstance(n, int):
@@ -46,7 +46,7 @@ def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
     if columns is None or columns.ndim != 2 or node.attrs["transpose_b"] or across:
         return None
     turned = w.builder.constant(np.ascontiguousarray(columns.T), hint=w.value.hint)
-    return OPS["matmul"](x, turned, **{**node.attrs, "transpose_b": True})
+    return o.matmul(x, turned, **{**node.attrs, "transpose_b": True})
 
 
 def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
@@ -54,7 +54,7 @@ def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> 
     # an image may get a margin, and then its rows are no walk that a library takes
     rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
     y = goal.best(site, x, w, rules=rules, transpose=transpose)
-    return y if y.dtype is x.dtype else OPS["cast"](y, dtype=x.dtype)
+    return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
 def _swapped(rank: int) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.graph import Node
-from graphtool.ir.op import OPS
 from graphtool.kernels.choice.sites import Recurrence
 from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.symbolic import Dim
@@ -59,6 +59,6 @@ def _packed(goal: Goal, node: Node, operands: Sequence[Any], at: int, shape: tup
         return None
     nr = 3 * goal.target.lanes
     given = list(operands)
-    given[at] = OPS["pack"](operands[at], nr=nr, transpose=at == 0)
+    given[at] = o.pack(operands[at], nr=nr, transpose=at == 0)
     results = node.op(*given, **attrs, packed=nr)
     return results

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.record import sums_rows
 from graphtool.passes.fuse import INLINE
@@ -21,8 +21,8 @@ def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
     if x.ndim != 4 or sorted(a % 4 for a in attrs["axes"]) != [1, 2] or (
             x.dtype is not dtypes.float32 or not _from_kernel(x)):
         return None
-    along = OPS["reduce_sum"](x, **{**attrs, "axes": (2,)})
-    return OPS["reduce_sum"](along, **{**attrs, "axes": (1,)})
+    along = o.reduce_sum(x, **{**attrs, "axes": (2,)})
+    return o.reduce_sum(along, **{**attrs, "axes": (1,)})
 
 
 def _from_kernel(x: Tracer) -> bool:

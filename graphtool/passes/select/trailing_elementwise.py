@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Node, Operand, Value
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim
 
@@ -27,7 +27,7 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
     operands = [_operand(x, shape, source.type.shape, b) for x in inputs]
     if any(x is None and y is not None for x, y in zip(operands, inputs, strict=True)):
         return None
-    return OPS["reshape"](node.op(*operands, **node.attrs), shape=shape)
+    return o.reshape(node.op(*operands, **node.attrs), shape=shape)
 
 
 def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
@@ -89,16 +89,16 @@ def _operand(x: Operand, shape: Shape, given: Shape, b: Builder) -> Any:
         return Tracer(source, b) if source.type.shape == given else None
     own = (*(1,) * (len(shape) - x.type.rank), *x.type.shape)
     if all(d == 1 for d in own):
-        return OPS["reshape"](Tracer(x, b), shape=())
+        return o.reshape(Tracer(x, b), shape=())
     if _bare(given) == _bare(shape):
         kept = iter([d for d, whole in zip(own, shape, strict=True) if whole != 1])
-        return OPS["reshape"](Tracer(x, b), shape=tuple(
+        return o.reshape(Tracer(x, b), shape=tuple(
             1 if whole == 1 else next(kept) for whole in given))
     channels = shape[-1]
     if own[-1] != channels or any(d != 1 for d in own[:-1]):
         return None
-    line = OPS["reshape"](Tracer(x, b), shape=(1, channels))
+    line = o.reshape(Tracer(x, b), shape=(1, channels))
     if given[-1] == channels:
-        return OPS["reshape"](line, shape=(channels,))
+        return o.reshape(line, shape=(channels,))
     count = given[-1] // channels
-    return OPS["reshape"](OPS["broadcast"](line, shape=(count, channels)), shape=(given[-1],))
+    return o.reshape(o.broadcast(line, shape=(count, channels)), shape=(given[-1],))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
@@ -45,7 +45,7 @@ def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
         left[axis] = (max(0, lo), max(0, hi))
     if limit == list(w.shape) and not any(start):
         return x, w, padding
-    w = OPS["slice"](w, start=tuple(start), limit=tuple(limit), strides=(1,) * 4)
+    w = o.slice(w, start=tuple(start), limit=tuple(limit), strides=(1,) * 4)
     if any(crop) or end != list(x.shape):
-        x = OPS["slice"](x, start=tuple(crop), limit=tuple(end), strides=(1,) * 4)
+        x = o.slice(x, start=tuple(crop), limit=tuple(end), strides=(1,) * 4)
     return x, w, tuple(left)

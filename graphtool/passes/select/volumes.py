@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.passes.select.visible_taps import visible
@@ -29,23 +30,23 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
     first, count = _met(a, x.shape[1], depth, w.shape[2], stride, dilation)
     if count < w.shape[2]:
-        w = OPS["slice"](w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
-                         limit=(*w.shape[:2], first + count, *w.shape[3:]))
+        w = o.slice(w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
+                    limit=(*w.shape[:2], first + count, *w.shape[3:]))
     taps = _taps(_deep(x, a), range(first * dilation, (first + count) * dilation, dilation),
                  depth, stride)
     shape = (n * depth, *out[2:])
 
     def images(part: Tracer) -> Any:
-        return OPS["reshape"](part, shape=(n * depth, *part.shape[2:]))
+        return o.reshape(part, shape=(n * depth, *part.shape[2:]))
     if a["groups"] == 1:
-        flat = OPS["reshape"](OPS["transpose"](w, perm=(0, 2, 1, 3, 4)),
-                              shape=(w.shape[0], w.shape[1] * w.shape[2], *w.shape[3:]))
-        y = convolve(plain, images(taps[0] if len(taps) == 1 else OPS["concat"](*taps, axis=4)),
+        flat = o.reshape(o.transpose(w, perm=(0, 2, 1, 3, 4)),
+                         shape=(w.shape[0], w.shape[1] * w.shape[2], *w.shape[3:]))
+        y = convolve(plain, images(taps[0] if len(taps) == 1 else o.concat(*taps, axis=4)),
                      flat, shape)
     else:
         y = reduce(OPS["add"], (convolve(plain, images(t), _tap(w, k), shape)
                                 for k, t in enumerate(taps)))
-    return OPS["reshape"](y, shape=out)
+    return o.reshape(y, shape=out)
 
 
 def _met(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
@@ -63,7 +64,7 @@ def _deep(x: Tracer, a: Any) -> Tracer:
     if not lo and not hi and not gap:
         return x
     rest = (0,) * 3
-    padded: Tracer = OPS["pad"](x, lo=(0, lo, *rest), hi=(0, hi, *rest), interior=(0, gap, *rest))
+    padded: Tracer = o.pad(x, lo=(0, lo, *rest), hi=(0, hi, *rest), interior=(0, gap, *rest))
     return padded
 
 
@@ -73,13 +74,13 @@ def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:
     for first in starts:
         limit = first + (depth - 1) * stride + 1
         whole = first == 0 and stride == 1 and limit == x.shape[1]
-        parts.append(x if whole else OPS["slice"](
+        parts.append(x if whole else o.slice(
             x, start=(0, first, 0, 0, 0), limit=(x.shape[0], limit, *x.shape[2:]),
             strides=(1, stride, 1, 1, 1)))
     return parts
 
 
 def _tap(w: Tracer, k: int) -> Any:
-    o, c, _, *window = w.shape
-    return OPS["reshape"](OPS["slice"](w, start=(0, 0, k, 0, 0), limit=(o, c, k + 1, *window),
-                                       strides=(1,) * 5), shape=(o, c, *window))
+    m, c, _, *window = w.shape
+    return o.reshape(o.slice(w, start=(0, 0, k, 0, 0), limit=(m, c, k + 1, *window),
+                             strides=(1,) * 5), shape=(m, c, *window))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
@@ -28,25 +29,25 @@ def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
     sizes = (*x.shape[:3], w.shape[0], *w.shape[2:], *out, *(p for pair in padding for p in pair))
     if not all(isinstance(d, int) for d in sizes) or a["groups"] != 1 or a["batch_groups"] != 1:
         return None
-    c, o, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
+    c, m, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
-    narrow = c < LEAST or o < goal.lanes // 2 or rows * columns <= kh * kw
+    narrow = c < LEAST or m < goal.lanes // 2 or rows * columns <= kh * kw
     # an open batch leaves nothing but loops: the kernel's weights have a fixed number of channels
     if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
             tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
         return None
-    image = OPS["transpose"](x, perm=(3, 1, 2, 0))
+    image = o.transpose(x, perm=(3, 1, 2, 0))
     padding = [(p, max(q, 0)) for p, q in padding]  # what is cropped behind is not read
     if any(p for pair in padding for p in pair):
-        image = OPS["pad"](image, lo=(0, *(p[0] for p in padding), 0),
-                           hi=(0, *(p[1] for p in padding), 0))
-    taps = _Taps(goal, image, OPS["transpose"](w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
+        image = o.pad(image, lo=(0, *(p[0] for p in padding), 0),
+                      hi=(0, *(p[1] for p in padding), 0))
+    taps = _Taps(goal, image, o.transpose(w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
                  tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
     # taps side by side for each c: with those of all c they turn into weights as one matrix
-    parts = [OPS["reshape"](y, shape=(c, 1, o)) for y in taps.products()]
-    stacked = OPS["concat"](*parts, axis=1) if len(parts) > 1 else parts[0]
-    return OPS["reshape"](stacked, shape=(c, kh, kw, o))
+    parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
+    stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
+    return o.reshape(stacked, shape=(c, kh, kw, m))
 
 
 class _Taps:
@@ -75,38 +76,38 @@ class _Taps:
         wide, c = self.image.shape[2], self.image.shape[3]
         gap = wide - self.columns
         pixels = self.rows * wide - gap
-        g = OPS["pad"](self.g, lo=(0,) * 4, hi=(0, 0, gap, 0)) if gap else self.g
-        g = OPS["reshape"](g, shape=(self.n, self.rows * wide, self.o))
+        g = o.pad(self.g, lo=(0,) * 4, hi=(0, 0, gap, 0)) if gap else self.g
+        g = o.reshape(g, shape=(self.n, self.rows * wide, self.o))
         right = self.pack(_from(g, 0, pixels))
-        flat = OPS["reshape"](self.image, shape=(self.n, self.image.shape[1] * wide, c))
+        flat = o.reshape(self.image, shape=(self.n, self.image.shape[1] * wide, c))
         return [self.product(_from(flat, i * wide + j, pixels), right) for i, j in at]
 
     def copied(self, at: list[tuple[int, int]], together: bool) -> list[Any]:
         """The pixels of each tap side by side."""
         c, pixels = self.image.shape[3], self.rows * self.columns
         shape = (1, self.n * pixels) if together else (self.n, pixels)
-        right = self.pack(OPS["reshape"](self.g, shape=(*shape, self.o)))
+        right = self.pack(o.reshape(self.g, shape=(*shape, self.o)))
         out = []
         for i, j in at:
-            part = OPS["slice"](
+            part = o.slice(
                 self.image, start=(0, i, j, 0),
                 limit=(self.n, i + (self.rows - 1) * self.step[0] + 1,
                        j + (self.columns - 1) * self.step[1] + 1, c),
                 strides=(1, *self.step, 1))
-            out.append(self.product(OPS["reshape"](part, shape=(*shape, c)), right))
+            out.append(self.product(o.reshape(part, shape=(*shape, c)), right))
         return out
 
     def pack(self, g: Any) -> Any:
         return packed(g, self.nr, self.pairs)
 
     def product(self, x: Any, right: Any) -> Any:
-        across = OPS["transpose"](x, perm=(0, 2, 1))
+        across = o.transpose(x, perm=(0, 2, 1))
         y = OPS["matmul_bf16" if self.pairs else "matmul_packed"](across, right, n=self.o)
-        return y if y.shape[0] == 1 else OPS["reduce_sum"](y, axes=(0,))
+        return y if y.shape[0] == 1 else o.reduce_sum(y, axes=(0,))
 
 
 def _from(x: Any, start: int, size: int) -> Any:
     if size == x.shape[1]:
         return x
-    return OPS["slice"](x, start=(0, start, 0), limit=(x.shape[0], start + size, x.shape[2]),
-                        strides=(1, 1, 1))
+    return o.slice(x, start=(0, start, 0), limit=(x.shape[0], start + size, x.shape[2]),
+                   strides=(1, 1, 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 
 WORTH = 0.8  # of the products: the padded filter must leave fewer than this
@@ -25,9 +25,9 @@ def pixels(width: Any, channels: Any, taps: Any, stride: int, lanes: int) -> int
 
 def filters(w: Tracer, count: int, stride: int) -> Any:
     """The taps [O,C,KH,KW] of each of so many pixels, side by side: [count·O,C,KH,·]."""
-    return OPS["concat"](*(OPS["pad"](w, lo=(0, 0, 0, q * stride),
-                                      hi=(0, 0, 0, (count - 1 - q) * stride))
-                           for q in range(count)), axis=0)
+    return o.concat(*(o.pad(w, lo=(0, 0, 0, q * stride),
+                            hi=(0, 0, 0, (count - 1 - q) * stride))
+                      for q in range(count)), axis=0)
 
 
 def neighbours(width: Any, channels: Any, lanes: int) -> int:
@@ -42,8 +42,8 @@ def neighbours(width: Any, channels: Any, lanes: int) -> int:
 def repeated(w: Any, count: int) -> Any:
     """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
     kh, kw, c = w.shape
-    each = OPS["broadcast"](OPS["reshape"](w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
-    return OPS["reshape"](each, shape=(kh, kw, count * c))
+    each = o.broadcast(o.reshape(w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
+    return o.reshape(each, shape=(kh, kw, count * c))
 
 
 def together(groups: int, channels: Any, lanes: int) -> int:
@@ -54,14 +54,14 @@ def together(groups: int, channels: Any, lanes: int) -> int:
 
 def diagonal(w: Tracer, groups: int, count: int) -> Any:
     """The filters of grouped channels, [O,C,KH,KW], where `count` groups are one: [O,count·C,·]."""
-    o, c, *window = w.shape
+    out, c, *window = w.shape
     if count == 1:
         return w
-    apart = OPS["reshape"](w, shape=(groups // count, count, o // groups, c, *window))
+    apart = o.reshape(w, shape=(groups // count, count, out // groups, c, *window))
     rows = []
     for i in range(count):
-        own = OPS["slice"](apart, start=(0, i, *(0,) * 4), strides=(1,) * 6,
-                           limit=(groups // count, i + 1, *apart.shape[2:]))
-        rows.append(OPS["pad"](own, lo=(0, 0, 0, i * c, 0, 0),
-                               hi=(0, 0, 0, (count - 1 - i) * c, 0, 0)))
-    return OPS["reshape"](OPS["concat"](*rows, axis=1), shape=(o, count * c, *window))
+        own = o.slice(apart, start=(0, i, *(0,) * 4), strides=(1,) * 6,
+                      limit=(groups // count, i + 1, *apart.shape[2:]))
+        rows.append(o.pad(own, lo=(0, 0, 0, i * c, 0, 0),
+                          hi=(0, 0, 0, (count - 1 - i) * c, 0, 0)))
+    return o.reshape(o.concat(*rows, axis=1), shape=(out, count * c, *window))

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.dtypes import TABLE, DType, float32
 from graphtool.ir.facets import Trait
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
     Rule,

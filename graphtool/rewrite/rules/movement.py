@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.facets import Trait
-from graphtool.ir.op import ops as o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
     Rule,

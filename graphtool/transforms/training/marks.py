@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.remat import ancestors, needed
 

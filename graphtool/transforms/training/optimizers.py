@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphtool.ir.op import ops as o
+from graphtool import ops as o
 
 State = dict[str, Any]
 Update = tuple[Any, State]

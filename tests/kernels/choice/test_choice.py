@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from graphtool import ops as o
 from graphtool import passes
 from graphtool.errors import InputError
-from graphtool.ir.op import OPS
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.choose import added_error, choose, cost, plans
@@ -109,7 +109,7 @@ def test_rules_exclude() -> None:
 def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row of the table, and select builds what it makes where it should cost least."""
     def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
-        return OPS["neg"](OPS["matmul"](OPS["neg"](x), w, transpose_b=transpose))
+        return o.neg(o.matmul(o.neg(x), w, transpose_b=transpose))
     mine = Alternative(Product, Form("mine"), lambda s, target, rules: [Form("mine").plan()],
                        lambda s, p, target: 1e-3 if s.m < 100 else 1e3, make)
     monkeypatch.setattr(alternatives, "_ALTERNATIVES", [*alternatives._ALTERNATIVES, mine])

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from graphtool import dtypes, passes
+from graphtool import ops as o
 from graphtool.cli.faults import run
 from graphtool.errors import InputError, InternalError
 from graphtool.io.upgrades import plans as upgrades
 from graphtool.ir import listing, serial
 from graphtool.ir.choices import planned
 from graphtool.ir.graph import Graph, Module, Node, TensorType
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.kernels.choice import machine
@@ -39,18 +39,18 @@ WINOGRAD = Plan("winograd", (("tile", 4), ("group", 40)))
 
 def layers(x: Any, p: Any) -> Any:
     """A convolution, a product, and a recurrence in a branch."""
-    y = OPS["conv"](x, np.ones((32, 32, 3, 3), np.float32), channels_last=True)
-    wide = OPS["matmul"](OPS["reshape"](y, shape=(196, 32)), np.ones((32, 48), np.float32))
+    y = o.conv(x, np.ones((32, 32, 3, 3), np.float32), channels_last=True)
+    wide = o.matmul(o.reshape(y, shape=(196, 32)), np.ones((32, 48), np.float32))
 
     def steps(p: Any) -> Any:
-        return OPS["recurrence"](p, p.builder.constant(np.ones((1, 64, 256), np.float32)),
-                                 kind="lstm")[0]
+        return o.recurrence(p, p.builder.constant(np.ones((1, 64, 256), np.float32)),
+                            kind="lstm")[0]
 
     def first(p: Any) -> Any:
-        return OPS["slice"](p, start=(0,) * 4, limit=(20, 1, 1, 64), strides=(1,) * 4) + 1.0
+        return o.slice(p, start=(0,) * 4, limit=(20, 1, 1, 64), strides=(1,) * 4) + 1.0
     taken, other = (trace(branch, [p.type]) for branch in (steps, first))
-    positive = OPS["reshape"](OPS["gt"](OPS["reduce_max"](p, axes=(0, 1, 2, 3)), 0.0), shape=())
-    return wide, OPS["cond"](positive, p, then=taken, orelse=other)[0]
+    positive = o.reshape(o.gt(o.reduce_max(p, axes=(0, 1, 2, 3)), 0.0), shape=())
+    return wide, o.cond(positive, p, then=taken, orelse=other)[0]
 
 
 def optimised() -> Module:

@@ -4,29 +4,29 @@ from typing import Any
 
 import pytest
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.passes import run
 from tests.passes.pass_samples import assert_same, module, values
 
 PASSES = "select{march=x86-64-v4},simplify,fold,dce,fuse"
 
 
-def excited(x: Any, shape: tuple[int, ...], o: int) -> Any:
+def excited(x: Any, shape: tuple[int, ...], out: int) -> Any:
     """x gated by what it is on average, times weights."""
     c = x.shape[-1]
-    g = OPS["reduce_mean"](x, axes=(1, 2))
-    g = OPS["reshape"](OPS["sigmoid"](g), shape=shape)
-    return OPS["conv"](g * x, values(x, o, c, 1, 1), channels_last=True)
+    g = o.reduce_mean(x, axes=(1, 2))
+    g = o.reshape(o.sigmoid(g), shape=shape)
+    return o.conv(g * x, values(x, out, c, 1, 1), channels_last=True)
 
 
-@pytest.mark.parametrize(("size", "shape", "o", "scaled"), [
+@pytest.mark.parametrize(("size", "shape", "out", "scaled"), [
     ((1, 40, 33, 24), (1, 1, 1, 24), 20, True),
     ((1, 40, 33, 24), (24,), 20, True),
     ((2, 40, 33, 24), (2, 1, 1, 24), 20, False),  # a gate for each image
     ((1, 2, 3, 64), (1, 1, 1, 64), 100, False),  # the weights are larger
 ])
-def test_gates(size: tuple[int, ...], shape: tuple[int, ...], o: int, scaled: bool) -> None:
-    m = module(lambda x: excited(OPS["relu"](x), shape, o), f"f32[{','.join(map(str, size))}]")
+def test_gates(size: tuple[int, ...], shape: tuple[int, ...], out: int, scaled: bool) -> None:
+    m = module(lambda x: excited(o.relu(x), shape, out), f"f32[{','.join(map(str, size))}]")
     new = run(m, PASSES)
     wide = [n for n in new.graph.nodes if n.op.name == "mul" and n.outputs[0].type.shape == size]
     assert bool(wide) != scaled
@@ -35,8 +35,8 @@ def test_gates(size: tuple[int, ...], shape: tuple[int, ...], o: int, scaled: bo
 
 def test_what_others_read_is_multiplied() -> None:
     def fn(x: Any) -> Any:
-        y = x * OPS["reduce_max"](x, axes=(1, 2))
-        return OPS["conv"](y, values(x, 20, 24, 1, 1), channels_last=True), y
+        y = x * o.reduce_max(x, axes=(1, 2))
+        return o.conv(y, values(x, 20, 24, 1, 1), channels_last=True), y
     m = module(fn, "f32[1,40,33,24]")
     new = run(m, PASSES)
     assert any(n.outputs[0].type.shape == (1, 40, 33, 24) for n in new.graph.nodes

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.passes import run
 from tests.passes.pass_samples import assert_same, module
 
 
 def summed(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    return module(lambda x: OPS["reduce_sum"](x, axes=axes), f"f32[{','.join(map(str, shape))}]")
+    return module(lambda x: o.reduce_sum(x, axes=axes), f"f32[{','.join(map(str, shape))}]")
 
 
 @pytest.mark.parametrize(("shape", "axes", "steps"), [
@@ -27,5 +27,5 @@ def test_steps(shape: tuple[int, ...], axes: tuple[int, ...], steps: Any) -> Non
 
 
 def test_an_open_size_is_left_alone() -> None:
-    m = module(lambda x: OPS["reduce_sum"](x, axes=(0, 1)), "f32[B,64,4]")
+    m = module(lambda x: o.reduce_sum(x, axes=(0, 1)), "f32[B,64,4]")
     assert len(run(m, "select").graph.nodes) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool.ir.op import OPS
+from graphtool import ops as o
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention, Recurrence
@@ -30,10 +30,10 @@ TRANSPOSED = [  # channels in and out, size, window, stride, padding
 ]
 
 
-def convolution(shape: tuple[int, ...], o: int, window: tuple[int, int], **attrs: Any) -> Any:
+def convolution(shape: tuple[int, ...], out: int, window: tuple[int, int], **attrs: Any) -> Any:
     def fn(x: Any) -> Any:
-        w = values(x, o, shape[3], *window)
-        return OPS["conv"](x, w, channels_last=True, **attrs)
+        w = values(x, out, shape[3], *window)
+        return o.conv(x, w, channels_last=True, **attrs)
     return module(fn, f"f32[{','.join(map(str, shape))}]")
 
 
@@ -42,18 +42,18 @@ def kernels(m: Any) -> list[str]:
         "matmul_packed", "conv_packed", "winograd", "winograd_line")]
 
 
-@pytest.mark.parametrize(("o", "window", "padding"), ONE_PIXEL)
-def test_one_pixel_is_a_product(o: int, window: Any, padding: Any) -> None:
-    m = convolution((2, 1, 1, 6), o, window, padding=padding)
+@pytest.mark.parametrize(("out", "window", "padding"), ONE_PIXEL)
+def test_one_pixel_is_a_product(out: int, window: Any, padding: Any) -> None:
+    m = convolution((2, 1, 1, 6), out, window, padding=padding)
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == ["matmul_packed"]
     assert_same(m, new, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("c", "o", "size", "window", "stride", "padding"), TRANSPOSED)
-def test_transposed_in_phases(c: int, o: int, size: Any, window: Any, stride: Any,
+@pytest.mark.parametrize(("c", "out", "size", "window", "stride", "padding"), TRANSPOSED)
+def test_transposed_in_phases(c: int, out: int, size: Any, window: Any, stride: Any,
                               padding: Any) -> None:
-    m = convolution((2, *size, c), o, window, padding=padding, lhs_dilation=stride)
+    m = convolution((2, *size, c), out, window, padding=padding, lhs_dilation=stride)
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new)
     assert_same(m, new, rtol=1e-4)
@@ -71,12 +71,12 @@ LINES = [  # input, channels out, window, dilation: an image, or a row of one
     ((2, 300, 64), 64, (3,), (1,)), ((1, 500, 32), 64, (15,), (1,))]
 
 
-@pytest.mark.parametrize(("shape", "o", "window", "dilation"), LINES)
-def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, o: int, window: Any,
+@pytest.mark.parametrize(("shape", "out", "window", "dilation"), LINES)
+def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, out: int, window: Any,
                                                         dilation: Any) -> None:
     def fn(x: Any) -> Any:
-        w = values(x, o, shape[-1], *window)
-        return OPS["conv"](x, w, channels_last=True, rhs_dilation=dilation)
+        w = values(x, out, shape[-1], *window)
+        return o.conv(x, w, channels_last=True, rhs_dilation=dilation)
     m = module(fn, f"f32[{','.join(map(str, shape))}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == ["winograd_line"]
@@ -89,7 +89,7 @@ def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, o: int, wind
 def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> None:
     def fn(x: Any) -> Any:
         w = values(x, x.shape[3], x.shape[3] // groups, 3, 3)
-        return OPS["conv"](x, w, channels_last=True, groups=groups)
+        return o.conv(x, w, channels_last=True, groups=groups)
     m = module(fn, f"f32[1,34,30,{72 if groups == 3 else 64}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == [chosen]
@@ -107,11 +107,11 @@ VOLUMES = [  # input, channels out, window, attributes, kernels
 ]
 
 
-@pytest.mark.parametrize(("shape", "o", "window", "attrs", "names"), VOLUMES)
-def test_volumes_by_the_kernels_of_images(shape: Any, o: int, window: Any, attrs: Any,
+@pytest.mark.parametrize(("shape", "out", "window", "attrs", "names"), VOLUMES)
+def test_volumes_by_the_kernels_of_images(shape: Any, out: int, window: Any, attrs: Any,
                                           names: list[str]) -> None:
     def fn(x: Any) -> Any:
-        return OPS["conv"](x, values(x, o, shape[4], *window), channels_last=True, **attrs)
+        return o.conv(x, values(x, out, shape[4], *window), channels_last=True, **attrs)
     m = module(fn, f"f32[{','.join(map(str, shape))}]")
     new = run(m, "select{march=x86-64-v3},simplify,fold")
     assert kernels(new) == names
@@ -122,7 +122,7 @@ def test_volumes_by_the_kernels_of_images(shape: Any, o: int, window: Any, attrs
     (np.ones((), bool), 3), (np.zeros(5, np.float32), 3), (np.array([1, 0, 1, 1, 1], bool), 4)])
 def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
     def fn(q: Any, k: Any) -> Any:
-        return OPS["attention"](q, k, k, q.builder.constant(mask))
+        return o.attention(q, k, k, q.builder.constant(mask))
     m = module(fn, "f32[2,3,4]", "f32[2,5,4]")
     new = run(m, "select")
     (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
@@ -131,14 +131,14 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
     assert_same(m, new, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("size", "o", "chosen"), [
+@pytest.mark.parametrize(("size", "out", "chosen"), [
     ((4, 34, 34, 64), 64, "winograd"), ((8, 17, 23, 64), 72, "winograd"),
     ((1, 6, 6, 64), 64, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
 def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
-        size: tuple[int, ...], o: int, chosen: str) -> None:
+        size: tuple[int, ...], out: int, chosen: str) -> None:
     def fn(x: Any, w: Any) -> Any:
-        return OPS["conv"](x, w, channels_last=True)
-    m = module(fn, f"f32[{','.join(map(str, size))}]", f"f32[{o},{size[3]},3,3]")
+        return o.conv(x, w, channels_last=True)
+    m = module(fn, f"f32[{','.join(map(str, size))}]", f"f32[{out},{size[3]},3,3]")
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == [chosen]
     assert_same(m, new, rtol=1e-4)
@@ -154,18 +154,18 @@ FEW = [  # width, channels out, window, stride, pixels side by side
 ]
 
 
-@pytest.mark.parametrize(("width", "o", "window", "strides", "count"), FEW)
-def test_few_channels_share_a_vector(width: int, o: int, window: Any, strides: Any,
+@pytest.mark.parametrize(("width", "out", "window", "strides", "count"), FEW)
+def test_few_channels_share_a_vector(width: int, out: int, window: Any, strides: Any,
                                      count: int) -> None:
     wide = strides[1] * (width - 1) + window[1]
 
     def fn(x: Any) -> Any:
-        y = OPS["conv"](x, values(x, o, 5, *window), channels_last=True, strides=strides)
-        return OPS["relu"](y * values(x, o) + values(x, 1, 1, 1, o)) * values(x, 1) + 0.5
+        y = o.conv(x, values(x, out, 5, *window), channels_last=True, strides=strides)
+        return o.relu(y * values(x, out) + values(x, 1, 1, 1, out)) * values(x, 1) + 0.5
     m = module(fn, f"f32[2,9,{wide},5]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_packed"] == [
-        o * count]
+        out * count]
     assert len(new.graph.groups) == 1
     assert_same(m, new, rtol=1e-4)
 
@@ -179,14 +179,14 @@ FOLLOWED = [  # input, channels out, window, shapes of what is added, kernels wi
 ]
 
 
-@pytest.mark.parametrize(("shape", "o", "window", "added", "count"), FOLLOWED)
+@pytest.mark.parametrize(("shape", "out", "window", "added", "count"), FOLLOWED)
 def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
-        shape: Any, o: int, window: Any, added: Any, count: int) -> None:
+        shape: Any, out: int, window: Any, added: Any, count: int) -> None:
     def fn(x: Any) -> Any:
-        y = OPS["conv"](x, values(x, o, shape[-1], *window), channels_last=True)
+        y = o.conv(x, values(x, out, shape[-1], *window), channels_last=True)
         for more in added:
             y = y + values(x, *more)
-        return OPS["max"](y, 0.0)
+        return o.max(y, 0.0)
     m = module(fn, f"f32[{','.join(map(str, shape))}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     assert len(new.graph.groups) == count
@@ -197,8 +197,8 @@ def test_what_follows_a_row_or_a_volume_stays_in_its_kernel(
 def test_a_residual_stream_stays_in_rows_where_a_later_kernel_adds() -> None:
     """The first sum stands in the convolution's kernel, the second in the product's."""
     def fn(x: Any) -> Any:
-        y = OPS["conv"](x, values(x, 20, 16, 3), channels_last=True) + values(x, 20)
-        return y + (OPS["matmul"](OPS["tanh"](y), values(x, 20, 20)) + values(x, 20, seed=1))
+        y = o.conv(x, values(x, 20, 16, 3), channels_last=True) + values(x, 20)
+        return y + (o.matmul(o.tanh(y), values(x, 20, 20)) + values(x, 20, seed=1))
     m = module(fn, "f32[2,12,16]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     assert [sum(n.op.name == "add" for n in g.members) for g in new.graph.groups
@@ -238,8 +238,8 @@ NEIGHBOURS = [  # size, channels, window, attributes, channels of the pixels tha
 def test_neighbours_of_few_channels_are_one_pixel(size: Any, c: int, window: Any, attrs: Any,
                                                   wide: int) -> None:
     def fn(x: Any) -> Any:
-        y = OPS["conv"](x, values(x, c, 1, *window), channels_last=True, groups=c, **attrs)
-        return OPS["max"](y + values(x, c), 0.0)
+        y = o.conv(x, values(x, c, 1, *window), channels_last=True, groups=c, **attrs)
+        return o.max(y + values(x, c), 0.0)
     m = module(fn, f"f32[2,{size[0]},{size[1]},{c}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     (made,) = (n for n in new.graph.nodes if n.op.name == "depthwise")
@@ -250,7 +250,7 @@ def test_neighbours_of_few_channels_are_one_pixel(size: Any, c: int, window: Any
 
 def test_what_has_the_narrow_shape_stays_outside() -> None:
     def fn(x: Any, y: Any) -> Any:
-        return OPS["conv"](x, values(x, 2, 5, 3, 3), channels_last=True) + y
+        return o.conv(x, values(x, 2, 5, 3, 3), channels_last=True) + y
     m = module(fn, "f32[2,9,18,5]", "f32[2,7,16,2]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
     assert [n.type.shape for n in (new.graph.nodes[-1].inputs)] == [(2, 7, 16, 2)] * 2
@@ -264,11 +264,11 @@ def test_a_window_as_large_as_the_image_is_a_product() -> None:
     assert_same(m, new, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("c", "o", "groups", "left"), [
+@pytest.mark.parametrize(("c", "out", "groups", "left"), [
     (32, 32, 8, 2), (8, 16, 8, 1), (12, 36, 6, 3), (40, 40, 2, 2)])
-def test_small_groups_become_one(c: int, o: int, groups: int, left: int) -> None:
+def test_small_groups_become_one(c: int, out: int, groups: int, left: int) -> None:
     def fn(x: Any) -> Any:
-        return OPS["conv"](x, values(x, o, c // groups, 3, 2), channels_last=True, groups=groups)
+        return o.conv(x, values(x, out, c // groups, 3, 2), channels_last=True, groups=groups)
     m = module(fn, f"f32[2,5,6,{c}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
     packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_packed"]
@@ -291,8 +291,8 @@ def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
 ])
 def test_windows_that_overlap_share_columns(c: int, attrs: Any, op: str) -> None:
     def fn(x: Any) -> Any:
-        y = OPS["reduce_window"](x, kind="max", window=(1, 3, 3, 1), **attrs)
-        return OPS["max"](y + values(x, c), 0.0)
+        y = o.reduce_window(x, kind="max", window=(1, 3, 3, 1), **attrs)
+        return o.max(y + values(x, c), 0.0)
     m = module(fn, f"f32[B,11,8,{c}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     assert op in {n.op.name for n in new.graph.nodes}

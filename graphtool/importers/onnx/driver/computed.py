@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, bounds, product, symbol
 

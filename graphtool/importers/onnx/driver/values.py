@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.computed import Recorder, entry, resolved
 from graphtool.importers.onnx.driver.reader import shortest
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType, Value
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly, product
 

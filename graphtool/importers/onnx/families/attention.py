@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import cast, dim_value, dtype_of, reshape, transpose
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import Recorder
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.regions import region
@@ -14,7 +15,6 @@ from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.families import sequence_rows
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 

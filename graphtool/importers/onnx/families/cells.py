@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import cast, number, reshape, take
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import like
 from graphtool.ops.steps import scan
 

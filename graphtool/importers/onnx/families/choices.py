@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import cast, count_of, dim_value, number, reshape, take
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, floordiv, maximum, product
 
 Axes = tuple[int, ...]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor, transpose
 from graphtool.importers.onnx.families import labels
 from graphtool.importers.onnx.families.coupling import coupled
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import product
 
 DOMAIN = "ai.onnx.ml"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import axis_of, cast, reshape, take, transpose
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.cells import ACTIVATIONS
-from graphtool.ir.op import ops as o
 
 DOMAIN = "com.microsoft"
 

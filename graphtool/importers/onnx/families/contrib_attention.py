@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import (
     cast,
@@ -22,7 +23,6 @@ from graphtool.importers.onnx.families import attention as whole
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.contrib import microsoft
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import ops as o
 
 # ---- Attention: one product gives q, k and v ---------------------------------------------------
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, transpose
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.contrib import microsoft
-from graphtool.ir.op import ops as o
 
 
 def _to_first(x: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.registry import Refused, add
 from graphtool.importers.onnx.driver.values import (
@@ -23,7 +24,6 @@ from graphtool.importers.onnx.families.contrib_attention import projected
 from graphtool.importers.onnx.families.pool import average_pool, max_pool
 from graphtool.importers.onnx.families.quant import dequantize_linear, quantized
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import product
 
 

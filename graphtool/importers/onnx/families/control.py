@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.regions import Region, region, union
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
 from graphtool.ir.graph import Value
-from graphtool.ir.op import ops as o
 from graphtool.ir.run_sizes import at_most
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, maximum

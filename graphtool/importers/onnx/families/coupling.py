@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import trace
 
 SWEEPS, CLOSE, LEAST = 100, 0.005, 1e-7  # libsvm's, and onnxruntime's

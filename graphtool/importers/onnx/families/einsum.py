@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
@@ -23,7 +24,6 @@ from graphtool.importers.onnx.driver.values import (
     reshape,
 )
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 
 UNARY = {
     "Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -29,7 +30,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
 
@@ -115,7 +115,8 @@ def _computed_places(x: Any, channels: Dim, wide: Any, block: Any, dilations: An
     blocks = x.shape[2]
     line = iota(x, (product(x.shape[1:]) // channels, 1), 0)
     tap, at = o.div(line, dim_value(blocks, x)), o.mod(line, dim_value(blocks, x))
-    place, step = None, None
+    place: Any = None
+    step: Any = None
     for a in reversed(range(len(wide))):
         k = reshape(cast(take(block, 0, a, a + 1), dtypes.int64), ())
         d, r, s = wide[a], dilations[a], strides[a]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -27,7 +28,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.shape import dim_array, iota
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, minimum, product
 

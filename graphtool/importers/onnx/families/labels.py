@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor
 from graphtool.io.weights import Array
-from graphtool.ir.op import ops as o
 
 DOMAIN = "ai.onnx.ml"
 _UNUSED = "_Unused"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -21,7 +22,6 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families.elementwise import BINARY
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 
 
 def aligned(a: Any, b: Any, axis: int | None) -> Any:

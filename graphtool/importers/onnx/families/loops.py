@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import Recorder, bind
 from graphtool.importers.onnx.driver.inputs import declared_shapes
 from graphtool.importers.onnx.driver.regions import Region, region, union
@@ -21,7 +22,6 @@ from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.ir.graph import TensorType, Value
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer, trace
 from graphtool.symbolic import Dim
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
@@ -14,8 +15,6 @@ from graphtool.importers.onnx.driver.values import (
     reshape,
     transpose,
 )
-from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, ceildiv, floordiv, maximum
 
 Pairs = tuple[tuple[Dim, Dim], ...]
@@ -213,5 +212,5 @@ def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, num_grou
 
 @onnx_op("LRN")
 def lrn(x: Any, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Any:
-    return OPS["lrn"](x, size=size, alpha=alpha, beta=beta, bias=bias)
+    return o.lrn(x, size=size, alpha=alpha, beta=beta, bias=bias)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -18,7 +19,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.nn import Pairs, spans_of, window_pads
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
 

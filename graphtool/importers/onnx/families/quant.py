@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import axis_of, cast, dtype_of, operands, reshape, take
 from graphtool.importers.onnx.families.nn import conv, matmul
-from graphtool.ir.op import ops as o
 
 
 def spread(p: Any, x: Any, axis: int, block: int) -> Any:

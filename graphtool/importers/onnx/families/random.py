@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dtype_of, number, one, reshape
 from graphtool.importers.onnx.families.elementwise import kept
-from graphtool.ir.op import ops as o
 
 
 def _float_type(x: Any, dtype: int | None) -> DType:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, transpose
 from graphtool.importers.onnx.families.cells import CELLS, DEFAULTS, Cell, layer
-from graphtool.ir.op import ops as o
 
 
 def _lengths(x: Any, lengths: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -27,7 +28,6 @@ from graphtool.importers.onnx.driver.values import (
 from graphtool.importers.onnx.families import choices
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.ir.op import OPS
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, product
 
 # ---- reductions --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
 
 
 def _top_k(x: Any, axis: int, k: Dim, largest: bool) -> Any:
-    values, indices = OPS["top_k"](x, k=k, axis=axis, largest=largest)
+    values, indices = o.top_k(x, k=k, axis=axis, largest=largest)
     return values, indices
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -27,7 +28,6 @@ from graphtool.importers.onnx.driver.values import (
     take,
     tensor,
 )
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor, transpose
 from graphtool.importers.onnx.families.nn import bias_added
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import product
 
 
@@ -178,7 +178,7 @@ def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: 
 def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mode: str) -> Any:
     channels = images.shape[1]
     if mode == "max":  # ONNX takes the greatest weighted corner, not the greatest sample
-        value = None
+        value: Any = None
         for (y, wy), (x, wx) in itertools.product(*(_linear(p) for p in at)):
             corner, _ = _read_inside(images, [y, x], False)
             part = corner * reshape(wy * wx, (*wy.shape, 1))
@@ -199,7 +199,7 @@ def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float =
     at = reshape(cast(take(rois, 1, 0, 1), dtypes.int64), (rois.shape[0], 1))
     y = o.gather(x, at, axes=(0,))  # [regions, C, H, W]
     corners = [o.floor(take(rois, 1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
-    empty = None
+    empty: Any = None
     for axis, low, high, bins in ((3, corners[0], corners[2], pooled_shape[1]),
                                   (2, corners[1], corners[3], pooled_shape[0])):
         (d,) = _fixed(x.shape[axis:axis + 1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -19,7 +20,6 @@ from graphtool.importers.onnx.driver.values import (
 from graphtool.importers.onnx.families import sequence_rows
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.families.slices import parts
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 
 

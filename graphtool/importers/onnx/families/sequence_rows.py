@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import (
@@ -22,7 +23,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim
 

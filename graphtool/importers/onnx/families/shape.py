@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind, entry, fresh
 from graphtool.importers.onnx.driver.dimensions import has_symbols
 from graphtool.importers.onnx.driver.reader import element_type
@@ -29,7 +30,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.io.weights import Array
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
@@ -30,7 +31,6 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import ops as o
 from graphtool.symbolic import Dim, floordiv, minimum
 
 LONGEST = 4096

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -28,7 +29,6 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families.choices import per_axis
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum
 

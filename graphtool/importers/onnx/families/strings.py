@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import entry, fresh
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
-from graphtool.ir.op import ops as o
 from graphtool.ops.images import CHANNELS
 from graphtool.symbolic import maximum, product
 

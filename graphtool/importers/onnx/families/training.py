@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import cast, number
-from graphtool.ir.op import ops as o
 
 DOMAIN = "ai.onnx.preview.training"
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor
 from graphtool.importers.onnx.families import labels
 from graphtool.importers.onnx.families.classic import DOMAIN, labelled, row, transformed
 from graphtool.io.weights import Array
-from graphtool.ir.op import ops as o
 from graphtool.ops.forest import COMPARISONS
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
