@@ -1,6 +1,7 @@
 """Runs the commands and the Python of a Markdown page, and compares or rewrites their outputs.
 
-A page is one session: its blocks run in order in one empty folder that has `samples/`.
+A page is one session: its blocks run in order in one empty folder that has `samples/`
+and `plugins/`, the examples of plug-ins.
 
 * ```` ```console ````: a line `$ COMMAND` is run by bash, the lines below it are its output (stdout
   and stderr). It must succeed; `…; echo "exit code $?"` shows a code that is not 0.
@@ -52,6 +53,7 @@ class Session:
         tools = self.folder / ".tools"
         tools.mkdir()
         (self.folder / "samples").symlink_to(ROOT / "samples")
+        (self.folder / "plugins").symlink_to(ROOT / "docs" / "examples" / "plugins")
         for name, module in (("graphtool", "graphtool"), ("python", None)):
             words = [sys.executable, *(["-m", module] if module else [])]
             (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
