@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("command", [["ruff", "check", "graphtool", "benchmarks"],
-                                     ["mypy", "--strict", "graphtool", "benchmarks"]],
+@pytest.mark.parametrize("command", [["ruff", "check", "graphtool", "benchmarks", "docs", "tests"],
+                                     ["mypy", "--strict", "graphtool", "benchmarks", "docs"]],
                          ids=lambda c: str(c[0]))
 def test_clean(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True,

@@ -82,6 +82,7 @@ def main(context: typer.Context,
     """A compiler for machine-learning graphs: import, inspect, optimise, build, run, train.
 
     Every stage writes a file that the next one reads. Results go to stdout, messages to stderr.
+    `--plugin FILE.py`, before or after the verb, loads a plug-in.
     Exit codes: 0 fine, 1 differs or fails a check, 2 usage, 3 bad input, 4 unsupported,
     5 the C compiler failed, 70 internal error, 130 interrupted.
     """

@@ -61,7 +61,8 @@ class Session:
 
     def shell(self, command: str) -> str:
         """What a command prints to stdout and stderr; a plain call of graphtool runs in here."""
-        if command.startswith("graphtool ") and _SHELL.isdisjoint(command):
+        apart = "--plugin" in command or not _SHELL.isdisjoint(command)  # plug-ins would stay here
+        if command.startswith("graphtool ") and not apart:
             return self.graphtool(shlex.split(command)[1:])
         env = os.environ | {"PATH": f"{self.folder / '.tools'}:{os.environ['PATH']}",
                             "PYTHONPATH": str(ROOT), "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
