@@ -272,6 +272,8 @@ for _op in ("reduce_and", "reduce_or"):
     case(_op, [t((3, 4), "bool")], axes=(1,))
     case(_op, [t((3, 4), "bool")], axes=(0, 1))
 for _how in ("max", "min"):
+    case("extreme", [(3, 4)], kind=_how, axis=1)
+    case("extreme", [(3, 4, 2)], kind=_how, axis=-2)
     for _last in (False, True):
         case("arg_reduce", [t((3, 4))], kind=_how, axis=1, last=_last)
         edge("arg_reduce", [f(1, 3, 3, 0, 0)], kind=_how, axis=0, last=_last)

@@ -581,6 +581,13 @@ class _expm1(Op):
 
 expm1: _expm1
 
+class _extreme(Op):
+    def __call__(self, x: Tensor, /, *, kind: str, axis: int) -> Any:
+        """The greatest or least element along an axis, which stays as 1; `kind` is max or min.
+        The"""
+
+extreme: _extreme
+
 class _extreme_tap(Op):
     def __call__(
         self,

@@ -15,7 +15,16 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, const, index, iterator
-from graphtool.ops.common import Array, check_axis, fail, filled, need, took
+from graphtool.ops.common import (
+    Array,
+    check_axis,
+    composite,
+    fail,
+    filled,
+    iota_like,
+    need,
+    took,
+)
 from graphtool.ops.costs import per_operand
 from graphtool.symbolic import product, symbol_of
 
@@ -174,3 +183,19 @@ register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
             doc="the index of the maximum or minimum along an axis, which stays with size 1; of "
                 "equal elements the first, or the last"))
+
+
+# ---- extreme -----------------------------------------------------------------------------------
+
+def _extreme_vjp(g: Any, y: Any, x: Any, *, kind: str, axis: int) -> Any:
+    at = o.arg_reduce(x, kind=kind, axis=axis)
+    here = o.eq(iota_like(x, x.shape, axis % x.ndim), at)
+    return (o.select(here, o.broadcast(g, shape=x.shape), 0.0),)
+
+
+@composite(vjp=_extreme_vjp, axes=ALONG)
+def extreme(x: Any, *, kind: str, axis: int) -> Any:
+    """The greatest or least element along an axis, which stays as 1; `kind` is max or min. The
+    gradient goes to its first place, that of reduce_max to all of its places in equal parts."""
+    need(kind in ("max", "min"), f"unknown kind {kind!r}")
+    return (o.reduce_max if kind == "max" else o.reduce_min)(x, axes=(axis,))

@@ -37,3 +37,27 @@ def test_gradients_as_torch(function: Callable[..., Any], points: list[list[floa
     for a, b in zip(got, torch.autograd.grad(out.sum(), tensors), strict=True):
         np.testing.assert_allclose(a, np.nan_to_num(b.numpy(), nan=0.0, posinf=INF, neginf=-INF),
                                    rtol=1e-9, atol=1e-9)
+
+TIES = [[1.0, 3, 3, 2], [3, 1, 3, 3], [2, 2, 2, 2]]
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.amax(1), lambda x: x.amin(1), torch.max, torch.min, lambda x: x.amax((0, 1)),
+    lambda x: x.max(1).values, lambda x: x.min(1).values, lambda x: x.max(0, keepdim=True).values,
+    lambda x: x.median(1).values, torch.median, lambda x: x.nanmedian(1).values,
+    lambda x: x.mode(1).values, lambda x: x.cummax(1).values, lambda x: x.cummin(1).values,
+    lambda x: torch.maximum(x, torch.full_like(x, 3)),
+    lambda x: torch.fmax(x, torch.full_like(x, 3)), lambda x: torch.fmin(x, torch.full_like(x, 3)),
+    lambda x: F.max_pool1d(x[None], 2), lambda x: F.max_pool2d(x[None], 2),
+    lambda x: F.adaptive_max_pool1d(x[None], 3), lambda x: F.adaptive_max_pool2d(x[None], (2, 3)),
+    lambda x: F.adaptive_max_pool2d(x[None], (2, 3), return_indices=True)[0]])
+def test_equal_elements_share_or_give_the_gradient_to_one(function: Callable[..., Any]) -> None:
+    x = torch.tensor(TIES, dtype=torch.float64)
+    graph = import_torch(Function(function), (x,)).graph
+    weights = np.arange(1.0, 1 + int(np.prod(graph.outputs[0].type.shape)))
+    cotangent = weights.reshape(graph.outputs[0].type.shape)
+    y, got = run(transforms.vjp(graph, [graph.inputs[0]]), [x.numpy(), cotangent])
+    out = function(x.requires_grad_())
+    want, = torch.autograd.grad(out, x, torch.from_numpy(cotangent))
+    np.testing.assert_array_equal(y, out.detach().numpy())
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-12)

@@ -77,6 +77,9 @@ def mode(c: Context, self: Tracer, dim: int = -1, keepdim: bool = False) -> Any:
     least = o.reduce_min(o.select(often, x, limit), axes=(n - 1,))
     at = o.reduce_max(o.select(o.eq(x, least), c.iota(x.shape, n - 1), -1), axes=(n - 1,))
     shape = next(t.shape for t in c.outs if t is not None)
+    if x.dtype.is_float:  # the gradient goes to the place that is returned
+        here = o.eq(c.iota(x.shape, n - 1), at)
+        least = o.reduce_sum(o.select(here, x, 0.0), axes=(n - 1,))
     return c.reshape(c.cast(least, self.dtype), shape), c.reshape(at, shape)
 
 

@@ -212,7 +212,7 @@ def fmax(c: Context, self: Any, other: Any) -> Any:
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.max(a, b)
-    return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.max(a, b)))
+    return o.select(o.or_(o.ge(a, b), o.is_nan(b)), a, b)  # the first of equals
 
 
 @aten("fmin")
@@ -220,7 +220,7 @@ def fmin(c: Context, self: Any, other: Any) -> Any:
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.min(a, b)
-    return o.select(o.is_nan(a), b, o.select(o.is_nan(b), a, o.min(a, b)))
+    return o.select(o.or_(o.le(a, b), o.is_nan(b)), a, b)
 
 
 @aten("hypot")

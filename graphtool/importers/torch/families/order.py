@@ -60,7 +60,14 @@ def median_dim(c: Context, self: Tracer, dim: int, keepdim: bool = False) -> Any
 
 @aten("median.default")
 def median(c: Context, self: Tracer) -> Any:
-    return middle(c, c.reshape(self, (product(self.shape),)), 0, False)[0]
+    """The lower of the middle elements; its equals share the gradient."""
+    line = c.reshape(self, (product(self.shape),))
+    found = middle(c, line, 0, False)[0]
+    if not self.dtype.is_float:
+        return found
+    equal = o.eq(line, o.detach(found))
+    shared = o.reduce_max(o.select(equal, line, float("-inf")), axes=(0,))
+    return o.select(o.is_nan(found), found, c.reshape(shared, found.shape))
 
 
 def _picked(c: Context, pair: tuple[Tracer, Tracer], axis: int, at: Any) -> Any:

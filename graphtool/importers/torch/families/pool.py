@@ -185,7 +185,9 @@ def _adaptive_max(n: int) -> Any:
         if c.used(1):
             return _max_and_place(c, self, n)
         x = self
-        for axis, s in zip(range(self.ndim - n, self.ndim), c.out.shape[-n:], strict=True):
+        # of equal elements the first in row-major order counts: the last axis goes first
+        for axis, s in reversed([*zip(range(self.ndim - n, self.ndim), c.out.shape[-n:],
+                                      strict=True)]):
             x = _max_of_bins(c, x, axis, int(s))  # type: ignore[arg-type]
         return x, None
     return handler
@@ -205,7 +207,7 @@ def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
     index, rank = c.constant(table, dtypes.int64), len(lead)
     picked = o.gather(flat, c.reshape(index, (*table.shape, 1)), axes=(rank,))
     at = c.reshape(o.arg_reduce(picked, kind="max", axis=1), (table.shape[0], *lead))
-    top = c.reshape(o.reduce_max(picked, axes=(1,)), (table.shape[0], *lead))
+    top = c.reshape(o.extreme(picked, kind="max", axis=1), (table.shape[0], *lead))
     rows = c.reshape(c.iota(at.shape, 0), (*at.shape, 1))
     both = o.concat(rows, c.reshape(at, (*at.shape, 1)), axis=at.ndim)
     place = o.gather(index, both, axes=(0, 1))
@@ -219,7 +221,7 @@ def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
     width = max(hi - lo for lo, hi in bins)
     index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins])
     picked = o.gather(x, c.constant(index[..., None], dtypes.int64), axes=(axis,))
-    top = o.reduce_max(picked, axes=(1,))
+    top = o.extreme(picked, kind="max", axis=1)
     flat = c.reshape(top, (s, *(d for i, d in enumerate(x.shape) if i != axis)))
     return c.transpose(flat, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 

@@ -88,7 +88,10 @@ def logsumexp(c: Context, self: Tracer, dim: Any, keepdim: bool = False) -> Any:
 def _extreme(c: Context, x: Tracer, dim: int | None, kind: str) -> Any:
     if dim is None:
         return _reduce(c, f"reduce_{kind}", x, None)
-    values = _reduce(c, f"reduce_{kind}", x, dim)
+    if not x.ndim or not x.dtype.is_float:
+        values = _reduce(c, f"reduce_{kind}", x, dim)
+    else:  # the gradient goes to the place that is returned
+        values = c.reshape(o.extreme(x, kind=kind, axis=axis_of(dim, x.ndim)), c.out.shape)
     return values, _position(c, x, dim, kind) if c.used(1) else None
 
 
