@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.io.upgrades import Document, Upgrade, build, graph, head_alone, program
+from graphtool.io.upgrades import Document, Upgrade, build, graph, head_alone, names, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ FORMATS = (
                       "`graphtool lower` makes one from a graph"),
     BUILD := Format("graphtool/build", "build.json", ("0.1.0", "1.0.0"), build.UPGRADES,
                     "GT2201", "GT2201"),
-    TUNING := Format("graphtool/tuning", "NAME.jsonl", ("0.1.0", "1.0.0"), (head_alone,),
+    TUNING := Format("graphtool/tuning", "NAME.jsonl", ("0.1.0", "1.0.0"), (names.of_times,),
                      "GT0632", "GT0632"),
     CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", ("0.1.0", "1.0.0"),
                          (head_alone,), "GT3077", "GT3077"),

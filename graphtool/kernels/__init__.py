@@ -1,19 +1,19 @@
 """The kernels: a module each beside its C header; importing the package fills their table."""
 
 from graphtool.kernels import (
-    attention,
+    attend,
     blas,
     collective,
     conv,
+    conv_int,
     depthwise,
+    depthwise_int,
     gemm,
-    int8_conv,
-    int8_depthwise,
-    int8_gemm,
-    nbits,
-    pool,
-    recurrent,
-    recurrent_grad,
+    gemm_int,
+    linear_nbits,
+    pooled,
+    recurrence,
+    recurrence_grad,
     sort,
     transpose,
     trees,
@@ -22,6 +22,6 @@ from graphtool.kernels import (
 )
 
 __all__ = [
-    "attention", "blas", "collective", "conv", "depthwise", "gemm", "int8_conv", "int8_depthwise",
-    "int8_gemm", "nbits", "pool", "recurrent", "recurrent_grad", "sort", "transpose", "trees",
-    "winograd", "winograd_line"]
+    "attend", "blas", "collective", "conv", "conv_int", "depthwise", "depthwise_int", "gemm",
+    "gemm_int", "linear_nbits", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
+    "trees", "winograd", "winograd_line"]

@@ -34,7 +34,7 @@ POINTERS = (Pointer("A", "the left-hand side"), Pointer("B", "the right-hand sid
 def meaning(t: Instance) -> None:
     """One product."""
     m, n, k, lda = t.sizes("M N K LDA")
-    t.rows(o.matmul_blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
+    t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
 
 
 def lower(site: Site) -> Lowered:
@@ -75,7 +75,7 @@ def cost(s: Product, p: Plan, t: Target) -> float:
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with dense weights [K, N]."""
     dense = o.transpose(w, perm=(1, 0)) if transpose else w
-    return chosen.emit(OPS["matmul_blas"], x, dense)
+    return chosen.emit(OPS["blas"], x, dense)
 
 
 SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.integer,
@@ -83,4 +83,4 @@ SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.in
 
 register(Record(
     Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n")),
-    {"matmul_blas": lower}, serves=SERVES))
+    {"blas": lower}, serves=SERVES))

@@ -59,7 +59,7 @@ def meaning(t: Instance) -> None:
     m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
     pairs, panels = t.get("PAIRS"), -(-n // nr)
     packed = (panels, -(-k // 2), nr * 2) if pairs else (panels, k, nr)
-    op = OPS["matmul_bf16" if pairs else "matmul_packed"]
+    op = OPS["gemm_bf16" if pairs else "gemm"]
     for b in range(t.get("BATCH")):
         t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
 
@@ -75,7 +75,7 @@ def lower(site: Site) -> Lowered:
     if step is not None:
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
     if shared and len(lead) == 2:
-        return pointwise(site, a, b, site.node.op.name == "matmul_bf16")
+        return pointwise(site, a, b, site.node.op.name == "gemm_bf16")
     return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
 
 
@@ -84,7 +84,7 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
     n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
     assert isinstance(nr, int)
-    pairs = site.node.op.name == "matmul_bf16"  # two rows of the panel in one
+    pairs = site.node.op.name == "gemm_bf16"  # two rows of the panel in one
     batch = product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
@@ -168,14 +168,14 @@ def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with a right-hand side in panels."""
-    return chosen.emit(OPS["matmul_packed"], x, packed(w, chosen.columns(), False, transpose),
+    return chosen.emit(OPS["gemm"], x, packed(w, chosen.columns(), False, transpose),
                        n=chosen.site.n)
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product of bfloat16, its right-hand side by pairs of rows."""
     left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
-    return chosen.emit(OPS["matmul_bf16"], left, right, n=chosen.site.n)
+    return chosen.emit(OPS["gemm_bf16"], left, right, n=chosen.site.n)
 
 
 SERVES = (
@@ -188,4 +188,4 @@ SERVES = (
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
              ("b", "m", "n")),
-    {"matmul_packed": lower, "matmul_bf16": lower}, reads, serves=SERVES))
+    {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))

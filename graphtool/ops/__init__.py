@@ -22,7 +22,6 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     integer,
     linalg,
     loss,
-    narrow,
     normalise,
     order,
     pool,

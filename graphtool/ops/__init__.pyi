@@ -241,6 +241,12 @@ class _bitcast(Op):
 
 bitcast: _bitcast
 
+class _blas(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, plan: Plan | None = ...) -> Any:
+        """a·b, computed by a CBLAS library"""
+
+blas: _blas
+
 class _broadcast(Op):
     def __call__(self, x: Tensor, /, *, shape: tuple[Dim, ...]) -> Any:
         """x repeated to a larger shape, by NumPy's rule: axes are aligned from the last, and axes
@@ -659,6 +665,25 @@ class _gelu(Op):
 
 gelu: _gelu
 
+class _gemm(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"""
+
+gemm: _gemm
+
+class _gemm_bf16(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"""
+
+gemm_bf16: _gemm_bf16
+
+class _gemm_int(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b of small integers, with b as `pack_int` lays it out; the sums are int32 and wrap
+        around"""
+
+gemm_int: _gemm_int
+
 class _group_norm(Op):
     def __call__(
         self,
@@ -985,31 +1010,6 @@ class _matmul(Op):
         axes broadcast. `dtype` is the type of the sums"""
 
 matmul: _matmul
-
-class _matmul_bf16(Op):
-    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"""
-
-matmul_bf16: _matmul_bf16
-
-class _matmul_blas(Op):
-    def __call__(self, a: Tensor, b: Tensor, /, *, plan: Plan | None = ...) -> Any:
-        """a·b, computed by a CBLAS library"""
-
-matmul_blas: _matmul_blas
-
-class _matmul_int(Op):
-    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b of small integers, with b as `pack_int` lays it out; the sums are int32 and wrap
-        around"""
-
-matmul_int: _matmul_int
-
-class _matmul_packed(Op):
-    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"""
-
-matmul_packed: _matmul_packed
 
 class _max(Op):
     def __call__(self, a: Tensor, b: Tensor, /) -> Any:

@@ -75,7 +75,7 @@ def _matmul_bf16_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array
     return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
 
 
-register(Op("matmul_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
+register(Op("gemm_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BF16_PRODUCT,),
             doc="a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"))

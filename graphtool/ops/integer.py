@@ -97,7 +97,7 @@ def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
     return TensorType(dtypes.int32, (*lead, a.shape[-2], n))
 
 
-register(Op("matmul_int", _matmul_infer,
+register(Op("gemm_int", _matmul_infer,
             lambda a, b, *, n, plan: _wrapped(np.matmul(a.astype(np.float64),
                                                           _unpacked(b, a.shape[-1], n))),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,

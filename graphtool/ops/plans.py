@@ -21,13 +21,13 @@ BF16_PRODUCT, BF16_CONV = Form("bf16", GEMM.parameters), Form("bf16", DIRECT.par
 WINOGRAD = Form("winograd", (
     _TILE, _GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
                              most=1)))
-LINE = Form("line", (_TILE, _NV, _GROUP))
+LINE = Form("winograd_line", (_TILE, _NV, _GROUP))
 DEPTHWISE = Form("depthwise", (
     Parameter("block", "vectors of channels in a sweep over the image", 1, least=1),
     Parameter("high", "output rows of a register block", 1, least=1, most=2)))
-COLUMNS = Form("columns")
+POOLED = Form("pooled")
 PANELS = Form("panels", (_NV,))
-ATTENTION = Form("attention", (
+ATTEND = Form("attend", (
     Parameter("keys", "keys that are taken at a time, 0: all", 0), _NV,
     Parameter("rows", "queries of a register tile", least=1)))
 

@@ -22,12 +22,12 @@ from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, broadcast_shapes, need
 from graphtool.ops.costs import elements, per_tap, rows_by_columns
 from graphtool.ops.plans import (
-    ATTENTION,
+    ATTEND,
     BLAS,
-    COLUMNS,
     DEPTHWISE,
     DIRECT,
     GEMM,
+    POOLED,
 )
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, product
@@ -104,7 +104,7 @@ register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, _pack, category=
                 "nr columns, the last filled up with zeros"))
 
 
-# ---- matmul_packed -----------------------------------------------------------------------------
+# ---- gemm ---------------------------------------------------------------------------------------
 
 def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
                   plan: Plan | None = None) -> TensorType:
@@ -129,20 +129,20 @@ def _matmul(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
     return o.matmul(a, unpacked(b, n))
 
 
-register(Op("matmul_packed", _matmul_infer, decompose=_matmul,
+register(Op("gemm", _matmul_infer, decompose=_matmul,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(GEMM,),
             doc="a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"))
 
 
-# ---- matmul_blas: by a library, on weights as they are ------------------------------------------
+# ---- blas: by a library, on weights as they are --------------------------------------------------
 
 def _matmul_blas_infer(a: TensorType, b: TensorType, *, plan: Plan | None = None) -> TensorType:
     need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0], f"product of {a} and {b}")
     return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
 
 
-register(Op("matmul_blas", _matmul_blas_infer,
+register(Op("blas", _matmul_blas_infer,
             decompose=lambda a, b, *, plan=None: o.matmul(a, b),
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BLAS,),
@@ -289,11 +289,11 @@ def _pooled(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any,
 
 
 register(Op("pooled", _pooled_infer, decompose=_pooled, lowering=Lowering.TEMPLATE, cost=per_tap,
-            plans=(COLUMNS,),
+            plans=(POOLED,),
             doc="each window of an image reduced by `kind`, channels last; x includes its "
                 "padding"))
 
-# ---- attend: attention as kernels/attention.h computes it --------------------------------------
+# ---- attend: attention as kernels/attend.h computes it ------------------------------------------
 
 
 def _attend_infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
@@ -318,6 +318,6 @@ def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_
 
 register(Op("attend", _attend_infer, decompose=_attend,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
-            plans=(ATTENTION,),
+            plans=(ATTEND,),
             doc="`attention` in one kernel: softmax over whole rows, grouped heads, a mask that "
                 "is added to the scores"))

@@ -58,21 +58,21 @@ def finished(y: Any) -> Any:
 
 
 def gemm(x: Any) -> Any:
-    return finished(o.matmul_packed(x, packed("pack", data((5, 11)), nr=NR)(x), n=11))
+    return finished(o.gemm(x, packed("pack", data((5, 11)), nr=NR)(x), n=11))
 
 
 def gemm_across(x: Any) -> Any:
     turned = o.transpose(x, perm=(0, 2, 1))
-    return o.matmul_packed(turned, packed("pack", data((2, 3, 7)), nr=NR)(x), n=7)
+    return o.gemm(turned, packed("pack", data((2, 3, 7)), nr=NR)(x), n=7)
 
 
 def gemm_pairs(x: Any) -> Any:
     w = np.asarray(o.pack_pairs(data((5, 11), dtypes.bfloat16.numpy), nr=NR))
-    return finished(o.matmul_bf16(x, constant(x, w.reshape(*w.shape[:2], NR * 2)), n=11))
+    return finished(o.gemm_bf16(x, constant(x, w.reshape(*w.shape[:2], NR * 2)), n=11))
 
 
 def blas(x: Any) -> Any:
-    return finished(o.matmul_blas(x, constant(x, data((5, 11)))))
+    return finished(o.blas(x, constant(x, data((5, 11)))))
 
 
 def conv(x: Any) -> Any:
@@ -130,15 +130,15 @@ def transpose(x: Any) -> Any:
     return positive(o.transpose(x, perm=(1, 0)))
 
 
-def int8_gemm(x: Any) -> Any:
-    return finished(o.matmul_int(x, packed("pack_int", data((7, 9), np.int8), nr=NR)(x), n=9))
+def gemm_int(x: Any) -> Any:
+    return finished(o.gemm_int(x, packed("pack_int", data((7, 9), np.int8), nr=NR)(x), n=9))
 
 
-def int8_pairs(x: Any) -> Any:
-    return o.matmul_int(x, packed("pack_int", data((7, 9), np.int16), nr=NR)(x), n=9)
+def gemm_int_pairs(x: Any) -> Any:
+    return o.gemm_int(x, packed("pack_int", data((7, 9), np.int16), nr=NR)(x), n=9)
 
 
-def int8_conv(x: Any) -> Any:
+def conv_int(x: Any) -> Any:
     out = []
     for joined in (False, True):
         attrs = {"window": (2, 3), "strides": (2, 1), "dilation": (1, 1 if joined else 2)}
@@ -151,17 +151,17 @@ def int8_conv(x: Any) -> Any:
     return tuple(out)
 
 
-def int8_depthwise(x: Any) -> Any:
+def depthwise_int(x: Any) -> Any:
     w = packed("pack_int_depthwise", data((5, 1, 3, 2), np.int8), high=2, stride=2)(x)
     return finished(o.depthwise_int(x, w, window=(3, 2), strides=(2, 1)))
 
 
-def int8_winograd(x: Any) -> Any:
+def winograd_int(x: Any) -> Any:
     w = packed("pack_int_winograd", data((8, 3, 3, 3), np.int8), tile=2, nr=NR)(x)
     return o.winograd_int(x, w, channels=8, tile=2)
 
 
-def recurrent(p: Any) -> Any:
+def recurrence(p: Any) -> Any:
     out = []
     for kind, gates in (("lstm", 4), ("gru_linear", 3)):
         part = o.slice(p, start=(0,) * 4, limit=(*p.shape[:3], 3 * gates), strides=(1,) * 4)
@@ -170,7 +170,7 @@ def recurrent(p: Any) -> Any:
     return tuple(out)
 
 
-def recurrent_grad(p: Any) -> Any:
+def recurrence_grad(p: Any) -> Any:
     r = constant(p, data((2, 3, 12)))
     y, *_, kept = o.recurrence(p, r, kind="lstm", direction="bidirectional")
     return tuple(o.recurrence_grad(r, y, kept, y * 0.5, kind="lstm", direction="bidirectional"))
@@ -202,7 +202,7 @@ def collective(x: Any) -> Any:
 
 
 SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
-    "attention": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
+    "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "collective": [(collective, ("f32[6]",))],
     "conv": [(conv, ("f32[2,5,8,8]",)), (conv_pairs, ("bf16[1,5,7,3]",))],
@@ -210,17 +210,17 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                   (row_sums, ("f32[2,7,6,5]",))],
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),
              (gemm, ("f32[1,5]",))],
-    "int8_conv": [(int8_conv, ("u8[2,5,8,5]",))],
-    "int8_depthwise": [(int8_depthwise, ("u8[2,9,6,5]",))],
-    "int8_gemm": [(int8_gemm, ("u8[2,4,7]",)), (int8_pairs, ("i16[4,7]",))],
-    "nbits": [(nbits, ("f32[3,70]",))],
-    "pool": [(pool, ("f32[2,7,9,5]",))],
-    "recurrent": [(recurrent, ("f32[3,2,2,12]",))],
-    "recurrent_grad": [(recurrent_grad, ("f32[3,2,2,12]",))],
+    "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
+    "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
+    "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
+    "linear_nbits": [(nbits, ("f32[3,70]",))],
+    "pooled": [(pool, ("f32[2,7,9,5]",))],
+    "recurrence": [(recurrence, ("f32[3,2,2,12]",))],
+    "recurrence_grad": [(recurrence_grad, ("f32[3,2,2,12]",))],
     "sort": [(sort, ("f32[5,4]",))],
     "transpose": [(transpose, ("f32[96,64]",))],
     "trees": [(trees, ("f32[5,2]",))],
-    "winograd": [(winograd, ("f32[2,6,7,3]",)), (int8_winograd, ("u8[1,6,7,3]",))],
+    "winograd": [(winograd, ("f32[2,6,7,3]",)), (winograd_int, ("u8[1,6,7,3]",))],
     "winograd_line": [(winograd_line, ("f32[2,8,13,3]",))]}
 
 

@@ -156,10 +156,10 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
     ("winograd", "winograd"), ("lines", "winograd_line"), ("grouped tiles", "winograd"),
     ("depthwise", "depthwise"),
     ("grouped", "conv"),
-    ("pools", "pool"),
-    ("product", "gemm"), ("attend", "attention"), ("cells", "recurrent"),
-    ("cells back", "recurrent_grad"),
-    ("ordered", "sort"), ("narrow", "nbits")])
+    ("pools", "pooled"),
+    ("product", "gemm"), ("attend", "attend"), ("cells", "recurrence"),
+    ("cells back", "recurrence_grad"),
+    ("ordered", "sort"), ("narrow", "linear_nbits")])
 def test_the_samples_use_the_templates(name: str, kernel: str) -> None:
     program, _, _ = lowered(MODULES[name]())
     used = {s.kernel for k in program.kernels for s in statements(k.body)

@@ -13,7 +13,7 @@ from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.kernels.nbits import WIDENED
+from graphtool.kernels.linear_nbits import WIDENED
 from graphtool.native.build import build
 from graphtool.target import named
 

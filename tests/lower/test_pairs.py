@@ -44,8 +44,8 @@ def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Modu
     graph = trace(lambda x, w: o.relu(o.matmul(x, w, **attrs)) + 1.0,
                   [TensorType(half, a), TensorType(half, b)], ["x", "w"])
     module = passes.run(Module(graph, ("y",)), supply={"target": named(march)})
-    kind = "bf16" if march == "native" and BY_PAIRS and half is BF16 else "packed"
-    assert [n for n in module.graph.nodes if n.op.name == f"matmul_{kind}"]
+    op = "gemm_bf16" if march == "native" and BY_PAIRS and half is BF16 else "gemm"
+    assert [n for n in module.graph.nodes if n.op.name == op]
     assert not [n for n in module.graph.nodes if n.op.name == "cast"][1:]  # of the result alone
     rng = np.random.default_rng(0)
     return module, {k: rng.standard_normal(s).astype(half.numpy)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from graphtool.io.upgrades import Document, Upgrade, plans
+from graphtool.io.upgrades import Document, Upgrade, names, plans
 
 
 def to_2(document: Document) -> Document:
     """Version 2 names in its head the release that it needs. Nodes have plans; what those were
-    chosen over is a table.
+    chosen over is a table. Some ops are called otherwise.
     """
-    return plans.in_nodes(document)
+    return plans.in_nodes(names.of_ops(document))
 
 
 UPGRADES: tuple[Upgrade, ...] = (to_2,)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from graphtool.io.upgrades import Document
+from graphtool.io.upgrades import Document, names
 
 _TEXT = re.compile(r"(\w+\{[^{}]*\}) (\w+): (.+)")
 _RANKED = re.compile(r"(\w+(?:\{[^{}]*\})?) ([0-9.e+-]+)(?:, |$)")
@@ -55,7 +55,8 @@ def _record(text: str) -> Document:
     if match is None or ", ".join(" ".join(r) for r in ranked) != match[3]:
         raise ValueError(f"{text!r} records no choice of a kernel")
     site = match[1].replace("recurrence{turns=", "recurrence{steps=")
-    return {"site": site, "by": match[2], "us": {plan: float(us) for plan, us in ranked}}
+    return {"site": site, "by": match[2],
+            "us": {names.of_plan(plan): float(us) for plan, us in ranked}}
 
 
 def _plan(text: str) -> Document:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphtool.io.upgrades import Document, Upgrade, plans
+from graphtool.io.upgrades import Document, Upgrade, names, plans
 
 _FLAGS = ("BY_ROWS", "ROWS_FIRST", "CAUSAL", "MASKED", "UPRIGHT", "NOW", "REVERSE", "SHARED",
           "PAIRS")
@@ -40,7 +40,8 @@ def _template(row: dict[str, Any]) -> dict[str, Any]:
     macros = [_macro(m) for m in row["macros"] if m["name"] != "GT_EPILOGUE"]
     pointers = [{"name": _name(p["macro"]), "buffer": p["buffer"], "offset": p["offset"]}
                 for p in row["pointers"]]
-    return {**new, "kernel": row["header"].removesuffix(".h"), "macros": macros,
+    kernel = row["header"].removesuffix(".h")
+    return {**new, "kernel": names.KERNELS.get(kernel, kernel), "macros": macros,
             "pointers": pointers}
 
 

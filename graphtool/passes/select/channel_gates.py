@@ -33,7 +33,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
     read.update(graph.outputs)
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
-        if node.op.name != "matmul_packed" or read[node.inputs[0]] != 1:
+        if node.op.name != "gemm" or read[node.inputs[0]] != 1:
             return None
         found, packed = _gated(inputs[0], b), inputs[1]
         assert isinstance(packed, Value)
@@ -47,7 +47,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
         goal.note(Tracer(found.image, b), f"its weights are scaled by {found.gate.hint}, "
                   f"{scaled:.3g} µs: {alone:.3g} for the image, by the cost model")
         column = o.reshape(Tracer(found.gate, b), shape=(1, found.gate.type.shape[-1], 1))
-        return (o.matmul_packed(Tracer(found.image, b), Tracer(packed, b) * column,
+        return (o.gemm(Tracer(found.image, b), Tracer(packed, b) * column,
                                 **node.attrs),)
     return rebuild(graph, rewrite)
 

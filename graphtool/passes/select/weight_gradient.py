@@ -102,7 +102,7 @@ class _Taps:
 
     def product(self, x: Any, right: Any) -> Any:
         across = o.transpose(x, perm=(0, 2, 1))
-        y = OPS["matmul_bf16" if self.pairs else "matmul_packed"](across, right, n=self.o)
+        y = OPS["gemm_bf16" if self.pairs else "gemm"](across, right, n=self.o)
         return y if y.shape[0] == 1 else o.reduce_sum(y, axes=(0,))
 
 

@@ -60,19 +60,20 @@ EXPECTED = [
     (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
     (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
     (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
-    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "line{tile=4,nv=3"),
+    (Conv(1, 14, 14, 64, 48, 5, 5), 1, "winograd_line{tile=4,nv=3"),
     (Conv(1, 14, 14, 64, 48, 5, 5, 2, 2), 1, "direct{nv=3"),
-    (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "line{tile=4"),
-    (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "line{tile=2"),  # a tile of 4 would pass the edge
-    (Conv(1, 28, 28, 32, 96, 3, 3, dh=2, dw=2), 1, "line{tile=4"),
-    (Attention(12, 197, 197, 64, 64), 1, "attention{keys=0,nv=2,rows=14}"),
-    (Attention(6, 1500, 1500, 64, 64), 2, "attention{keys=0,nv=2,rows=14}"),
-    (Attention(1, 64, 60000, 64, 64), 1, "attention{keys=0"),  # scores stream as fast as sums
-    (Attention(6, 197, 197, 48, 48), 1, "attention{keys=0,nv=1"),  # where two vectors leave one
-    (Attention(3, 14, 300, 64, 64), 2, "attention{keys=0,nv=2,rows=7}"),  # else one has 2 of 3
-    (Attention(8, 1, 300, 64, 64), 1, "attention{keys=0,nv=2,rows=1}"),
-    (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "columns"),
-    (Pool(1, 20, 20, 128, 5, 5), 1, "columns"),
+    (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "winograd_line{tile=4"),
+    # a tile of 4 would pass the edge
+    (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "winograd_line{tile=2"),
+    (Conv(1, 28, 28, 32, 96, 3, 3, dh=2, dw=2), 1, "winograd_line{tile=4"),
+    (Attention(12, 197, 197, 64, 64), 1, "attend{keys=0,nv=2,rows=14}"),
+    (Attention(6, 1500, 1500, 64, 64), 2, "attend{keys=0,nv=2,rows=14}"),
+    (Attention(1, 64, 60000, 64, 64), 1, "attend{keys=0"),  # scores stream as fast as sums
+    (Attention(6, 197, 197, 48, 48), 1, "attend{keys=0,nv=1"),  # where two vectors leave one
+    (Attention(3, 14, 300, 64, 64), 2, "attend{keys=0,nv=2,rows=7}"),  # else one has 2 of 3
+    (Attention(8, 1, 300, 64, 64), 1, "attend{keys=0,nv=2,rows=1}"),
+    (Pool(1, 55, 55, 64, 3, 3, 2, 2), 1, "pooled"),
+    (Pool(1, 20, 20, 128, 5, 5), 1, "pooled"),
     (Pool(1, 112, 112, 64, 2, 2, 2, 2), 1, "windows"),  # they share nothing
     (Pool(1, 28, 28, 6, 3, 3), 1, "windows"),  # of no whole vector
 ]
@@ -115,7 +116,7 @@ def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.Monke
     monkeypatch.setattr(alternatives, "_ALTERNATIVES", [*alternatives._ALTERNATIVES, mine])
     assert str(choose(Product(1, 8, 64, 64), V4, Rules()).plan) == "mine"
     assert choose(Product(1, 800, 64, 64), V4, Rules()).us["mine"] > 100
-    for rows, ops in ((8, ["neg", "matmul", "neg"]), (800, ["matmul_packed"])):
+    for rows, ops in ((8, ["neg", "matmul", "neg"]), (800, ["gemm"])):
         module = measure.model(Product(1, rows, 64, 64))
         ready = passes.run(module, "select,fold,dce", supply={"target": V4})
         assert [n.op.name for n in ready.graph.nodes if n.op.name != "constant"] == ops

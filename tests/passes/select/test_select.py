@@ -39,14 +39,14 @@ def convolution(shape: tuple[int, ...], out: int, window: tuple[int, int], **att
 
 def kernels(m: Any) -> list[str]:
     return [n.op.name for n in m.graph.nodes if n.op.name in (
-        "matmul_packed", "conv_packed", "winograd", "winograd_line")]
+        "gemm", "conv_packed", "winograd", "winograd_line")]
 
 
 @pytest.mark.parametrize(("out", "window", "padding"), ONE_PIXEL)
 def test_one_pixel_is_a_product(out: int, window: Any, padding: Any) -> None:
     m = convolution((2, 1, 1, 6), out, window, padding=padding)
     new = run(m, "select{march=x86-64-v4},simplify,fold")
-    assert kernels(new) == ["matmul_packed"]
+    assert kernels(new) == ["gemm"]
     assert_same(m, new, rtol=1e-4)
 
 
@@ -99,11 +99,11 @@ def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> Non
 VOLUMES = [  # input, channels out, window, attributes, kernels
     ((2, 4, 6, 6, 16), 16, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["winograd"]),
     ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),
-    ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["matmul_packed"]),
-    ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["matmul_packed"]),
+    ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["gemm"]),
+    ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["gemm"]),
     ((1, 1, 4, 4, 2), 5, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["conv_packed"]),
     ((2, 2, 3, 4, 2), 5, (5, 1, 1), {"padding": ((4, 1), (0, 0), (0, 0)), "strides": (3, 1, 1)},
-     ["matmul_packed"]),
+     ["gemm"]),
 ]
 
 
@@ -220,7 +220,7 @@ def test_taps_that_meet_only_padding_are_left_out(size: Any, window: Any, attrs:
                                                   left: Any) -> None:
     m = convolution((1, *size, 3), 20, window, **attrs)
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
-    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_packed", "matmul_packed"))
+    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_packed", "gemm"))
     assert made.attrs.get("window", (1, 1)) == left
     assert_same(m, new, rtol=1e-4)
 
@@ -260,7 +260,7 @@ def test_what_has_the_narrow_shape_stays_outside() -> None:
 def test_a_window_as_large_as_the_image_is_a_product() -> None:
     m = convolution((3, 4, 5, 6), 7, (4, 5))
     new = run(m, "select{march=x86-64-v4},simplify,fold")
-    assert kernels(new) == ["matmul_packed"]
+    assert kernels(new) == ["gemm"]
     assert_same(m, new, rtol=1e-4)
 
 

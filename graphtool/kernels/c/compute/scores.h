@@ -1,4 +1,4 @@
-/* What attention.h does to operands and to scores, whatever its macros: packing of keys and values,
+/* What attend.h does to operands and to scores, whatever its macros: packing of keys and values,
    and the softmax of a row. */
 #ifndef GT_SCORES_H
 #define GT_SCORES_H

@@ -1,4 +1,4 @@
-"""attention.h against the formula in float64: sizes that fill no tile, masks, shared heads."""
+"""attend.h against the formula in float64: sizes that fill no tile, masks, shared heads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,7 @@ INSTANCE = """
 #define GT_PARAMS PARAMS
 #define GT_ARGS ARGS
 #define GT_EPILOGUE add_up
-#include "attention.h"
+#include "attend.h"
 void {name}(int t, int threads PARAMS);
 void {name}(int t, int threads PARAMS) {{ {name}_share(t, threads ARGS); }}
 """

@@ -1,4 +1,4 @@
-"""attention.h: scaled dot-product attention, heads grouped or not, under a mask or none."""
+"""attend.h: scaled dot-product attention, heads grouped or not, under a mask or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import ATTENTION
+from graphtool.ops.plans import ATTEND
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target, tile_rows
@@ -89,7 +89,7 @@ def lower(site: Site) -> Lowered:
         pointers["MASK"] = _mask(mask, (*which, symbol_of(row)))
         macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
     hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
-    return Lowered(site.template("attention", macros, pointers, hook), heads * s * t * (d + dv) * 2)
+    return Lowered(site.template("attend", macros, pointers, hook), heads * s * t * (d + dv) * 2)
 
 
 def _mask(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
@@ -121,12 +121,12 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
     Few queries are multiplied without tiles: there is nothing to choose.
     """
     if s.fixed and s.s < UNTILED:
-        return [ATTENTION.plan(keys=0, nv=target.nv, rows=tile_rows(target, target.nv, s.s))]
+        return [ATTEND.plan(keys=0, nv=target.nv, rows=tile_rows(target, target.nv, s.s))]
     out = []
     for nv in widths(s.v, target):
         most = tile_rows(target, nv, s.s)
         uneven = s.heads * ceil(s.s, most) % target.threads and most > 1
-        out += [ATTENTION.plan(keys=keys, nv=nv, rows=rows)
+        out += [ATTEND.plan(keys=keys, nv=nv, rows=rows)
                 for rows in (most, *((ceil(most, 2),) if uneven else ()))
                 for keys in (0, *(n for n in _KEYS if s.t >= 2 * n))]
     return out
@@ -166,8 +166,8 @@ def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     return chosen.emit(OPS["attend"], *operands, **how)
 
 
-SERVES = (Alternative(Attention, ATTENTION, plans, cost, make, usual=True),)
+SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True),)
 
 register(Record(
-    Contract("attention", "scaled dot-product attention", MACROS, POINTERS, meaning,
+    Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,
              ("b", "s", "d")), {"attend": lower}, reads, serves=SERVES))

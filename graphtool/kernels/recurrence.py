@@ -1,4 +1,4 @@
-"""recurrent.h: a recurrence over a whole sequence; states and steps may lie anywhere."""
+"""recurrence.h: a recurrence over a whole sequence; states and steps may lie anywhere."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def lower(site: Site) -> Lowered:
     use.add(GIVEN, [p, *rest])
     use.add(MADE if site.node.attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3]),
             results(site))
-    return use.lowered("recurrent", r.shape[-2], 3)
+    return use.lowered("recurrence", r.shape[-2], 3)
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -222,6 +222,6 @@ def make(chosen: Chosen, *operands: Any, op: Op, weights: int, transpose: bool,
 SERVES = (Alternative(Recurrence, PANELS, plans, cost, make, usual=True),)
 
 register(Record(
-    Contract("recurrent", "a recurrence over a whole sequence",
+    Contract("recurrence", "a recurrence over a whole sequence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
              meaning), {"recurrence": lower}, anywhere, serves=SERVES))

@@ -17,8 +17,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#ifndef GT_NBITS_H
-#define GT_NBITS_H
+#ifndef GT_LINEAR_NBITS_H
+#define GT_LINEAR_NBITS_H
 #if GT_LANES == 1
 #define GT_SPREAD(v, words) (v)
 GT_INLINE float gt_field(int32_t word, int shift, int mask)

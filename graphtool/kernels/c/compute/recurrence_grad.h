@@ -1,10 +1,10 @@
 /* The gradient of a recurrence over a whole sequence, a template: from the last step to the first,
-   by what recurrent.h has kept. Its results are the gradients of the projections and of the first
+   by what recurrence.h has kept. Its results are the gradients of the projections and of the first
    states; those of the weights are products over all steps, outside.
    Define the macros, include this file, repeat; it undefines them at its end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
-   GT_STEPS GT_DIRS GT_ROWS GT_H GT_KIND GT_GATES GT_REVERSE  as in recurrent.h
+   GT_STEPS GT_DIRS GT_ROWS GT_H GT_KIND GT_GATES GT_REVERSE  as in recurrence.h
    GT_GY(s, d, b) GT_GH(d, b) GT_GC(d, b)  cotangents of y and of the last states, GT_GYS, GT_GHS
                  and GT_GCS apart; 0 where left out
    GT_Y(s, d, b) GT_KEPT(s, d, b)  of the forward pass, GT_YS and GT_KEPTS apart

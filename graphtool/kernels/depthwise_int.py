@@ -1,4 +1,4 @@
-"""int8_depthwise.h: one filter of small integers a channel, channels last, summed in int32."""
+"""depthwise_int.h: one filter of small integers a channel, channels last, summed in int32."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lower(site: Site) -> Lowered:
     macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(site), "C": x.shape[3],
                                      **window(size, a)}
     pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    body = site.template("int8_depthwise", macros, pointers, site.epilogue(PIXEL, AT))
+    body = site.template("depthwise_int", macros, pointers, site.epilogue(PIXEL, AT))
     return Lowered(body, product(site.out.type.shape) * product(size) * 2)
 
 
@@ -74,5 +74,5 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, depthwise.cost, make,
                       takes=lambda s: s.depthwise and s.integer > 0),)
 
 register(Record(
-    Contract("int8_depthwise", "a convolution of small integers with one filter a channel", MACROS,
+    Contract("depthwise_int", "a convolution of small integers with one filter a channel", MACROS,
              POINTERS, meaning, HOOK), {"depthwise_int": lower}, serves=SERVES))

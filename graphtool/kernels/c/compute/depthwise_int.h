@@ -24,8 +24,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#ifndef GT_INT8_DEPTHWISE_H
-#define GT_INT8_DEPTHWISE_H
+#ifndef GT_DEPTHWISE_INT_H
+#define GT_DEPTHWISE_INT_H
 /* Lane i: byte i of the four rows, the first lowest; `count` <= GT_LANES bytes are there. */
 GT_INLINE gt_vi gt_quads(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d,
                          int64_t count)

@@ -19,8 +19,8 @@
    Shares need no barrier among themselves. */
 #include "tile.h"
 
-#ifndef GT_POOL_H
-#define GT_POOL_H
+#ifndef GT_POOLED_H
+#define GT_POOLED_H
 
 #if (defined __AVX512F__ && GT_LANES == 16) || (defined __AVX__ && GT_LANES == 8)                 \
     || (defined __SSE__ && GT_LANES == 4)

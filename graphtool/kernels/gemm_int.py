@@ -1,4 +1,4 @@
-"""int8_gemm.h: products of small integers with a packed right-hand side, summed in int32."""
+"""gemm_int.h: products of small integers with a packed right-hand side, summed in int32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
-from graphtool.kernels.int8_conv import KIND, convolved, kind, panels
+from graphtool.kernels.conv_int import KIND, convolved, kind, panels
 from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
@@ -35,7 +35,7 @@ def meaning(t: Instance) -> None:
     m, n, k, lda = t.sizes("M N K LDA")
     shape = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
     for b in range(t.get("BATCH")):
-        t.rows(o.matmul_int(t.array("A", (m, k), (lda, 1), (b,)),
+        t.rows(o.gemm_int(t.array("A", (m, k), (lda, 1), (b,)),
                             t.array("B", shape, at=(b,)), n=n), b)
 
 
@@ -71,7 +71,7 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
                 "B": (b.buffer, batch_offset(b, which, 3))}
     hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
                          symbol_of(row) if len(rows) > 1 and not lead else None)
-    return Lowered(site.template("int8_gemm", macros, pointers, hook), batch * m * n * k * 2)
+    return Lowered(site.template("gemm_int", macros, pointers, hook), batch * m * n * k * 2)
 
 
 def _in_margins(site: Site) -> bool:
@@ -91,7 +91,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with a right-hand side in panels; rows that meet in a lane are side by side."""
     w = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
     packed = o.pack_int(w, nr=chosen.columns())
-    return chosen.emit(OPS["matmul_int"], x, packed, n=chosen.site.n)
+    return chosen.emit(OPS["gemm_int"], x, packed, n=chosen.site.n)
 
 
 SERVES = (Alternative(
@@ -99,5 +99,5 @@ SERVES = (Alternative(
     takes=lambda s: s.integer > 0, usual=True),)
 
 register(Record(
-    Contract("int8_gemm", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n")), {"matmul_int": lower}, serves=SERVES))
+    Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
+             POINTERS, meaning, ("b", "m", "n")), {"gemm_int": lower}, serves=SERVES))

@@ -1,4 +1,4 @@
-"""int8_conv.h: direct convolution of small integers, channels last, summed in int32."""
+"""conv_int.h: direct convolution of small integers, channels last, summed in int32."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def meaning(t: Instance) -> None:
         for j, r in np.ndindex(ow, runs):
             first = g * step + j * sw * xw + r * hop
             found[:, :, j, :, r, :run] = x[..., first:first + run]
-        t.rows(o.matmul_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
+        t.rows(o.gemm_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
 
 
 def lower(site: Site) -> Lowered:
@@ -94,7 +94,7 @@ def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
         "HOP": dw * x.strides[2]}
     pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    body = site.template("int8_conv", macros, pointers, site.epilogue(PIXEL, AT))
+    body = site.template("conv_int", macros, pointers, site.epilogue(PIXEL, AT))
     return Lowered(body, product(out) * kh * kw * depth * 2)
 
 
@@ -141,5 +141,5 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
 SERVES = (Alternative(Conv, DIRECT, plans, cost, make, weights, takes=of_integers, usual=True),)
 
 register(Record(
-    Contract("int8_conv", "a direct convolution of small integers", MACROS, POINTERS, meaning,
+    Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
              HOOK), {"conv_int": lower}, reads, serves=SERVES))

@@ -1,4 +1,4 @@
-"""pool.h: sums and extremes of windows of images, channels last."""
+"""pooled.h: sums and extremes of windows of images, channels last."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graphtool.kernels.record import Record, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
-from graphtool.ops.plans import COLUMNS
+from graphtool.ops.plans import POOLED
 from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
@@ -49,7 +49,7 @@ def lower(site: Site) -> Lowered:
     x, a, out = site.view(0), site.node.attrs, site.out.type.shape
     macros = {"KIND": KINDS.index(a["kind"]), "BW": BLOCK, **image(site), "C": out[3],
               **window(a["window"], a)}
-    body = site.template("pool", macros, {"X": (x.buffer, x.offset)}, site.epilogue(PIXEL, AT))
+    body = site.template("pooled", macros, {"X": (x.buffer, x.offset)}, site.epilogue(PIXEL, AT))
     return Lowered(body, product(out) * product(a["window"]))
 
 
@@ -62,7 +62,7 @@ _UNROLLED = 64  # columns of a block at most: a loop over more is no straight co
 
 def plans(s: Pool, target: Target, rules: Rules) -> list[Plan]:
     """Columns that neighbouring windows share, where they fill vectors."""
-    return [COLUMNS.plan()] if s.c >= target.lanes and s.columns <= _UNROLLED else []
+    return [POOLED.plan()] if s.c >= target.lanes and s.columns <= _UNROLLED else []
 
 
 def cost(s: Pool, p: Plan, t: Target) -> float:
@@ -92,8 +92,8 @@ def make(chosen: Chosen, x: Any, **how: Any) -> Any:
 SERVES = (
     Alternative(Pool, WINDOWS, lambda s, target, rules: [WINDOWS.plan()], windows_cost,
                 lambda chosen, x, **how: None, usual=True),
-    Alternative(Pool, COLUMNS, plans, cost, make))
+    Alternative(Pool, POOLED, plans, cost, make))
 
 register(Record(
-    Contract("pool", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK),
+    Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK),
     {"pooled": lower}, serves=SERVES))

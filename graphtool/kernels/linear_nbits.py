@@ -1,4 +1,4 @@
-"""nbits.h: products with weights of 2, 4 or 8 bits, read as they are packed."""
+"""linear_nbits.h: products with weights of 2, 4 or 8 bits, read as they are packed."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ def lower(site: Site) -> Lowered:
                 **dict(zip(TABLES, map(start, tables), strict=False)),
                 "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
     flops = 2 * x.shape[0] * x.shape[1] * n
-    return Lowered(site.template("nbits", macros, pointers), flops, work_of(flops))
+    return Lowered(site.template("linear_nbits", macros, pointers), flops, work_of(flops))
 
 
-register(Record(Contract("nbits", "products with weights of few bits", MACROS, POINTERS, meaning),
-                {"linear_nbits": lower}, anywhere))
+register(Record(
+    Contract("linear_nbits", "products with weights of few bits", MACROS, POINTERS, meaning),
+    {"linear_nbits": lower}, anywhere))

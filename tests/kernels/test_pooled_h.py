@@ -1,4 +1,4 @@
-"""pool.h against windows in numpy, over awkward sizes and numbers that are none."""
+"""pooled.h against windows in numpy, over awkward sizes and numbers that are none."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +64,7 @@ static inline void {name}_keep(const float *restrict acc, int64_t n, int64_t oh,
 #define GT_XH {xh}
 #define GT_XW {xw}
 #define GT_EPILOGUE {name}_keep
-#include "pool.h"
+#include "pooled.h"
 void {name}(int t, int threads, const float *x_, float *y_);
 void {name}(int t, int threads, const float *x_, float *y_) {{ {name}_share(t, threads, x_, y_); }}
 """

@@ -1,4 +1,4 @@
-"""recurrent_grad.h: the gradient of a recurrence, by what its steps have kept."""
+"""recurrence_grad.h: the gradient of a recurrence, by what its steps have kept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.recurrent import (
+from graphtool.kernels.recurrence import (
     COMMON,
     STATE,
     STEP,
@@ -56,10 +56,10 @@ def lower(site: Site) -> Lowered:
     use.macros["H"] = y.shape[-1]
     use.add(GIVEN, [y, *rest])
     use.add(MADE, results(site))
-    return use.lowered("recurrent_grad", y.shape[-1], 4)
+    return use.lowered("recurrence_grad", y.shape[-1], 4)
 
 
 register(Record(
-    Contract("recurrent_grad", "the gradient of a recurrence",
+    Contract("recurrence_grad", "the gradient of a recurrence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
              meaning), {"recurrence_grad": lower}, anywhere))
