@@ -14,9 +14,11 @@ from typing import Any, Literal, TypeVar
 from graphtool import ops as _ops
 from graphtool.errors import UsageError, listed
 from graphtool.explain import CODES, Code
+from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.promises import broken
 from graphtool.ir.trace import Tracer, rebuild
 from graphtool.kernels import headers
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -48,7 +50,8 @@ from graphtool.target import Target, spelled
 from graphtool.target import register as register_target
 
 __all__ = [
-    "Alternative", "Chosen", "Contract", "Form", "Goal", "Graph", "Indexing", "Instance",
+    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Axes", "Chosen", "Contract",
+    "Form", "Goal", "Graph", "Indexing", "Instance",
     "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Op", "OwnSite",
     "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rule", "Rules", "Scalar",
     "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
@@ -65,9 +68,14 @@ _RULES: dict[RewritePass, list[Rule]] = {
 
 
 def add_op(op: Op) -> Op:
-    """Add an op. Every verb knows it then; what its fields mean stands at `Op`."""
+    """Add an op. Every verb knows it then; what its fields mean stands at `Op`.
+
+    Raises UsageError GT3107 where its fields contradict each other.
+    """
     if op.name in OPS:
         raise taken("op", op.name)
+    if faults := broken(op):
+        raise UsageError("GT3107", f"the op {op.name} {listed(faults)}")
     register(op)
     added("op", op.name, lambda: OPS.pop(op.name))
     return op

@@ -64,6 +64,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "A function that the plug-in added has raised; the error says where."),
     "GT3106": ("a place that there is not",
                "A rule or pass can stand before one that there is; the help line lists them."),
+    "GT3107": ("an op whose fields contradict each other",
+               "An op has a doc, an eval or a decomposition, and a way to lower. The attributes "
+               "that its facets name are attributes of `infer`."),
     "GT3099": ("a source that is captured already",
                "compare-captures runs Python code that makes an nn.Module. A file holds one "
                "capture only."),

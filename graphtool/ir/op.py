@@ -17,7 +17,7 @@ import numpy as np
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Array, Weight
-from graphtool.ir.axes import Axes
+from graphtool.ir.axes import BROADCAST, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.types import TensorType
 from graphtool.plan import Form
@@ -77,6 +77,8 @@ class Op:
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:
             object.__setattr__(self, "lowering", Lowering.PULL)
+        if self.axes is None and Trait.ELEMENTWISE in self.traits:
+            object.__setattr__(self, "axes", BROADCAST)
 
     @cached_property
     def schema(self) -> dict[str, Attr]:

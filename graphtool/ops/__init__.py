@@ -5,6 +5,8 @@ No module here may bear an op's name, or it would hide the op.
 
 from __future__ import annotations
 
+from keyword import iskeyword
+
 from graphtool.ir.op import OPS, Op
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
@@ -43,9 +45,11 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     window,
 )
 
+globals().update({f"{n}_" if iskeyword(n) else n: op for n, op in OPS.items()})
+
 
 def __getattr__(name: str) -> Op:
-    """The op, with `and_` and the like where Python has a keyword."""
+    """An op that is added later, as by a plug-in, or asked for while this package is imported."""
     op = OPS.get(name.removesuffix("_"))
     if op is None:
         raise AttributeError(name)

@@ -13,7 +13,6 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.axes import BROADCAST
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
@@ -74,7 +73,7 @@ def declare(row: Scalar) -> Op:
         return row.derivative(o, g, y, *xs)  # type: ignore[misc]
 
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
-                       traits=Trait.ELEMENTWISE | _traits(row), axes=BROADCAST,
+                       traits=Trait.ELEMENTWISE | _traits(row),
                        cost=per_result(row.flops), doc=row.doc,
                        precision=Precision.HIGH if row.wide else Precision.FOLLOW))
 
@@ -117,7 +116,7 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
-            axes=BROADCAST, traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
+            traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
             precision=Precision.FOLLOW, doc="a where cond, else b"))
 
 
@@ -158,7 +157,7 @@ def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
 
 register(Op("clamp", _clamp_infer,
             lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
-            axes=BROADCAST, traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2),
+            traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2),
             precision=Precision.FOLLOW, doc="min(max(x, lo), hi); a bound may be left out"))
 
 
@@ -209,7 +208,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
-            axes=BROADCAST, traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
+            traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
             precision=Precision.FOLLOW,
             doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
 
@@ -223,7 +222,7 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
 register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
-            axes=BROADCAST, traits=Trait.ELEMENTWISE, category="data",
+            traits=Trait.ELEMENTWISE, category="data",
             cost=nothing, traffic=nothing, precision=Precision.FOLLOW,
             doc="the same bits, another type"))
 

@@ -37,7 +37,7 @@ def test_the_record_keeps_its_promises(op: Any) -> None:
     ({"eval": None, "decompose": None}, "has neither eval nor decompose"),
     ({"lower": None, "lowering": Lowering.PULL}, "lowers by a pull, and has no `lower`"),
     ({"axes": Axes(Align.TRAILING, names=("axis",))}, "has no attribute 'axis'"),
-    ({"axes": None}, "is elementwise, and its axes do not broadcast"),
+    ({"axes": Axes()}, "is elementwise, and its axes do not broadcast"),
     ({"traits": Trait.ELEMENTWISE | Trait.SIZE}, "has no attribute 'size'"),
     ({"traits": Trait.COMPOSITE}, "is a composite without decomposition"),
     ({"movement": Movement.KEEPS}, "only moves elements, and costs operations"),

@@ -21,10 +21,14 @@ BAD = {  # file: its text, the error's code, a word of the message, the exit cod
     "syntax": ("def", "GT3102", "SyntaxError", 3),
     "taken": ("from graphtool.extend import *\nadd_op(Op('relu', lambda x: x))", "GT3103",
               "the op 'relu' is there already", 2),
+    "promise": ("from graphtool.extend import *\n"
+                "add_op(Op('same', lambda x: x, lambda x: x, axes=ALONG, doc='x'))", "GT3102",
+                "has no attribute 'axis'", 3),
     "place": ("from graphtool.extend import *\n"
               "add_pass(Pass('mine', lambda graph: graph, 'why'), before='nothing')", "GT3102",
               "no pass 'nothing'", 3),
-    "half": ("from graphtool.extend import *\nadd_op(Op('half_done', lambda x: x))\n"
+    "half": ("from graphtool.extend import *\n"
+             "add_op(Op('half_done', lambda x: x, decompose=lambda x: x, doc='x'))\n"
              "add_code('HALF1', 'a', 'b.')\nraise OSError('late')", "GT3102", "late", 3),
     "rule": ("from graphtool.extend import *\n@rule(lambda x: ops.abs(x))\ndef f(y): pass",
              "GT3102", "differ in their parameters", 3),
