@@ -16,10 +16,11 @@ The policy, which holds from release 1.0.0 on:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.io.upgrades import Document, Upgrade, build, graph, head_alone, names, program
+from graphtool.io.upgrades import Document, Upgrade
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,16 @@ class Format:
     name: str
     file: str
     since: tuple[str, ...]
-    upgrades: tuple[Upgrade, ...]
     alien: str
     malformed: str
     hint: str = ""  # how to get such a file
+
+    @property
+    def upgrades(self) -> tuple[Upgrade, ...]:
+        """UPGRADES of io/upgrades/KIND.py, imported at first use: few files are old."""
+        module = import_module(f"graphtool.io.upgrades.{self.name.partition('/')[2]}")
+        chain: tuple[Upgrade, ...] = module.UPGRADES
+        return chain
 
     @property
     def version(self) -> int:
@@ -51,17 +58,13 @@ class Format:
 
 
 FORMATS = (
-    GRAPH := Format("graphtool/graph", "NAME.graph.json", ("0.1.0", "1.0.0"), graph.UPGRADES,
-                    "GT0340", "GT0342"),
-    PROGRAM := Format("graphtool/program", "NAME.program.json", ("0.1.0", "1.0.0"),
-                      program.UPGRADES, "GT0360", "GT0362",
-                      "`graphtool lower` makes one from a graph"),
-    BUILD := Format("graphtool/build", "build.json", ("0.1.0", "1.0.0"), build.UPGRADES,
-                    "GT2201", "GT2201"),
-    TUNING := Format("graphtool/tuning", "NAME.jsonl", ("0.1.0", "1.0.0"), (names.of_times,),
-                     "GT0632", "GT0632"),
+    GRAPH := Format("graphtool/graph", "NAME.graph.json", ("0.1.0", "1.0.0"), "GT0340", "GT0342"),
+    PROGRAM := Format("graphtool/program", "NAME.program.json", ("0.1.0", "1.0.0"), "GT0360",
+                      "GT0362", "`graphtool lower` makes one from a graph"),
+    BUILD := Format("graphtool/build", "build.json", ("0.1.0", "1.0.0"), "GT2201", "GT2201"),
+    TUNING := Format("graphtool/tuning", "NAME.jsonl", ("0.1.0", "1.0.0"), "GT0632", "GT0632"),
     CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", ("0.1.0", "1.0.0"),
-                         (head_alone,), "GT3077", "GT3077"),
+                         "GT3077", "GT3077"),
 )
 
 
@@ -72,13 +75,15 @@ def current(form: Format, document: Any, where: str) -> Document:
     `form.malformed` where the version is none or an upgrade does not find what it needs.
     """
     version = check(form, document, where)
+    if version == form.version:
+        return dict(document)
     try:
         for upgrade in form.upgrades[version - 1:]:
             document = upgrade(document)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(form.malformed, f"malformed {form.name} of version {version}: {error!r}",
                          where=where) from error
-    return document if version == form.version else {**document, **form.head}
+    return {**document, **form.head}
 
 
 def check(form: Format, document: Any, where: str) -> int:
