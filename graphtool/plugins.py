@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module, util
@@ -113,7 +114,15 @@ def load_installed() -> None:
         return
     from importlib.metadata import entry_points
     for entry in entry_points(group=GROUP):
-        _load(entry.name, entry.value, partial(import_module, entry.module))
+        _load(entry.name, _file_of(entry.module), partial(import_module, entry.module))
+
+
+def _file_of(module: str) -> str:
+    """The file that a module would be imported from, or its name where there is none."""
+    with suppress(ImportError):
+        if (spec := util.find_spec(module)) and spec.origin:
+            return spec.origin
+    return module
 
 
 def _any_installed() -> bool:

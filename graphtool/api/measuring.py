@@ -42,8 +42,9 @@ def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array
     GT3044.
     """
     left, right = _side(a), _side(b)
-    arrays = dict(inputs) if inputs is not None else sides.random_inputs(
-        (left, right), seed, sizes or {})
+    paths = [str(x) for x in (a, b) if not isinstance(x, Module)]
+    arrays = dict(inputs) if inputs is not None else sides.made_up(
+        paths, (left, right), seed, sizes or {})
     given = sides.by_position(arrays, tuple(arrays), left.inputs)
     return compare(left, right, given, atol, rtol, divergence)
 

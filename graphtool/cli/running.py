@@ -51,32 +51,10 @@ def check(a: Annotated[str, typer.Argument(
     given = bool(inputs or input)
     sizes = sources.sizes(dim)
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
-        lambda: _made_up((a, b), (left, right), seed, sizes)))
+        lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     found = compare(left, right, arrays, atol, rtol, divergence)
     terminal.report(found, json, check_lines(found))
     return 0 if found.ok else 1
-
-
-def _made_up(names: tuple[str, str], found: tuple[Any, Any], seed: int,
-             sizes: dict[str, int]) -> dict[str, Any]:
-    """Inputs from whichever side knows most, under the names of the first."""
-    from graphtool.native import runtime
-    from graphtool.verify import sides
-    for side in found:
-        if side.module is not None:
-            made = sides.random_inputs((side,), seed, sizes)
-            return sides.by_position(made, side.inputs, found[0].inputs)
-    for name in names:
-        if Path(name).is_dir():
-            model = runtime.load(Path(name))
-            made = sides.port_inputs(model, seed, sizes)
-            return sides.by_position(made, tuple(made), found[0].inputs)
-    for name in names:
-        if sources.is_model(name):
-            side = sides.of_module(sources.load(name))
-            made = sides.random_inputs((side,), seed, sizes)
-            return sides.by_position(made, side.inputs, found[0].inputs)
-    return sides.random_inputs(found, seed, sizes)
 
 
 def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,

@@ -16,7 +16,7 @@ from graphtool import passes
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.choose import choose, cost, plans, weight
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Measurable
+from graphtool.kernels.choice.sites import Measurable, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.plan import Choice, Plan
@@ -73,7 +73,7 @@ def sites(records: Iterable[Choice | None], search: Search) -> dict[Measurable, 
     """The sites in the records that have alternatives, and how often they occur; costliest first.
     A recurrence or a pool is left as its cost says: no model of it alone can be measured.
     """
-    counts = Counter(read_site(r.site) for r in records if r is not None)
+    counts = Counter(read_site(r.site) for r in records if r is not None and is_site(r.site))
     open_ = {s: n for s, n in counts.items()
              if isinstance(s, Measurable) and len(plans(s, search.target, search.rules)) > 1}
 

@@ -18,6 +18,7 @@ import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp
 from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError, UsageError
+from graphtool.importers import import_source
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -52,7 +53,6 @@ def open_side(source: str) -> Side:
     if source.endswith(".onnx"):
         return of_onnx(path)
     if source.endswith(".pt2"):
-        from graphtool.importers import import_source
         return of_module(import_source(source))
     if ":" in source:
         return of_torch(source)
@@ -148,6 +148,26 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
 
 
 # ---- inputs for both ---------------------------------------------------------------------------
+
+def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
+            sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Inputs from whichever side knows most, under the names of the first; `sources` are what the
+    sides without a module came from. Raises UsageError GT3044 where no side knows anything."""
+    for side in found:
+        if side.module is not None:
+            made = interp.random_inputs(side.module, seed, sizes)
+            return by_position(made, side.inputs, found[0].inputs)
+    for name in sources:
+        if Path(name).is_dir():
+            made = port_inputs(runtime.load(Path(name)), seed, sizes)
+            return by_position(made, tuple(made), found[0].inputs)
+    for name in sources:
+        if name.endswith(".onnx") or ":" in name:
+            module = import_source(name)
+            made = interp.random_inputs(module, seed, sizes)
+            return by_position(made, of_module(module).inputs, found[0].inputs)
+    return random_inputs(found, seed, sizes)
+
 
 def random_inputs(sides: tuple[Side, ...], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
     """Made-up inputs that fit: a graph knows best what indices are allowed."""

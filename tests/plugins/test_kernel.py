@@ -68,6 +68,14 @@ def test_why_says_what_it_was_chosen_over(gt: Cli, model: Path, tmp_path: Path) 
     assert "made by   recognise.find_unit_rows" in told
 
 
+def test_what_needs_no_plug_in(gt: Cli, model: Path, tmp_path: Path) -> None:
+    """A build tells its choice, and tune leaves a site alone that it does not know."""
+    gt("build", model, "-o", tmp_path / "b", KERNEL)
+    assert "loops: " in gt("show", tmp_path / "b", "--why").out
+    done = gt("tune", tmp_path / "b")
+    assert done.code == 3 and "GT3091" in done.err
+
+
 def test_the_cheaper_one_is_taken(gt: Cli, tmp_path: Path) -> None:
     """A row of two elements is no work for a kernel of its own."""
     small = MODEL.replace("[N,6,70]", "[1,2]").replace("[70]", "[2]")

@@ -161,6 +161,11 @@ def _record(kind: str, site: Site) -> str:
     return f"{kind}{{{','.join(f'{k}={int(v)}' for k, v, usual in given if v != usual)}}}"
 
 
+def is_site(text: str) -> bool:
+    """Whether the text is that of a site, and not of a plug-in that is not loaded."""
+    return call(text)[0] in SITES
+
+
 def site(text: str) -> Site:
     """What `str` of a site wrote. Raises InputError GT0631 for anything else."""
     kind, given = call(text)
