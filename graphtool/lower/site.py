@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Value
@@ -67,7 +68,7 @@ class UnitSite:
     @property
     def row_sum(self) -> Node | None:
         """The member that sums the rows of what another one gives, if there is one."""
-        return next((n for n in self.unit.nodes if n.op.name == "reduce_sum"), None)
+        return next((n for n in self.unit.nodes if n.op is o.reduce_sum), None)
 
     def summed_rows(self) -> tuple[View, View] | None:
         if self.row_sum is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.view import View
 from graphtool.lower.views import broadcast_view, reshape_view, slice_view, transpose_view
@@ -41,7 +42,7 @@ def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
     """The windows of a concat's operands; of a pad's operand and its edges."""
     rank = len(whole.shape)
     ones = (1,) * rank
-    if node.op.name == "concat":
+    if node.op is o.concat:
         axis = node.attrs["axis"] % rank
         start: Dim = 0
         for x in node.inputs:
@@ -67,7 +68,7 @@ def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
 
 def windowable(node: Node) -> bool:
     """Whether a concat or pad can be built from windows: edges, no interior, nothing cropped."""
-    if node.op.name == "concat":
+    if node.op is o.concat:
         return True
     interior = node.attrs["interior"]
     return (not interior or not any(interior)) and all(

@@ -33,7 +33,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
     read.update(graph.outputs)
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
-        if node.op.name != "gemm" or read[node.inputs[0]] != 1:
+        if node.op is not o.gemm or read[node.inputs[0]] != 1:
             return None
         found, packed = _gated(inputs[0], b), inputs[1]
         assert isinstance(packed, Value)
@@ -55,7 +55,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
 def _gated(x: Operand, b: Builder) -> Gated | None:
     """What x is the product of, if it is one of an image and a computed gate."""
     node = b.made.get(x) if isinstance(x, Value) else None
-    if node is None or node.op.name != "mul":
+    if node is None or node.op is not o.mul:
         return None
     for image, own in (node.inputs, node.inputs[::-1]):
         if isinstance(image, Value) and isinstance(own, Value) and own.type.rank and (
@@ -72,5 +72,5 @@ def _one_row(v: Value) -> bool:
 
 def _constant(packed: Value, b: Builder) -> bool:
     node = b.made.get(packed)
-    return node is not None and node.op.name == "pack" and isinstance(
+    return node is not None and node.op is o.pack and isinstance(
         node.inputs[0], Value) and is_constant(Tracer(node.inputs[0], b))

@@ -22,7 +22,7 @@ def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
     if not isinstance(x, Tracer):
         return None
     wide = _padded(node, x)
-    y = _pooled(goal, node, wide or x) if node.op.name == "reduce_window" else None
+    y = _pooled(goal, node, wide or x) if node.op is o.reduce_window else None
     if y is None and wide is not None:
         y = node.op(wide, **{**node.attrs, "padding": None})
     return None if y is None else (y,)

@@ -33,7 +33,7 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
 def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
     """What x is a reshape of, if a kernel, or an op that followed it, made that so."""
     node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
-    source = node.inputs[0] if node is not None and node.op.name == "reshape" else None
+    source = node.inputs[0] if node is not None and node.op is o.reshape else None
     maker = b.made.get(source) if isinstance(source, Value) else None
     if not isinstance(source, Value) or maker is None or not (
             maker.op.lowering is Lowering.TEMPLATE or Trait.ELEMENTWISE in maker.op.traits):
@@ -56,7 +56,7 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
         seen.add(value)
         if node.op.lowering is Lowering.TEMPLATE:
             kernels.add(value)
-        elif node.op.name == "reshape" or Trait.ELEMENTWISE in node.op.traits:
+        elif node.op is o.reshape or Trait.ELEMENTWISE in node.op.traits:
             pending += [v for v in node.inputs if isinstance(v, Value)]
     last = next((v for v in reversed(b.made) if v in kernels or v is source), source)
     return last is not source
