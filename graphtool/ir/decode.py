@@ -155,7 +155,8 @@ class _Reader:
                 w = self.constant(p)
                 attrs = complete_attrs(named("constant"), {"data": w, "param": p.trainable})
                 made.append(Node(named("constant"), (), attrs,
-                                 (define(p.id, TensorType(w.dtype, w.shape)),), p.at))
+                                 (define(p.id, TensorType(w.dtype, w.shape)),), p.at,
+                                 tuple(p.of)))
         for row in nodes:
             made.append(self.node(row, by_name, define))
         with self.row("outputs"):
@@ -179,7 +180,7 @@ class _Reader:
             outputs = tuple(define(i, t) for i, t in zip(ids, found, strict=True))
         if made := self.known.get(f"{self.open[-1]}/{ids[0]}" if self.open else ids[0]):
             self.choices[outputs[0]] = made
-        return Node(op, inputs, attrs, outputs, row.at)
+        return Node(op, inputs, attrs, outputs, row.at, tuple(row.of))
 
     def infer(self, op: Op, inputs: tuple[Operand, ...], attrs: dict[str, Any],
               written: Sequence[TensorType | None]) -> Sequence[TensorType]:

@@ -11,7 +11,17 @@ from graphtool.dtypes import DType, string
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Graph, Group, Module, Node, Operand, TensorType, Value, is_constant
+from graphtool.ir.graph import (
+    Graph,
+    Group,
+    Module,
+    Node,
+    Operand,
+    TensorType,
+    Value,
+    is_constant,
+    own_names,
+)
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
@@ -104,7 +114,7 @@ class _Writer:
         row |= data_row(w, self.embed)
         if node.attrs["param"]:
             row["trainable"] = True
-        return row | ({"at": node.where} if node.where else {})
+        return row | _origin(node)
 
     def node(self, node: Node, names: Mapping[Value, str], region: str) -> dict[str, Any]:
         ids = [names[v] for v in node.outputs]
@@ -119,7 +129,7 @@ class _Writer:
         if attrs := {k: self.attr(v, f"{place}.{k}") for k, v in shown_attrs(node).items()}:
             row["attrs"] = attrs
         row["type"] = types[0] if len(types) == 1 else types
-        return row | ({"at": node.where} if node.where else {})
+        return row | _origin(node)
 
     def attr(self, x: Any, place: str) -> Any:
         match x:
@@ -146,6 +156,11 @@ class _Writer:
                         "value": [_plain(i) for i in x.source.reshape(-1)]}
             case _:
                 return x
+
+
+def _origin(node: Node) -> dict[str, Any]:
+    of = {"of": list(node.of)} if own_names(node) else {}
+    return of | ({"at": node.where} if node.where else {})
 
 
 def _plain(x: Any) -> Any:

@@ -35,13 +35,18 @@ Operand = Value | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One application of an op. `where` names an entry of the module's table of locations."""
+    """One application of an op. `where` names an entry of the module's table of locations.
+
+    `of` has the names that the author gave to what the node computes, or takes a part in computing:
+    a pass hands them on. Without any it stands for itself.
+    """
 
     op: Op
     inputs: tuple[Operand, ...]
     attrs: Mapping[str, Any]
     outputs: tuple[Value, ...]
     where: str = ""
+    of: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Node {self.op.name}: {', '.join(v.hint for v in self.outputs)}>"
@@ -99,6 +104,22 @@ class Module:
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)
+
+
+def names_of(*nodes: Node) -> tuple[str, ...]:
+    """The author's names of what the nodes stand for, each once, in order."""
+    return tuple(dict.fromkeys(
+        name for n in nodes for name in n.of or tuple(v.hint for v in n.outputs[:1])))
+
+
+def joined_names(*nodes: Node) -> str:
+    """The same as a kernel's label: `block1.conv + block1.bn`."""
+    return " + ".join(names_of(*nodes))
+
+
+def own_names(node: Node) -> tuple[str, ...]:
+    """`of`, where it says more than the node's own name does."""
+    return () if node.of == tuple(v.hint for v in node.outputs[:1]) else node.of
 
 
 def producers(graph: Graph) -> dict[Value, Node]:

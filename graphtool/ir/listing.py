@@ -13,7 +13,7 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline
-from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, own_names
 from graphtool.ir.requires import KEY as PLUGINS
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions, limits
@@ -106,11 +106,11 @@ def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
         if is_constant(node):
             kind = "param" if node.attrs["param"] else "constant"
             yield (f"{indent}{kind} {name_text(names[node.outputs[0]])}: {node.outputs[0].type}"
-                   f" = {data_text(node.attrs['data'], form)}{_at(node)}")
+                   f" = {data_text(node.attrs['data'], form)}{_origin(node, form)}")
     for node in graph.nodes:
         if is_constant(node):
             continue
-        yield f"{indent}{node_text(node, names)}{_at(node)}"
+        yield f"{indent}{node_text(node, names)}{_origin(node, form)}"
         for key, region in node.attrs.items():
             if isinstance(region, Graph):
                 inner = value_names(region)
@@ -128,8 +128,9 @@ def _choice(name: str, made: Choice) -> str:
     return f"choice {name_text(name)}: {quoted(made.site)} {name_text(made.by)} {plans}"
 
 
-def _at(node: Node) -> str:
-    return f"  at {_place(node.where)}" if node.where else ""
+def _origin(node: Node, form: Form) -> str:
+    of = ", ".join(map(name_text, own_names(node))) if form.full else ""
+    return (f"  of {of}" if of else "") + (f"  at {_place(node.where)}" if node.where else "")
 
 
 def data_text(w: Weight, form: Form) -> str:

@@ -100,7 +100,7 @@ class _Parser:
         elif kind != "input":
             raise scan.fault(f"expected = and the data of the {kind}",
                              hint="[1.0, 2.0], one number for all elements, or sha256:…")
-        row |= terms.place(self.scan)
+        row |= terms.origin(self.scan)
         if kind == "param":
             row["trainable"] = True
         into["inputs" if kind == "input" else "params"].append(row)
@@ -126,7 +126,7 @@ class _Parser:
         scan.need("(", "the name of the op")
         inputs, attrs = terms.arguments(self.scan)
         row: Row = {"id": ids, "op": op[0], "in": inputs, "type": types, "attrs": attrs}
-        row |= terms.place(self.scan)
+        row |= terms.origin(self.scan)
         scan.line_ends("a node")
         self.blocks(attrs, ids[0])
         into["nodes"].append(row)

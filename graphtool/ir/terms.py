@@ -61,9 +61,11 @@ def element(scan: Scanner) -> Any:
     return _tagged(found[0])
 
 
-def place(scan: Scanner) -> Row:
-    """`at digits.py:33`: where in the source the line comes from."""
-    return {"at": key(scan)} if scan.word("at") else {}
+def origin(scan: Scanner) -> Row:
+    """`of block1.conv, block1.bn at digits.py:33`: the author's names, and the line in the source.
+    """
+    row: Row = {"of": names(scan)} if scan.word("of") else {}
+    return row | ({"at": key(scan)} if scan.word("at") else {})
 
 
 def key(scan: Scanner) -> str:

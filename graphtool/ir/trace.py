@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.io.weights import Array, Weight, weight
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
+from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, names_of
 from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
 from graphtool.symbolic import Dim
 
@@ -65,21 +66,25 @@ class Builder:
         self.made: dict[Value, Node] = {}
         self.prefix = ""
         self.where = ""
+        self.of: tuple[str, ...] = ()
         self.constants: dict[tuple[str, str, Any], Value] = {}
         self.renamed: dict[Value, Value] = {}
 
     def input(self, type: TensorType, hint: str) -> Tracer:
         return Tracer(Value(type, hint), self)
 
-    def constant(self, array: Array | Weight, hint: str = "", param: bool = False) -> Tracer:
-        """A constant; equal contents under equal names give one node."""
+    def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
+                 of: tuple[str, ...] = ()) -> Tracer:
+        """A constant; equal contents under equal names give one node. One with a name is `of` what
+        it is told, one without what else is made here."""
         w = array if isinstance(array, Weight) else weight(np.asarray(array))
+        of = of if hint else self.of
         hint = hint or (f"{self.prefix}.constant" if self.prefix else "constant")
         key = (w.digest, w.dtype.name, w.shape if not param else hint)
         if key not in self.constants:
             node = Node(OPS["constant"], (), complete_attrs(
                 OPS["constant"], {"data": w, "param": param}),
-                (Value(TensorType(w.dtype, w.shape), hint),), self.where)
+                (Value(TensorType(w.dtype, w.shape), hint),), self.where, of)
             self.add(node)
             self.constants[key] = node.outputs[0]
         return Tracer(self.constants[key], self)
@@ -109,26 +114,27 @@ class Builder:
         several = isinstance(types, tuple)
         outputs = tuple(Value(t, hint if i == 0 else f"{hint}.{i}")
                         for i, t in enumerate(types if isinstance(types, tuple) else (types,)))
-        self.add(Node(op, inputs, attrs, outputs, self.where))
+        self.add(Node(op, inputs, attrs, outputs, self.where, self.of))
         tracers = tuple(Tracer(v, self) for v in outputs)
         return tracers if several else tracers[0]
 
     @contextmanager
-    def scope(self, prefix: str, where: str = "") -> Iterator[None]:
-        """Within: nodes are named `prefix.op` and belong to the location `where`."""
-        saved = self.prefix, self.where
-        self.prefix, self.where = prefix, where
+    def scope(self, prefix: str, where: str = "", of: tuple[str, ...] = ()) -> Iterator[None]:
+        """Within: nodes are named `prefix.op`, belong to the location `where`, and stand for what
+        the author called `of`."""
+        saved = self.prefix, self.where, self.of
+        self.prefix, self.where, self.of = prefix, where, of
         try:
             yield
         finally:
-            self.prefix, self.where = saved
+            self.prefix, self.where, self.of = saved
 
     def rename(self, value: Value, hint: str) -> Value:
         """Give a value made here another name; only sound before anything else reads it."""
         node = self.made.pop(value)
         renamed = self.renamed[value] = Value(value.type, hint)
         outputs = tuple(renamed if v is value else v for v in node.outputs)
-        new = Node(node.op, node.inputs, node.attrs, outputs, node.where)
+        new = replace(node, outputs=outputs)
         at = len(self.nodes) - 1
         while self.nodes[at] is not node:
             at -= 1
@@ -213,7 +219,8 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
     builder = Builder()
 
     def apply(node: Node, *inputs: Operand) -> Sequence[Any]:
-        with builder.scope(node.outputs[0].hint if node.outputs else node.op.name, node.where):
+        with builder.scope(node.outputs[0].hint if node.outputs else node.op.name, node.where,
+                           names_of(node)):
             before = len(builder.nodes)
             results = rewrite(node, inputs, builder)
             if results is not None:
@@ -230,9 +237,12 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
 
 
 def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
-    """Name a freshly made replacement after what it replaces."""
+    """Name a freshly made replacement after what it replaces, but for a constant with a name of
+    its own."""
     if isinstance(result, Value) and result in builder.made and result.hint != old.hint:
         node = builder.made[result]
+        if node.op.name == "constant" and not result.hint.startswith(f"{builder.prefix}."):
+            return result
         fresh = any(n is node for n in builder.nodes[before:])
         if fresh and not any(result in n.inputs for n in builder.nodes[before:]):
             return builder.rename(result, old.hint)
@@ -245,7 +255,7 @@ def _retyped(builder: Builder, node: Node, inputs: tuple[Operand, ...]) -> tuple
     types = types if isinstance(types, tuple) else (types,)
     outputs = tuple(v if v.type == t else Value(t, v.hint)
                     for v, t in zip(node.outputs, types, strict=True))
-    builder.add(Node(node.op, inputs, node.attrs, outputs, node.where))
+    builder.add(replace(node, inputs=inputs, outputs=outputs))
     return outputs
 
 
@@ -273,7 +283,7 @@ def inline(builder: Builder, graph: Graph, args: Sequence[Any]) -> list[Any]:
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
         if is_constant(node):
             return (builder.constant(node.attrs["data"], node.outputs[0].hint,
-                                     node.attrs["param"]),)
+                                     node.attrs["param"], node.of),)
         results = builder.emit(node.op, xs, dict(node.attrs))
         return results if isinstance(results, tuple) else (results,)
     return replay(graph, args, apply)

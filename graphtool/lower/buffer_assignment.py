@@ -14,7 +14,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant
+from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names
 from graphtool.kernels.record import serving
 from graphtool.loops.ir import packs
 from graphtool.loops.view import View, dense
@@ -156,12 +156,11 @@ class Placer:
             self._made = {v: n for n in self.graph.nodes for v in n.outputs}
         return self._made
 
-    def copy(self, before: Node | None, source: Value | float, target: View,
-             label: str = "") -> None:
+    def copy(self, before: Node | None, source: Value | float, target: View) -> None:
         if any(d == 0 for d in target.shape):
             return
         self.out.copies.setdefault(before, []).append(
-            Copy(source, target, label or (source.hint if isinstance(source, Value) else "")))
+            Copy(source, target, _label(before, source, self.made)))
 
     def windows(self, node: Node) -> None:
         """Give concat's and pad's operands their place in the result."""
@@ -181,7 +180,7 @@ class Placer:
             if isinstance(x, Value):
                 self.ask(node, x, view)
             else:
-                self.copy(node, x, view, out.hint)
+                self.copy(node, x, view)
 
     def already_side_by_side(self, node: Node) -> View | None:
         """The window that a larger concat gave the operands, if they lie there in this order."""
@@ -318,6 +317,15 @@ class Placer:
         if out in self.wanted or seen is None or not self.readable(out, seen):
             target = self.wanted.get(out) or self.fresh(out)
             if all(d != 0 for d in target.shape):
-                self.out.copies.setdefault(node, []).append(Copy(node, target, out.hint))
+                self.out.copies.setdefault(node, []).append(
+                    Copy(node, target, joined_names(node)))
             return target
         return seen
+
+
+def _label(reader: Node | None, source: Value | float, made: Mapping[Value, Node]) -> str:
+    """What the author called that for which a copy is made."""
+    if not isinstance(source, Value):
+        return "" if reader is None else joined_names(reader)
+    node = reader or made.get(source)
+    return source.hint if node is None else joined_names(node)

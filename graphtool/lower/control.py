@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graphtool.ir.graph import Graph, Node, TensorType, Value
+from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
 from graphtool.loops.ir import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
 from graphtool.loops.view import View, dense
@@ -52,7 +52,7 @@ def control_steps(node: Node, placement: Placement, around: Around) -> list[Step
 class _Control:
     def __init__(self, node: Node, placement: Placement, around: Around) -> None:
         self.node, self.placement, self.around = node, placement, around
-        self.label = node.outputs[0].hint
+        self.label = joined_names(node)
         self.steps: list[Step] = []
 
     # ---- places ----------------------------------------------------------------------------

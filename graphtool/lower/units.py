@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.graph import Graph, Node, Value, joined_names
 from graphtool.ir.run_sizes import needs as symbol_needs
 
 
@@ -20,7 +20,8 @@ class Unit:
 
     @property
     def label(self) -> str:
-        return " ".join(dict.fromkeys(v.hint for n in self.nodes for v in n.outputs[:1]))
+        """What the author called that which the kernel computes."""
+        return joined_names(*self.nodes)
 
     @property
     def where(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.choices import carried
-from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.graph import Graph, Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
@@ -241,7 +241,7 @@ def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
                    if isinstance(a, Graph)}
         if any(node.attrs[k] is not g for k, g in regions.items()):
             changed = True
-            node = Node(node.op, node.inputs, {**node.attrs, **regions}, node.outputs, node.where)
+            node = dataclasses.replace(node, attrs={**node.attrs, **regions})
         nodes.append(node)
     return function(Graph(graph.inputs, tuple(nodes), graph.outputs) if changed else graph)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
@@ -51,7 +52,7 @@ class _Merging:
         if inputs == given:
             return None
         self.changed = True
-        builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where))
+        builder.add(replace(node, inputs=inputs))
         return node.outputs
 
     def class_of(self, x: Operand) -> int:

@@ -113,7 +113,7 @@ class _Distributor:
         for node in self.graph.nodes:
             xs = tuple(own.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
             builder.add(node if xs == node.inputs
-                        else Node(node.op, xs, node.attrs, node.outputs, node.where))
+                        else replace(node, inputs=xs))
         outputs = list(self.graph.outputs)
         with builder.scope("rank"):
             for i in random:
@@ -177,5 +177,4 @@ class _Distributor:
         def swap(x: Operand) -> Operand:
             return self.swapped.get(x, x) if isinstance(x, Value) and x in self.grads else x
         inputs = tuple(map(swap, node.inputs))
-        return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.outputs,
-                                                       node.where)
+        return node if inputs == node.inputs else replace(node, inputs=inputs)

@@ -15,7 +15,16 @@ from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, use_counts
+from graphtool.ir.graph import (
+    Graph,
+    Node,
+    Operand,
+    Value,
+    is_constant,
+    names_of,
+    producers,
+    use_counts,
+)
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder, rebuild
@@ -59,10 +68,19 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         if results is None:
             return None
         folded = True
-        return [builder.constant(r, v.hint) for r, v in zip(results, node.outputs, strict=True)]
+        of = _sources(inputs, builder)
+        names = [f"{of[0]}.{node.op.name}{i or ''}" if of else v.hint
+                 for i, v in enumerate(node.outputs)]
+        return [builder.constant(r, name, of=of) for r, name in zip(results, names, strict=True)]
 
     new = rebuild(graph, visit)
     return _with_sizes(prune(new) if folded else graph, max_bytes)
+
+
+def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:
+    """The author's names of the constants that went in, those of the largest one first."""
+    made = [builder.made[x] for x in inputs if isinstance(x, Value)]
+    return names_of(*sorted(made, key=lambda n: -_nbytes(n.outputs[0])))
 
 
 def _drawn(graph: Graph) -> set[Value]:

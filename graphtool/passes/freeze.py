@@ -12,7 +12,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, names_of
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.passes.fold import fold
@@ -67,25 +67,26 @@ def _along(c: Array | None, rank: int, axis: int, size: Any) -> Array | None:
     return np.broadcast_to(c.reshape(-1), (size,))
 
 
-def _like(x: Any, value: Array) -> Any:
-    """A constant of x's type, named after x if that is one too; None where it overflows."""
+def _like(x: Any, value: Array, *sources: Any) -> Any:
+    """A constant of x's type, named after the first constant it comes from; None where it
+    overflows."""
     with np.errstate(all="ignore"):
         narrow = value.astype(x.dtype.numpy)
     if not np.isfinite(narrow.astype(np.float64)).all():
         return None
-    node = producer(x)
-    named = is_constant(node)
-    return x.builder.constant(narrow, node.outputs[0].hint if node and named else "")
+    made = [n for n in map(producer, sources) if n is not None and is_constant(n)]
+    return x.builder.constant(narrow, made[0].outputs[0].hint if made else "", of=names_of(*made))
 
 
-def _scaled(w: Any, c: Array | None, axis: int) -> Any:
-    """The constant w with its slices along an axis multiplied by c; None if w is not constant."""
+def _scaled(w: Any, c: Array | None, axis: int, source: Any) -> Any:
+    """The constant w with its slices along an axis multiplied by c, which comes from `source`; None
+    if w is not constant."""
     wide = _wide(w) if hasattr(w, "shape") else None
     if wide is None or c is None:
         return None
     shape = [1] * wide.ndim
     shape[axis] = -1
-    return _like(w, wide * c.reshape(shape))
+    return _like(w, wide * c.reshape(shape), w, source)
 
 
 # ---- rules -------------------------------------------------------------------------------------
@@ -115,7 +116,8 @@ def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any) ->
         return None
     factor = scale / np.sqrt(var + e)
     shape = (-1, *(1,) * (x.ndim - 1 - a % x.ndim))
-    k, c = _like(m, factor.reshape(shape)), _like(m, (bias - mean * factor).reshape(shape))
+    k = _like(m, factor.reshape(shape), s, v)
+    c = _like(m, (bias - mean * factor).reshape(shape), b, m, s, v)
     return None if k is None or c is None else x * k + c
 
 
@@ -127,7 +129,7 @@ def conv_factor(x: Any, w: Any, c: Any, s: Any, p: Any, i: Any, j: Any, g: Any, 
     """conv(x, w)·c = conv(x, w·c) for one c per output channel"""
     rank = x.ndim
     factor = _along(_wide(c), rank, rank - 1 if last else 1, w.shape[0])
-    scaled = _scaled(w, factor, 0)
+    scaled = _scaled(w, factor, 0, c)
     return None if scaled is None else o.conv(
         x, scaled, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g,
         batch_groups=b, channels_last=last, dtype=d)
@@ -139,7 +141,7 @@ def matmul_factor(x: Any, w: Any, c: Any, s: Any, t: Any, d: Any) -> Any:
     """(x·w)·c = x·(w·c) for one c per column"""
     axis = w.ndim - (2 if t else 1)
     rank = max(x.ndim, w.ndim)
-    scaled = _scaled(w, _along(_wide(c), rank, rank - 1, w.shape[axis]), axis)
+    scaled = _scaled(w, _along(_wide(c), rank, rank - 1, w.shape[axis]), axis, c)
     return None if scaled is None else o.matmul(x, scaled, transpose_a=s, transpose_b=t, dtype=d)
 
 
@@ -147,8 +149,8 @@ def matmul_factor(x: Any, w: Any, c: Any, s: Any, t: Any, d: Any) -> Any:
 def linear_factor(x: Any, w: Any, b: Any, c: Any) -> Any:
     """linear(x, w, b)·c = linear(x, w·c, b·c)"""
     factor = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
-    scaled = _scaled(w, factor, 0)
-    shift = None if b is None else _scaled(b, factor, 0)
+    scaled = _scaled(w, factor, 0, c)
+    shift = None if b is None else _scaled(b, factor, 0, c)
     return None if scaled is None or (b is not None and shift is None) else o.linear(
         x, scaled, shift)
 
@@ -158,7 +160,8 @@ def linear_term(x: Any, w: Any, b: Any, c: Any) -> Any:
     """linear(x, w, b) + c = linear(x, w, b + c)"""
     term = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
     own = np.asarray(0.0) if b is None else _wide(b)
-    shift = None if term is None or own is None else _like(w if b is None else b, term + own)
+    shift = None if term is None or own is None else _like(
+        w if b is None else b, term + own, b, c)
     return None if shift is None else o.linear(x, w, shift)
 
 
@@ -169,7 +172,7 @@ def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
     term, factor = _wide(b), _wide(c)
     if node is None or Trait.CONTRACTION not in node.op.traits or term is None or factor is None:
         return None
-    both = _like(y, term * factor)
+    both = _like(y, term * factor, b, c)
     return None if both is None else y * c + both
 
 
@@ -181,7 +184,8 @@ def factor_before_transpose(y: Any, p: Any, c: Any) -> Any:
         return None
     wide = array.reshape((1,) * (len(p) - array.ndim) + array.shape)
     back = np.ascontiguousarray(wide.transpose([p.index(i) for i in range(len(p))]))
-    return o.transpose(y * c.builder.constant(back, factor.outputs[0].hint), perm=p)
+    return o.transpose(y * c.builder.constant(
+        back, factor.outputs[0].hint, of=names_of(factor)), perm=p)
 
 
 def _is_layer(y: Any, biased: bool = True) -> bool:
@@ -211,7 +215,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
         return None
     if np.broadcast_shapes(left.shape, right.shape) not in (left.shape, right.shape):
         return None  # an outer sum would be larger than both
-    both = _like(x, fn(left, right))
+    both = _like(x, fn(left, right), a, b)
     return None if both is None else op(x, both)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from graphtool.errors import UsageError
@@ -36,7 +37,7 @@ def bind(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
         types = infer(node.op, operands, attrs, node.where)
         types = types if isinstance(types, tuple) else (types,)
         outputs = tuple(Value(t, v.hint) for t, v in zip(types, node.outputs, strict=True))
-        nodes.append(Node(node.op, operands, attrs, outputs, node.where))
+        nodes.append(replace(node, inputs=operands, attrs=attrs, outputs=outputs))
         return outputs
 
     outputs = replay(graph, inputs, apply)

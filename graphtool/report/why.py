@@ -129,11 +129,12 @@ def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None =
     if name is None:
         chosen = [s for s in rows if s.choice is not None]
     else:
-        chosen = [s for s in rows if name == s.kernel or name in s.label.split(" ")]
+        chosen = [s for s in rows if name == s.kernel or any(
+            name == own or name.startswith(f"{own}.") for own in s.label.split(" + "))]
         if not chosen:
-            raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" "))})
-    return WhyReport(precision, [_why(s.label.split(" ")[0], s.kernel, s.choice,
-                                      s.label.split(" "), _ALONE if s.kernel in alone else (),
+            raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" + "))})
+    return WhyReport(precision, [_why(s.label.split(" + ")[0], s.kernel, s.choice,
+                                      s.label.split(" + "), _ALONE if s.kernel in alone else (),
                                       s.where) for s in chosen],
                      _told_threads(threads) if threads else "")
 

@@ -23,7 +23,16 @@ from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, use_counts
+from graphtool.ir.graph import (
+    Graph,
+    Node,
+    Operand,
+    TensorType,
+    Value,
+    is_constant,
+    names_of,
+    use_counts,
+)
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
@@ -157,8 +166,9 @@ class Emitter:
     def wrap(self, x: Any) -> Any:
         return Tracer(x, self) if isinstance(x, Value) else x  # type: ignore[arg-type]
 
-    def constant(self, array: Array | Weight, hint: str = "", param: bool = False) -> Any:
-        return self.wrap(self.builder.constant(array, hint, param).value)
+    def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
+                 of: tuple[str, ...] = ()) -> Any:
+        return self.wrap(self.builder.constant(array, hint, param, of).value)
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         inputs = tuple(self.operand(x) for x in operands)
@@ -201,12 +211,17 @@ class _Engine:
             if self.spent:
                 return None
             for env in self.candidates(r, op, inputs, attrs, emitter):
+                own = emitter.builder.of  # with the names of what else the rule replaces
+                matched = [emitter.made[v] for v in env.get(MATCHED, ())]
+                emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *own)))
                 try:
                     result = self.right_side(r, op, inputs, attrs, type, env, emitter)
+                    if result is not None:
+                        return self.accept(r, env, result, type, emitter)
                 except InputError:  # sizes that are not known well enough, mostly
-                    result = None
-                if result is not None:
-                    return self.accept(r, env, result, type, emitter)
+                    pass
+                finally:
+                    emitter.builder.of = own
         return None
 
     def candidates(self, r: Rule, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],

@@ -5,6 +5,7 @@ is the directional derivative; what only the first backward pass needed is left 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def _with_inputs(graph: Graph, inputs: Sequence[Value], other: dict[Value, Value
         xs = tuple(other.get(x, x) if isinstance(x, Value) else x for x in operands)
         if all(a is b for a, b in zip(xs, operands, strict=True)):
             return None
-        builder.add(Node(node.op, xs, node.attrs, node.outputs, node.where))
+        builder.add(replace(node, inputs=xs))
         return node.outputs
     found = rebuild(graph, swap)
     return Graph(tuple(other.get(v, v) for v in inputs), found.nodes,

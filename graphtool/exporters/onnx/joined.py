@@ -6,6 +6,7 @@ The joined nodes have ops of this exporter's own, which decompose into what they
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> No
         if flat and wide.attrs["shape"] == (1, *channels, *(1,) * (rank - 2)):
             inner = _transposed(conv, made)
             op = JOINED if inner is conv else TRANSPOSED
-            return Node(op, (*inner.inputs, bias), conv.attrs, add.outputs, conv.where)
+            return replace(conv, op=op, inputs=(*inner.inputs, bias), outputs=add.outputs)
     return add
 
 
@@ -99,7 +100,7 @@ def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
         steps.append(node)
         (v,) = (x for x in node.inputs if isinstance(x, Value))
         if steps and v.type.rank == kernel.type.rank and _turns(v, steps, conv.attrs["groups"]):
-            return Node(TRANSPOSED, (conv.inputs[0], v), conv.attrs, conv.outputs, conv.where)
+            return replace(conv, op=TRANSPOSED, inputs=(conv.inputs[0], v))
     return conv
 
 

@@ -7,6 +7,7 @@ as well. What only the loss is made of keeps its digits, and so do statistics of
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -34,9 +35,8 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
     wanted = {x for n in graph.nodes if n in behind for x in _residuals(n, rounded, sums)}
     for node in graph.nodes:
         ours = set(_residuals(node, rounded, sums)) if node in behind else set()
-        b.add(node if not ours else Node(node.op, tuple(
-            cast(short[x], dtypes.float32) if x in ours else x
-            for x in node.inputs), node.attrs, node.outputs, node.where))
+        b.add(node if not ours else replace(node, inputs=tuple(
+            cast(short[x], dtypes.float32) if x in ours else x for x in node.inputs)))
         for v in node.outputs:  # where it is made, so that it need not be stored wide
             if v in wanted:
                 short[v] = cast(v, low)

@@ -136,5 +136,4 @@ class _Scaler:
 def _reading(node: Node, swapped: dict[Value, Value]) -> Node:
     """The node with what its operands were swapped for."""
     inputs = tuple(swapped.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
-    return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.outputs,
-                                                   node.where)
+    return node if inputs == node.inputs else replace(node, inputs=inputs)

@@ -232,8 +232,7 @@ def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
             continue
         inputs = tuple(copies.of(x) for x in node.inputs)
         changed = any(a is not b for a, b in zip(inputs, node.inputs, strict=True))
-        builder.add(Node(node.op, inputs, node.attrs, node.outputs, node.where)
-                    if changed else node)
+        builder.add(replace(node, inputs=inputs) if changed else node)
     return Graph(graph.inputs, tuple(builder.nodes), graph.outputs)
 
 
@@ -265,7 +264,7 @@ class _Copies:
         operands = tuple(self.copies[x] if isinstance(x, Value) and x in self.copies
                          else self._barrier(x) for x in node.inputs)
         fresh = tuple(Value(v.type, f"{v.hint}.again") for v in node.outputs)
-        self.builder.add(Node(node.op, operands, node.attrs, fresh, node.where))
+        self.builder.add(replace(node, inputs=operands, outputs=fresh))
         self.copies.update(zip(node.outputs, fresh, strict=True))
 
     def _barrier(self, x: Operand) -> Operand:

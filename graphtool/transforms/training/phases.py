@@ -45,7 +45,7 @@ def _behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
 
 def phase_of(label: str, known: Mapping[str, str]) -> str:
     """The phases of a kernel's nodes, joined by +; empty for names that come from elsewhere."""
-    found = {_phase(word, known) for word in label.split(" ")}
+    found = {_phase(word, known) for word in label.split(" + ")}
     return "+".join(p for p in PHASES if p in found)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from graphtool.io.weights import Weight, weight
-from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
+from graphtool.ir.graph import Graph, TensorType, Value, is_constant
 from graphtool.ir.trace import Builder, Tracer
 
 
@@ -52,7 +53,7 @@ def renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
     def swapped(x: Any) -> Any:
         return fresh.get(x, x) if isinstance(x, Value) else x
     nodes = tuple(n if not any(x in fresh for x in n.inputs if isinstance(x, Value)) else
-                  Node(n.op, tuple(map(swapped, n.inputs)), n.attrs, n.outputs, n.where)
+                  replace(n, inputs=tuple(map(swapped, n.inputs)))
                   for n in graph.nodes)
     return Graph(tuple(map(swapped, graph.inputs)), nodes,
                  tuple(map(swapped, graph.outputs)))

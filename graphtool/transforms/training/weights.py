@@ -36,7 +36,7 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
             raise InputError("GT0618", f"{name} has the shape {list(new.shape)}, "
                                        f"{list(old.shape)} expected", where=where)
         data = weight(new.astype(old.dtype.numpy))
-        nodes.append(Node(node.op, (), {**node.attrs, "data": data}, node.outputs, node.where))
+        nodes.append(replace(node, attrs={**node.attrs, "data": data}))
         count += 1
     if not count:
         raise InputError("GT0618", "no array has the name of a parameter", where=where,

@@ -44,7 +44,7 @@ static void run_thread(const run_state *s, int t, int threads)
 {
     const int64_t d0 = s->dims[0];
     (void)d0;
-    /* linear.matmul linear gelu.mul gelu.erf gelu.add gelu */
+    /* linear + gelu */
     GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
 }
 GT_PROFILED(model)
@@ -80,7 +80,7 @@ void model_k0(int t, int threads, const float *x0, const float *x1, const float 
 #include "nest.h"
 #include "model_kernels.h"
 
-/* linear.matmul linear gelu.mul gelu.erf gelu.add gelu */
+/* linear + gelu */
 GT_INLINE void model_k0_0_epilogue(const float *restrict acc, int64_t b, int64_t m, int64_t n, int64_t count, const float *x0, const float *x1, const float *x2, float *y0, int64_t d0)
 {
     (void)b;

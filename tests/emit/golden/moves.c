@@ -49,7 +49,7 @@ static void run_thread(const run_state *s, int t, int threads)
     if (t == 0) GT_STEP(1, 5, model_k1(t, threads, (const float *)s->inputs[1], (float *)s->outputs[0]));
     /* pad */
     if (t == 0) GT_STEP(2, 5, model_k2(t, threads, (float *)s->arena));
-    /* x0 */
+    /* pad */
     if (t == 0) GT_STEP(3, 5, model_k3(t, threads, (const float *)s->inputs[0], (float *)s->arena));
     gt_barrier(threads);
     /* reduce_sum */
@@ -125,7 +125,7 @@ void model_k2(int t, int threads, float *y0)
     }
 }
 
-/* x0 */
+/* pad */
 void model_k3(int t, int threads, const float *x0, float *y0)
 {
     (void)t, (void)threads;

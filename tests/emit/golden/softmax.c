@@ -44,7 +44,7 @@ static void run_thread(const run_state *s, int t, int threads)
 {
     const int64_t d0 = s->dims[0];
     (void)d0;
-    /* mul softmax.reduce_max softmax.sub softmax.exp softmax.reduce_sum softmax */
+    /* mul + softmax */
     GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0], d0));
 }
 GT_PROFILED(model)
@@ -80,7 +80,7 @@ void model_k0(int t, int threads, const float *x0, float *y0, int64_t d0);
 #include "nest.h"
 #include "model_kernels.h"
 
-/* mul softmax.reduce_max softmax.sub softmax.exp softmax.reduce_sum softmax */
+/* mul + softmax */
 void model_k0(int t, int threads, const float *x0, float *y0, int64_t d0)
 {
     const int64_t i0_end = gt_part(d0, t + 1, threads);

@@ -22,8 +22,8 @@ def known() -> dict[str, str]:
     ("0.conv.conv.pad", "forward"), ("loss.cross_entropy", "forward"),
     ("1.batch_norm.add", "forward"),  # of the running statistics
     ("0.conv.grad.conv#2.pack", "backward"), ("optimizer.add", "optimizer"),
-    ("0.weight.adamw.mul#3 0.weight.adamw.sub", "optimizer"),
-    ("7.linear.matmul.grad.matmul#2 7.weight.adamw.mul", "backward+optimizer"),
+    ("0.weight.adamw.mul#3 + 0.weight.adamw.sub", "optimizer"),
+    ("7.linear.matmul.grad.matmul#2 + 7.weight.adamw.mul", "backward+optimizer"),
     ("nowhere", "")])
 def test_phases(known: dict[str, str], label: str, phase: str) -> None:
     assert phase_of(label, known) == phase

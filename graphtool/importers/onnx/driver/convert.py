@@ -24,6 +24,7 @@ from graphtool.importers.onnx.driver import boundary, dimensions, functions, rea
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import ordered, title
+from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
 from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import Known, settle_dims
@@ -152,7 +153,7 @@ class Importer(Session):
         hint = frame.prefix + next((n for n in node.output if n), node.op_type)
         where = self.places.key(node) if not frame.prefix else self.builder.where
         if not any(x is REFUSED for x in inputs):
-            with self.builder.scope(hint, where):
+            with self.builder.scope(hint, where, layer(node) or self.builder.of):
                 results = self._results(node, inputs, frame)
         for i, name in enumerate(node.output):
             if name and i >= len(results):

@@ -13,6 +13,8 @@ from graphtool.ir.graph import Location
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)\n([^\n]*)')
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 _TRACE = "pkg.torch.onnx.stack_trace"
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
 class Places:
@@ -45,6 +47,23 @@ class Places:
     def _add(self, key: str, place: Location) -> str:
         self.table.setdefault(key, place)
         return key
+
+
+def layer(node: Any) -> tuple[str, ...]:
+    """What the author called that which the node computes, if torch's exporter says.
+
+    That is the path of a module of torch.nn (`block1.conv`), or the path of another one with the
+    function that it calls (`block1.relu`).
+    """
+    told = {p.key: p.value for p in node.metadata_props}
+    scopes, classes = (re.findall(r"'([^']*)'", told.get(key, "")) for key in (_SCOPES, _CLASSES))
+    if len(scopes) < 2 or len(classes) != len(scopes):
+        return ()
+    *_, path, function = scopes
+    if path and classes[-2].startswith("torch.nn."):
+        return (path,)
+    function = re.sub(r"_\d+$", "", function)
+    return (f"{path}.{function}" if path else function,)
 
 
 def _frame(trace: str) -> tuple[str, str, str, str] | None:

@@ -92,7 +92,7 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     outside, state = importer.builder, importer.state
     importer.builder = builder
     try:
-        with builder.scope(label, outside.where):
+        with builder.scope(label, outside.where, outside.of):
             results = unpack(importer.subgraph(graph, pack(list(inputs)), frame, label))
     finally:
         importer.builder = outside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphtool.ir.graph import Node
@@ -28,5 +29,4 @@ def _limited(node: Node, most: Mapping[str, int]) -> Node:
     size = defined(node)
     if size is None or size.name not in most or node.attrs.get("most", 0) is not None:
         return node
-    return Node(node.op, node.inputs, {**node.attrs, "most": most[size.name]}, node.outputs,
-                node.where)
+    return replace(node, attrs={**node.attrs, "most": most[size.name]})

@@ -7,6 +7,7 @@ that it is checked where the size is read. Others are checked by a node of their
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 
 from graphtool import dtypes
@@ -67,4 +68,4 @@ class Promises:
             return node
         most, given = self.most[size.name], node.attrs.get("most")
         most = most if given is None else minimum(most, given)
-        return Node(node.op, node.inputs, {**node.attrs, "most": most}, node.outputs, node.where)
+        return replace(node, attrs={**node.attrs, "most": most})
