@@ -67,15 +67,19 @@ def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int,
     return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
 
 
-def _matmul_bf16_eval(a: Array, b: Array, *, n: int, plan: Plan | None) -> Array:
-    *lead, p, half, wide = b.shape
-    plain = b.astype(np.float32).reshape(*lead, p, half, wide // 2, 2)
-    plain = np.moveaxis(plain, (-4, -3, -2, -1), (-2, -4, -1, -3))
-    matrix = plain.reshape(*lead, half * 2, -1)[..., :a.shape[-1], :n]
-    return np.asarray(np.matmul(a.astype(np.float32), matrix), np.float32)
+def _matmul_bf16(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    """The pairs are rows of a matrix again, and the columns of all panels side by side."""
+    *lead, panels, half, wide = b.shape
+    rank, nr = len(lead), wide // 2
+    split = o.reshape(o.cast(b, dtype=dtypes.float32), shape=(*lead, panels, half, nr, 2))
+    rows = o.transpose(split, perm=(*range(rank), rank + 1, rank + 3, rank, rank + 2))
+    whole = o.reshape(rows, shape=(*lead, half * 2, panels * nr))
+    plain = o.slice(whole, start=(0,) * whole.ndim, limit=(*lead, a.shape[-1], n),
+                    strides=(1,) * whole.ndim)
+    return o.matmul(o.cast(a, dtype=dtypes.float32), plain)
 
 
-register(Op("gemm_bf16", _matmul_bf16_infer, _matmul_bf16_eval,
+register(Op("gemm_bf16", _matmul_bf16_infer, decompose=_matmul_bf16,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
             plans=(BF16_PRODUCT,),
             doc="a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"))
@@ -162,19 +166,23 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[in
     return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
 
 
-def _conv_eval(x: Array, w: Array, *, channels: int, window: Any, strides: Any, dilation: Any,
-               plan: Plan | None) -> Any:
+def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+          plan: Plan | None = None) -> Any:
+    """What fills up the last pair of a run, and the last panel, is cut."""
     groups, panels, kh, pairs, wide = w.shape
-    kw, c, og = window[1], x.shape[3] // groups, channels // groups
+    kw, c, own, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
     runs = 1 if whole_rows(groups, dilation) else kw
-    split = w.astype(np.float32).reshape(groups, panels, kh, pairs, wide // 2, 2)
-    rows = split.transpose(0, 1, 4, 2, 3, 5).reshape(groups, -1, kh, runs, pairs * 2 // runs)
-    taps = rows[:, :og, ..., :kw * c // runs].reshape(channels, kh, kw, c)
-    return o.conv(x.astype(np.float32), np.ascontiguousarray(taps.transpose(0, 3, 1, 2)),
-                  strides=strides, rhs_dilation=dilation, groups=groups, channels_last=True)
+    split = o.reshape(o.cast(w, dtype=dtypes.float32), shape=(groups, panels, kh, pairs, nr, 2))
+    rows = o.reshape(o.transpose(split, perm=(0, 1, 4, 2, 3, 5)),
+                     shape=(groups, panels * nr, kh, runs, pairs * 2 // runs))
+    taps = o.slice(rows, start=(0,) * 5, limit=(groups, own, kh, runs, kw * c // runs),
+                   strides=(1,) * 5)
+    plain = o.transpose(o.reshape(taps, shape=(channels, kh, kw, c)), perm=(0, 3, 1, 2))
+    return o.conv(o.cast(x, dtype=dtypes.float32), plain, strides=strides,
+                  rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
-register(Op("conv_bf16", _conv_infer, _conv_eval,
+register(Op("conv_bf16", _conv_infer, decompose=_conv,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
             cost=lambda *types, **attrs: 2 * conv_cost(*types, **attrs),
             plans=(BF16_CONV,),
