@@ -17,12 +17,12 @@ from graphtool.loops.walk import map_values, mapped, operands
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
 
 WIDEST = 256  # elements of a row
-LEAST = 8  # turns from which a row is worth its filling
+LEAST = 8  # iterations from which a row is worth its filling
 
 
 @dataclass(frozen=True)
 class Row:
-    """Bytes that stand for elements of a packed buffer; that of turn 0 is `start`."""
+    """Bytes that stand for elements of a packed buffer; that of iteration 0 is `start`."""
 
     name: str
     buffer: str
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass
 class Fields:
-    """A loop with the rows to fill before its turns from `first` on; None: before all of them."""
+    """A loop with the rows to fill before its iterations from `first` on; None: before all."""
 
     loop: For
     first: Symbol | None
@@ -57,7 +57,7 @@ class Fields:
                 return e
 
     def row(self, buffer: str, index: Dim, dtype: DType) -> Row | None:
-        """The row of what is read there, if it is one element further at each turn."""
+        """The row of what is read there, if it is one element further at each iteration."""
         start = index - symbol_of(self.loop.iter)
         inside = {self.loop.iter.name, *(s.name for s in self.loop.body if isinstance(s, Let))}
         if any(s.name in inside for s in symbols(start)):

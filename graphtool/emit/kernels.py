@@ -223,12 +223,12 @@ class Statements:
             hi = f"{i}_end"
         found = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
         if found is None:
-            self.turns(s, lo, hi)
+            self.iterations(s, lo, hi)
         else:
             self.rows += 1
             self.by_rows(*found, lo, hi)
 
-    def turns(self, s: For, lo: str, hi: str) -> None:
+    def iterations(self, s: For, lo: str, hi: str) -> None:
         i = s.iter.name
         for pragma in self.pragmas(s):
             self.w.line(pragma)
@@ -237,19 +237,19 @@ class Statements:
                 self.stmt(inner)
 
     def by_rows(self, s: For, fields: Fields, lo: str, hi: str) -> None:
-        """The turns in pieces, each behind the filling of its rows."""
+        """The iterations in pieces, each behind the filling of its rows."""
         if fields.first is None:
             self.fill(fields, 0, hi)
-            self.turns(s, lo, hi)
+            self.iterations(s, lo, hi)
             return
         at = fields.first.name
         with self.w.block(f"for (int64_t {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
             self.w.line(f"const int64_t {at}_end = gt_min_i64({at} + {WIDEST}, {hi});")
             self.fill(fields, symbol_of(fields.first), f"{at}_end - {at}")
-            self.turns(s, at, f"{at}_end")
+            self.iterations(s, at, f"{at}_end")
 
     def fill(self, fields: Fields, first: Dim, count: str) -> None:
-        """The rows from turn `first` on."""
+        """The rows from iteration `first` on."""
         for row in fields.rows:
             self.p.exact.add(row.name)
             self.w.line(f"{row.type.c} {row.name}[{row.length}];")

@@ -79,8 +79,8 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                                          f"{step.most} at most expected", where=step.label)
                     dims[step.size.name] = n
                 case Times():
-                    for turn in range(evaluate(step.extent, dims)):
-                        dims[step.counter.name] = turn
+                    for i in range(evaluate(step.extent, dims)):
+                        dims[step.counter.name] = i
                         take(step.body)
 
     with np.errstate(all="ignore"):

@@ -65,13 +65,13 @@ class _Program:
         if self.p.threads < 1:
             raise fault("GT0379", f"threads is {self.p.threads}, at least 1 expected")
         self.only_dims(self.p.arena, "the arena's size")
-        turns = [s.name for s in (*counters(self.p.steps), *self.p.sizes)]
-        for name in turns:
+        counted = [s.name for s in (*counters(self.p.steps), *self.p.sizes)]
+        for name in counted:
             identifier(name, "counter")
-        inner = self.dims | set(turns)
-        if len(inner) != len(self.dims) + len(turns):
+        inner = self.dims | set(counted)
+        if len(inner) != len(self.dims) + len(counted):
             raise fault("GT0370", "a counter or size is declared twice")
-        self.turns = frozenset(turns)
+        self.counted = frozenset(counted)
         self.sizes = frozenset(s.name for s in self.p.sizes)
         for port in (*self.p.inputs, *self.p.outputs):
             for d in port.shape:
@@ -141,7 +141,7 @@ class _Program:
         b = self.named(s.buffer, s.label)
         if b.dtype is not int64 or known(b.size, "<=", s.index) is True:
             raise fault("GT0374", f"{s.size.name} is read from {b.name}, an i64 expected", s.label)
-        self.only_dims(s.index, f"the place of {s.size.name}", self.turns)
+        self.only_dims(s.index, f"the place of {s.size.name}", self.counted)
         self.only_dims(s.most, f"the bound of {s.size.name}")
 
     def flag(self, name: str, place: str) -> None:

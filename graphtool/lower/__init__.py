@@ -12,7 +12,7 @@ from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.liveness import lifetimes
-from graphtool.lower.barriers import Waiting
+from graphtool.lower.barriers import Barriers
 from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Placer, Storage
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
@@ -168,7 +168,7 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
         if n in used or b.space in ("input", "output"):
             offset = at[b.weight.digest] if b.weight is not None else offsets.get(n, 0)
             buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, b.label)
-    steps = Waiting(lowering.table.kernels, buffers).steps(steps)
+    steps = Barriers(lowering.table.kernels, buffers).steps(steps)
     return Program(
         name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),

@@ -13,7 +13,7 @@ from graphtool.lower.kernel import touched
 from graphtool.symbolic import Dim, bounds
 
 
-class Waiting:
+class Barriers:
     """Puts barriers behind the runs of a program's steps."""
 
     def __init__(self, kernels: Sequence[Kernel], buffers: Mapping[str, Buffer]) -> None:

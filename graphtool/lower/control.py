@@ -125,8 +125,8 @@ class _Control:
             held.append(own)
         return held, late
 
-    def turn(self, body: Graph, held: Sequence[View], inputs: Sequence[View],
-             rows: Sequence[View | None]) -> tuple[Step, ...]:
+    def iteration(self, body: Graph, held: Sequence[View], inputs: Sequence[View],
+                  rows: Sequence[View | None]) -> tuple[Step, ...]:
         """One run of a body, and what it carries on put in its place."""
         new = [None if v is x else self.fresh(v)
                for v, x in zip(body.outputs[:len(held)], body.inputs, strict=False)]
@@ -144,7 +144,7 @@ class _Control:
         flag = self.fresh(a["cond"].outputs[0])
         inputs = [*held, *fixed]
         self.steps.append(Repeat(flag.buffer, self.region(a["cond"], inputs, [flag]),
-                                 self.turn(a["body"], held, inputs, []), self.label))
+                                 self.iteration(a["body"], held, inputs, []), self.label))
         self.finish(late)
 
     def scan(self) -> None:
@@ -158,7 +158,7 @@ class _Control:
         rows = [_row(x, at) for x in xs[:cut - count]]
         stacked = [self.result(n) for n in range(count, len(self.node.outputs))]
         targets = [None if y is None else _row(y, at) for y in stacked]
-        body = self.turn(a["body"], held, [*held, *rows, *xs[cut - count:]], targets)
+        body = self.iteration(a["body"], held, [*held, *rows, *xs[cut - count:]], targets)
         self.steps.append(Times(counter, length, body, self.label))
         self.finish(late)
 

@@ -141,7 +141,7 @@ class _Writer:
 
     def open_loops(self, loops: list[tuple[Symbol, Dim]]) -> Scope:
         """The output loops, one parallel, the innermost simd unless its reductions are; the one
-        around it where it has few turns: compilers write those out."""
+        around it where it has few iterations: compilers write those out."""
         if loops:
             self.inner = loops[-1][0].name
         self.simd_reduce = self._reductions_run_along_memory()
@@ -284,7 +284,7 @@ class _Writer:
         return acc
 
     def _reads_indices(self, r: Reduce) -> bool:
-        """Whether the body is addressed by data: such an index has one name, not one a turn."""
+        """Whether data address the body: such an index has one name, not one an iteration."""
         return any(s.name in self.names.indices for e in each([r.body], self.below)
                    if not isinstance(e, Reduce) for d in dims_of(e) for s in symbols(d))
 
@@ -302,7 +302,7 @@ class _Writer:
 
 
 def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
-    """Which loop the threads share: the outermost with enough turns, else the longest."""
+    """Which loop the threads share: the outermost with enough iterations, else the longest."""
     sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
     for n, size in enumerate(sizes):
         if size >= 8:
