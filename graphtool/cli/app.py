@@ -77,8 +77,9 @@ def main(context: typer.Context,
              "--version", callback=_version, is_eager=True,
              help="Print the version.")] = False,
          plugin: Annotated[list[str] | None, typer.Option(
-             "--plugin", metavar="FILE", help="A Python file that adds ops, rules, passes, or "
-             "importers; also after the verb, and several times.")] = None) -> None:
+             "--plugin", metavar="FILE", help="Load a Python file that adds ops, rules, passes, "
+             "kernels, targets or importers. May follow the verb, and be given several times."
+             )] = None) -> None:
     """A compiler for machine-learning graphs: import, inspect, optimise, build, run, train.
 
     Every stage writes a file that the next one reads. Results go to stdout, messages to stderr.
