@@ -1,6 +1,8 @@
-"""ONNX models into graphs: `import_onnx` for files, `import_model` for protos, `support`.
+"""Imports ONNX models as graphs: `import_onnx` for files, `import_model` for ModelProtos,
+`support`.
 
-Operators are in one file a family, each a function in the registry; the driver is `convert`.
+Each ONNX operator has a handler function; the handlers stand in `families`, one file a family. The
+driver in `driver.convert` runs a model's nodes through them.
 """
 
 from __future__ import annotations
@@ -61,10 +63,14 @@ Bounds = Mapping[str, tuple[int, int | None]]
 def import_onnx(path: Path, *, dynamic: Bounds | None = None,
                 fixed: Mapping[str, Any] | None = None,
                 made_of: Mapping[str, Parts] | None = None) -> Module:
-    """The module of a `.onnx` file. `dynamic` bounds named dims, `fixed` pins inputs' values,
-    `made_of` says what sequences and optionals consist of, as in `import_model`.
+    """The module of a `.onnx` file.
 
-    Raises UnsupportedError GT1020 with all that is refused, InputError GT10xx for a bad model.
+    `dynamic` maps the name of an open dimension to its bounds, `fixed` maps the name of an input to
+    its constant value, and `made_of` gives the parts of inputs that are sequences or optionals, as
+    in `import_model`.
+
+    Raises UnsupportedError GT1020 that lists everything unsupported, InputError GT10xx for a faulty
+    model.
     """
     try:
         return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed,
@@ -78,10 +84,10 @@ def import_onnx(path: Path, *, dynamic: Bounds | None = None,
 def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | None = None,
                  fixed: Mapping[str, Any] | None = None,
                  made_of: Mapping[str, Parts] | None = None) -> Module:
-    """The module of a ModelProto; `base_dir` is where its external data lies.
+    """The module of a ModelProto; `base_dir` is the folder of its external data.
 
-    `made_of` says of inputs that are sequences or optionals which tensors they consist of; these
-    are the module's inputs then, as `NAME.0`, `NAME.1` and so on.
+    `made_of` gives, for an input that is a sequence or an optional, the tensors that it consists
+    of. They become inputs of the module with the names `NAME.0`, `NAME.1` and so on.
     """
     importer = Importer(model, base_dir, dynamic or {}, fixed or {}, made_of)
     module = importer.run()
@@ -94,7 +100,7 @@ def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | 
 
 
 def support(path: Path) -> list[Unsupported]:
-    """All that is unsupported in the model; empty where it can be imported."""
+    """Everything in the model that is not supported; empty if it can be imported."""
     importer = Importer(read_model(path), path.parent, {}, {})
     importer.run()
     return importer.unsupported()

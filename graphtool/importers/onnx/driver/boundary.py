@@ -1,4 +1,5 @@
-"""What goes into a model and comes out of it: its inputs as values, sequences by their parts."""
+"""The boundary of a model: its inputs as values, its outputs as tensors, sequences by their
+parts."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from graphtool.ir.trace import Tracer
 
 
 def check_parts(importer: Session, inputs: Sequence[Any]) -> None:
-    """Parts are of sequences and optionals only, and settle the named dims in these types.
+    """Check `made_of` against the inputs, and take the named dimensions from it.
 
-    Raises UsageError GT1032.
+    Raises UsageError GT1032 for a name that is not an input of a sequence or optional type.
     """
     kinds = {v.name: v.type.WhichOneof("value") for v in inputs}
     for name in importer.made_of:
@@ -37,7 +38,10 @@ def check_parts(importer: Session, inputs: Sequence[Any]) -> None:
 
 
 def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
-    """Put an input into the frame: pinned to a value, by its parts, or as it is. Its Tracers."""
+    """Put an input into the frame: as a constant, by its parts, or as a graph input.
+
+    Returns the graph inputs that it needs.
+    """
     name, builder = info.name, importer.builder
     if name in frame.env:
         raise InputError("GT1012", f"the input {name!r} is defined twice")
@@ -61,7 +65,7 @@ def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
 
 
 def _parts(importer: Session, parts: Parts, name: str) -> Any:
-    """Inputs for what a sequence or an optional is made of."""
+    """New graph inputs for the parts of a sequence or an optional."""
     if isinstance(parts, TensorType):
         return importer.builder.input(parts, name)
     return None if parts is None else tuple(
@@ -69,7 +73,8 @@ def _parts(importer: Session, parts: Parts, name: str) -> Any:
 
 
 def flat(name: str, x: Any) -> list[tuple[str, Any]]:
-    """A value under its name; a sequence as `name.0`, `name.1`, …, an empty optional as none."""
+    """The tensors of a value with their names: `name.0`, `name.1`, … for a sequence, nothing for an
+    empty optional."""
     if isinstance(x, tuple):
         return [row for i, item in enumerate(x) for row in flat(f"{name}.{i}", item)]
     if isinstance(x, Rows):
@@ -81,6 +86,6 @@ def flat(name: str, x: Any) -> list[tuple[str, Any]]:
 
 
 def _pinned(x: Any) -> Array:
-    """The value given for an input; objects are strings."""
+    """The constant given for an input as an array; objects are strings."""
     array = np.asarray(x)
     return dtypes.as_strings(array) if array.dtype == object else dtypes.as_array(array)

@@ -1,4 +1,4 @@
-"""What sequences and optionals among the inputs are made of, as the command line says it."""
+"""Reads from the command line which tensors the sequences and optionals among the inputs hold."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _DEEPEST = 8
 
 
 def read_parts(specs: Sequence[str]) -> dict[str, Parts]:
-    """`NAME:(f32[4],f32[5])` for a sequence, `NAME:f32[4]` or `NAME:none` for an optional.
+    """The parts by input name.
 
-    Raises UsageError GT1031.
+    A spec is `NAME:(f32[4],f32[5])` for a sequence, `NAME:f32[4]` or `NAME:none` for an optional.
+    Raises UsageError GT1031 for any other text.
     """
     out: dict[str, Parts] = {}
     for text in specs:
@@ -43,7 +44,7 @@ def _parts(source: str, text: str, depth: int) -> Parts:
 
 
 def _split(source: str) -> list[str]:
-    """At the commas that are in no brackets; nothing for nothing."""
+    """The parts of the text between commas outside brackets; no parts for an empty text."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(source):
         depth += (c in "([") - (c in ")]")

@@ -1,6 +1,6 @@
-"""Integers that only a run tells, as dimensions: symbols that `size` nodes define.
+"""Integers computed at run time, as dimensions: symbols that `size` nodes define.
 
-What shape arithmetic says of such an integer is looked for first, so that equal ones stay equal.
+Shape arithmetic is tried first, so that equal integers become the same dimension.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEPTH = 16  # nodes that are looked through
 
 
 class Recorder(Builder):
-    """A builder that knows the model's symbols, and which integers have become sizes."""
+    """A builder that knows the model's symbols, and which computed integers are already sizes."""
 
     def __init__(self, symbols: Inputs, outer: Mapping[tuple[Value, int], Dim] | None = None
                  ) -> None:
@@ -31,7 +31,10 @@ class Recorder(Builder):
         self.bound: dict[tuple[Value, int], Dim] = dict(outer or {})
 
     def fresh(self, least: int | None, most: Dim | None) -> tuple[Dim, Dim | None]:
-        """A symbol named after what is being built, and its bound; --dynamic may narrow both."""
+        """A new symbol named after the node being built, and its upper bound.
+
+        `--dynamic` may narrow both bounds.
+        """
         stem = re.sub(r"\W+", "_", self.prefix).strip("_") or "value"
         stem = stem[-_LONGEST:].lstrip("_") or "value"
         stem = f"{stem}_size" if not stem[0].isdigit() else f"v{stem}_size"
@@ -43,13 +46,13 @@ class Recorder(Builder):
 
 
 def fresh(like: Tracer, most: Dim | None) -> Dim:
-    """A size for a node that is about to define it."""
+    """A new size, to be defined by the node that is built next."""
     assert isinstance(like.builder, Recorder)
     return like.builder.fresh(0, most)[0]
 
 
 def entry(x: Tracer, at: int, least: int | None = 0, most: Dim | None = None) -> Dim:
-    """Element `at` of an integer tensor as a dimension, at least and at most so large."""
+    """Element `at` of an integer tensor as a dimension between `least` and `most`."""
     builder = x.builder
     assert isinstance(builder, Recorder)
     known = resolved(x.value, at, builder)
@@ -63,7 +66,7 @@ def entry(x: Tracer, at: int, least: int | None = 0, most: Dim | None = None) ->
 
 def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
          key: tuple[Value, int] | None = None) -> Dim:
-    """A computed scalar as a dimension."""
+    """A computed scalar as a dimension between `least` and `most`."""
     builder = scalar.builder
     assert isinstance(builder, Recorder)
     known = resolved(scalar.value, 0, builder)
@@ -83,7 +86,7 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
 # ---- what is known of it -----------------------------------------------------------------------
 
 def resolved(x: Operand, at: int, builder: Recorder, depth: int = 0) -> Dim | None:
-    """Element `at` of an integer value as far as the graph before it tells."""
+    """Element `at` of an integer value if the nodes before it determine it, else None."""
     if isinstance(x, int) and not isinstance(x, bool):
         return x
     if not isinstance(x, Value) or not x.type.dtype.is_integer or depth > _DEPTH:

@@ -1,4 +1,4 @@
-"""What a node sees: the frame of names it stands in, and the context its handler may ask."""
+"""The frame of names in which a node runs, and the context that its handler can query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ REFUSED = object()  # the value of an output whose node was refused
 
 @dataclass(frozen=True)
 class Frame:
-    """What names mean at one place: values, opsets, the name prefix, a function's attributes."""
+    """What names mean at one place of the model: values by name, opset versions by domain, the
+    prefix of value names, and the attributes of the function call around it."""
 
     env: ChainMap[str, Any]
     opsets: Mapping[str, int]
@@ -34,7 +35,7 @@ class Frame:
 
 
 class Session(ABC):
-    """What all parts of one import share. How nodes run is the driver's to say (convert.py)."""
+    """The state that all parts of one import share; `convert.py` implements how nodes run."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
@@ -49,14 +50,17 @@ class Session(ABC):
         self.refusals: dict[tuple[str, str], list[str]] = {}
 
     def refuse(self, name: str, reason: str, place: str) -> None:
+        """Record that operator `name` at `place` is not supported, with the reason."""
         self.refusals.setdefault((name, reason), []).append(place)
 
     def unsupported(self) -> list[Unsupported]:
+        """Everything refused so far, one entry for each name and reason."""
         return [Unsupported(name, reason, tuple(places))
                 for (name, reason), places in self.refusals.items()]
 
     def random_state(self) -> Any:
-        """The state of the random generator: a graph input of its own from the first use on."""
+        """The current state of the random generator, u64[2]. The first call adds a graph input for
+        it."""
         if self.seed is None:
             taken = {v.name for v in (*self.model.graph.input, *self.model.graph.output)}
             name = next(n for n in ("rng", *(f"rng{i}" for i in range(2, 1000))) if n not in taken)
@@ -64,7 +68,8 @@ class Session(ABC):
         return self.state
 
     def attributes(self, node: Any, frame: Frame) -> dict[str, Any]:
-        """The node's attributes; those of a function body refer to the caller's."""
+        """The node's attributes by name as Python values. In a function body an attribute may refer
+        to one of the caller, whose value is used."""
         out = {}
         for a in node.attribute:
             if not a.ref_attr_name:
@@ -79,16 +84,16 @@ class Session(ABC):
 
     @abstractmethod
     def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:
-        """The outputs of a subgraph run here, in view of all names around it."""
+        """Run a subgraph here, with access to all names around it; returns its outputs."""
 
     @abstractmethod
     def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
-        """The node's outputs by the body that onnx defines its operator with."""
+        """The node's outputs, computed by the function body that onnx defines for its operator."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a handler may ask beyond its inputs and attributes."""
+    """What a handler can query beyond its inputs and attributes."""
 
     importer: Session
     frame: Frame
@@ -97,48 +102,56 @@ class Context:
 
     @property
     def builder(self) -> Builder:
+        """The builder that the node's ops are added to."""
         return self.importer.builder
 
     @property
     def outputs(self) -> int:
+        """How many outputs the node lists, those without a name included."""
         return len(self.node.output)
 
     @property
     def opset(self) -> int:
+        """The opset version of the node's domain; 1 if the model gives none."""
         return self.frame.opsets.get(self.node.domain, 1)
 
     def declared(self, what: str) -> tuple[int, ...]:
-        """The static shape that the model gives for output 0, where `what` is not known."""
+        """The static shape that the model declares for output 0.
+
+        Raises Refused, with `what` in the message, if it declares none.
+        """
         shape = self.importer.declared.get(self.node.output[0]) if not self.frame.prefix else None
         if shape is None:
             raise Refused(f"{what} is computed from the inputs")
         return shape
 
     def room(self, i: int = 0) -> tuple[int, ...] | None:
-        """The static shape that the model gives for output i, if it gives one."""
+        """The static shape that the model declares for output i, or None."""
         if self.frame.prefix or i >= len(self.node.output):
             return None
         return self.importer.declared.get(self.node.output[i])
 
     def most(self, axis: int, i: int = 0) -> int | None:
-        """The bound that the model's own shape of output i is for a computed size."""
+        """The size of one axis in the declared shape of output i, or None. It is an upper bound for
+        a size that is computed at run time."""
         room = self.room(i)
         return None if room is None or axis >= len(room) else room[axis]
 
     def wanted(self, i: int) -> bool:
-        """Whether the node's output i has a name."""
+        """Whether output i of the node has a name, so that something may read it."""
         return i < len(self.node.output) and bool(self.node.output[i])
 
     def drawn(self, op: Any, *operands: Any, **attrs: Any) -> Any:
-        """What a random op gives; the state that it draws from moves on."""
+        """Apply a random op to the current generator state, and store the state after it. Returns
+        the op's other results."""
         *values, after = op(*operands, self.importer.random_state(), **attrs)
         self.importer.state = after
         return values[0] if len(values) == 1 else values
 
     def body(self) -> list[Any]:
-        """The outputs by the body that onnx gives the operator."""
+        """The node's outputs, computed by the function body that onnx defines for it."""
         return list(self.importer.by_body(self.node, self.inputs, self.frame))
 
     def subgraph(self, graph: Any, inputs: Sequence[Any], label: str = "") -> list[Any]:
-        """The outputs of a subgraph run here, in view of all names around it."""
+        """Run a subgraph here, with access to all names around it; returns its outputs."""
         return self.importer.subgraph(graph, inputs, self.frame, label or self.node.output[0])

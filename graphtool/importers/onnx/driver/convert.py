@@ -1,7 +1,7 @@
 """The driver: runs the nodes of a model through their handlers and collects what is refused.
 
-A value is a Tracer (in the graph), a Known (at hand at import), a tuple (a sequence), None (left
-out), or REFUSED. Nodes whose inputs are all known run on the arrays themselves.
+A value is a Tracer (computed by the graph), a Known (constant at import), a tuple (a sequence),
+None (an omitted input), or REFUSED. A node whose inputs are all Known is evaluated on the arrays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, Ov
 
 
 class Importer(Session):
-    """One model on its way into one graph."""
+    """The conversion of one ONNX model into one module."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
@@ -49,7 +49,7 @@ class Importer(Session):
     # ---- graphs --------------------------------------------------------------------------------
 
     def run(self) -> Module | None:
-        """The module, or None where something is refused."""
+        """The module, or None if anything was refused."""
         graph = self.model.graph
         opsets = reader.opsets(self.model, graph.name)
         frame = Frame(ChainMap(), opsets)
@@ -84,7 +84,7 @@ class Importer(Session):
                 "name": m.graph.name}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
-        """Define the graph's initializers; those that nothing reads are not even decoded."""
+        """Define the initializers of the graph; those that no node reads are not decoded."""
         read = {name for n in graph.node for name in functions.all_reads(n)}
         read |= {v.name for v in graph.output}
         statistics = {name for n in graph.node if n.op_type == "BatchNormalization"
@@ -128,6 +128,10 @@ class Importer(Session):
             self.node(node, frame)
 
     def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:
+        """Run the nodes of a subgraph in a child frame, so that they see the names around it.
+
+        Returns its outputs. Raises Refused if one of them was refused.
+        """
         inner = replace(frame, env=frame.env.new_child(), depth=frame.depth + 1,
                         prefix=f"{frame.prefix}{label}.")
         if inner.depth > _DEPTH:
@@ -144,7 +148,7 @@ class Importer(Session):
     # ---- nodes ---------------------------------------------------------------------------------
 
     def node(self, node: Any, frame: Frame) -> None:
-        """Run one node; a refusal is noted, and poisons the outputs."""
+        """Run one node. If it is refused, that is recorded, and its outputs become REFUSED."""
         inputs = [frame.env[name] if name else None for name in node.input]
         while inputs and not node.input[len(inputs) - 1]:
             inputs.pop()
@@ -202,7 +206,7 @@ class Importer(Session):
         return self.by_body(node, inputs, frame)
 
     def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
-        """The node's outputs by the body that onnx defines its operator with."""
+        """The node's outputs, computed by the function body that onnx defines for its operator."""
         body = functions.standard_body(node, inputs, frame.opsets)
         if body is None:
             counted = any(name == functions.full_name(node) for name, _ in self.refusals)
@@ -236,7 +240,7 @@ class Importer(Session):
         return [self._lift(x) for x in out] if many else [self._lift(out)]
 
     def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
-        """The result on arrays where all inputs are known and small; None to trace instead."""
+        """The result computed on arrays if all inputs are constant and small, else None."""
         arrays = [x.array if isinstance(x, Known) else x for x in inputs]
         if not handler.fold or not all(x is None or isinstance(x, np.ndarray) for x in arrays):
             return None
@@ -263,7 +267,7 @@ class Importer(Session):
         return None
 
     def _lift(self, x: Any) -> Any:
-        """A handler's result as a value of the importer."""
+        """A handler's result as a value of the importer: an array becomes a Known."""
         if isinstance(x, np.generic):
             x = np.asarray(x)
         if isinstance(x, np.ndarray):
@@ -271,7 +275,7 @@ class Importer(Session):
         return tuple(self._lift(i) for i in x) if isinstance(x, tuple) else x
 
     def _named(self, x: Any, hint: str, before: int) -> Any:
-        """Give a value made by this node the ONNX name of the output it is."""
+        """Give a value that this node made the ONNX name of its output."""
         if isinstance(x, Known):
             x.hint = x.hint or hint
         elif isinstance(x, Tracer) and x.value.hint != hint and x.value in self.builder.made:

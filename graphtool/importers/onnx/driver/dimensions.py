@@ -1,7 +1,7 @@
-"""Arithmetic on known vectors that hold symbolic dimensions, so that shape chains fold at import.
+"""Arithmetic on constant vectors that hold symbolic dimensions, so that shape computations fold.
 
-`ARITHMETIC` has the operators with a meaning of their own on dimensions; those in `MOVEMENT` only
-move entries about, and run through their ordinary handler.
+`ARITHMETIC` holds the operators that need a rule of their own for dimensions. Those in `MOVEMENT`
+only rearrange entries and use their ordinary handler.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _each(f: Callable[..., Any], kind: type = object) -> Callable[..., Array]:
 
 
 def _positive(fn: Callable[[Any, Any], Any]) -> Callable[[Dim, Dim], Any]:
-    """Floor and truncating division agree where nothing is negative."""
+    """A division that refuses negative numbers: without them floor and truncation agree."""
     def divide(a: Dim, b: Dim) -> Any:
         least = bounds(a)[0]
         if least is None or least < 0 or (bounds(b)[0] or 0) < 1:
@@ -92,4 +92,5 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
 
 
 def has_symbols(x: Any) -> bool:
+    """Whether any entry of a number or array is a symbolic dimension."""
     return any(isinstance(d, Poly) for d in np.asarray(x, object).reshape(-1))

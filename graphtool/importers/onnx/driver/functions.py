@@ -1,6 +1,6 @@
-"""Functions: model-local ones, and the bodies by which onnx itself defines operators.
+"""Function expansion: model-local functions, and the bodies by which onnx defines operators.
 
-A function is expanded where it is called; the names within it carry the call's output name.
+A function is expanded at its call; the names inside it are prefixed by the call's output name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _DEPTH = 32
 
 
 def table(model: Any) -> dict[Key, Any]:
-    """The model's own functions. Raises InputError GT1012 for one defined twice."""
+    """The model's own functions by (domain, name, overload).
+
+    Raises InputError GT1012 for a function that is defined twice.
+    """
     out: dict[Key, Any] = {}
     for f in model.functions:
         key = (f.domain, f.name, getattr(f, "overload", ""))
@@ -35,17 +38,19 @@ def table(model: Any) -> dict[Key, Any]:
 
 
 def full_name(node: Any) -> str:
+    """The operator's name, with its domain in front unless that is `ai.onnx`."""
     return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
 
 
 def all_reads(node: Any) -> list[str]:
+    """The names that a node needs, including those that its subgraphs read from outside."""
     return reads(node)
 
 
 # ---- what nothing implements -------------------------------------------------------------------
 
 def missing(model: Any, opsets: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Each node, nested ones included, that has no handler and no body: name, reason, place."""
+    """Yields (name, reason, place) of each node, nested ones included, without handler and body."""
     local = table(model)
     yield from _missing(model.graph.node, opsets, local, set())
 
@@ -72,7 +77,7 @@ def _missing(nodes: Sequence[Any], opsets: Mapping[str, int], local: Mapping[Key
 
 
 def lacks(node: Any, domain: str, version: int) -> bool:
-    """Whether nothing at all implements the node's operator."""
+    """Whether the node's operator has neither a handler nor a function body."""
     return find(domain, node.op_type, version) is None and not _has_body(node, domain, version)
 
 
@@ -108,7 +113,7 @@ def _why(domain: str, name: str, version: int) -> str:
 # ---- expansion ---------------------------------------------------------------------------------
 
 def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> Any:
-    """The FunctionProto by which onnx defines the operator, or None."""
+    """The FunctionProto by which onnx defines the node's operator, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = opsets.get(domain, 1)
     s = _schema(domain, node.op_type, version)
@@ -139,7 +144,11 @@ def _type_proto(x: Any) -> Any:
 
 def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
            frame: Frame) -> Sequence[Any]:
-    """Run a function's nodes here; missing inputs are None, missing attributes have defaults."""
+    """Run the nodes of a function at its call; returns its outputs.
+
+    Omitted inputs are None, omitted attributes have the schema's defaults. Raises InputError GT1013
+    for functions nested too deep, GT1014 for too many inputs.
+    """
     if frame.depth >= _DEPTH:
         raise InputError("GT1013", f"the function {body.name!r} calls itself, or functions are "
                                    f"nested more than {_DEPTH} deep", where=title(node))
@@ -163,7 +172,7 @@ def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
 
 
 def _schema_defaults(node: Any, opsets: Mapping[str, int]) -> dict[str, Any]:
-    """Attribute defaults of a standard operator, which its body refers to."""
+    """The attribute defaults of a standard operator, to which its body refers."""
     s = _schema(node.domain, node.op_type, opsets.get(node.domain, 1))
     if s is None:
         return {}

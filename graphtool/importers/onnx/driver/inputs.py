@@ -1,4 +1,4 @@
-"""Types of graph inputs, and the symbols that unknown dimensions become."""
+"""Types of graph inputs, and the symbols that stand for their open dimensions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIGNS = re.compile(r"[-+*/%(),\s]+")
 
 
 class Inputs:
-    """The symbols met so far; `dynamic` gives bounds by name."""
+    """The symbols defined so far; `dynamic` gives bounds by name."""
 
     def __init__(self, dynamic: Mapping[str, Range]) -> None:
         self.dynamic = dynamic
@@ -36,9 +36,9 @@ class Inputs:
                 raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
 
     def type(self, info: Any) -> TensorType:
-        """The type of a graph input; an optional tensor is taken as given.
+        """The type of a graph input; an optional tensor has the type of its tensor.
 
-        Raises Refused for sequences, maps, strings, unknown ranks.
+        Raises Refused for sequences, maps and unknown ranks.
         """
         proto = info.type
         if proto.WhichOneof("value") == "optional_type":
@@ -55,6 +55,7 @@ class Inputs:
         return TensorType(row, tuple(self.dim(d, info.name) for d in tensor.shape.dim))
 
     def dim(self, d: Any, where: str) -> Dim:
+        """One dimension of an input: its number, its named symbol, or a new symbol."""
         match d.WhichOneof("value"):
             case "dim_value":
                 if d.dim_value < 0:
@@ -66,7 +67,8 @@ class Inputs:
                 return self.fresh()
 
     def settle(self, proto: Any, parts: Parts) -> None:
-        """Take the named dims of a sequence's or an optional's type from what it is made of."""
+        """Record the numbers that `parts` gives for named dimensions of a sequence or optional
+        type."""
         match proto.WhichOneof("value"):
             case "sequence_type":
                 for part in parts if isinstance(parts, Sequence) else ():
@@ -79,11 +81,11 @@ class Inputs:
                         self.settled.setdefault(d.dim_param, set()).add(n)
 
     def use_settled(self) -> None:
-        """Names that all parts agree on are numbers from here on."""
+        """Replace each named dimension that has one recorded number by that number."""
         self.named |= {name: n for name, (n, *more) in self.settled.items() if not more}
 
     def free_name(self, stem: str) -> str:
-        """A name that no symbol has, and now this one."""
+        """A name from `stem` that no symbol has, and reserves it."""
         numbered = (f"{stem}{i}" for i in count(2))
         name = next(n for n in chain([stem], numbered)
                     if n not in self.symbols and n not in self.computed)
@@ -91,6 +93,7 @@ class Inputs:
         return name
 
     def fresh(self) -> Dim:
+        """A new symbol for a dimension without a name: `dim0`, `dim1` and so on."""
         while True:
             name = f"dim{self.unnamed}"
             self.unnamed += 1
@@ -98,7 +101,7 @@ class Inputs:
                 return self._declare(name)
 
     def name(self, param: str) -> Dim:
-        """The dimension of a dim_param: a symbol, or an expression over known ones."""
+        """The dimension of a dim_param: a symbol, or an expression over known symbols."""
         if param in self.named:
             return self.named[param]
         dim: Dim | None = None
@@ -123,7 +126,7 @@ class Inputs:
 
 
 def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes that the model itself gives for its values, where all dims are numbers."""
+    """The shape of each value whose dimensions the model declares as numbers."""
     out = {}
     for info in (*graph.value_info, *graph.output):
         tensor = info.type.tensor_type

@@ -1,4 +1,4 @@
-"""The order in which nodes run: stable topological sorting, and the faults that prevent it."""
+"""Orders nodes by a stable topological sort, and reports the faults that prevent it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from graphtool.errors import InputError
 
 
 def subgraphs(node: Any) -> list[Any]:
-    """The graphs in a node's attributes."""
+    """The graphs among a node's attributes."""
     return [g for a in node.attribute for g in ([a.g] if a.type == a.GRAPH else a.graphs)]
 
 
 def reads(node: Any) -> list[str]:
-    """The names a node needs: its inputs, and what its subgraphs take from outside."""
+    """The names that a node needs: its inputs, and what its subgraphs read from outside."""
     out = [name for name in node.input if name]
     for g in subgraphs(node):
         out += free_names(g)
@@ -22,7 +22,7 @@ def reads(node: Any) -> list[str]:
 
 
 def free_names(graph: Any) -> list[str]:
-    """Names that a graph reads and does not define."""
+    """The names that a graph reads but does not define."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     own |= {t.values.name for t in graph.sparse_initializer}
     own |= {name for n in graph.node for name in n.output}
@@ -31,15 +31,15 @@ def free_names(graph: Any) -> list[str]:
 
 
 def title(node: Any) -> str:
-    """How messages name a node."""
+    """The node's name as messages show it."""
     return f"{node.name or next(iter(node.output), '') or '?'} ({node.op_type})"
 
 
 def ordered(nodes: Sequence[Any], defined: Container[str]) -> list[Any]:
-    """The nodes, each after those it reads from; the given order where that is one already.
+    """The nodes, each behind those it reads; a valid order is kept.
 
-    Raises InputError GT1010 for a cycle, GT1011 for a name nothing defines, GT1012 for one
-    defined twice.
+    Raises InputError GT1010 for a cycle, GT1011 for a name that nothing defines, GT1012 for one
+    that is defined twice.
     """
     maker: dict[str, int] = {}
     for i, n in enumerate(nodes):
@@ -67,7 +67,7 @@ def _needs(node: Any, maker: dict[str, int], defined: Container[str]) -> list[in
 
 
 def _sorted(nodes: Sequence[Any], needs: Sequence[Iterable[int]]) -> list[int]:
-    """Depth first, in the given order; iterative, so that a long chain cannot overflow."""
+    """Indices in depth-first order; iterative, so that a long chain cannot overflow."""
     out: list[int] = []
     state = [0] * len(nodes)  # 1 open, 2 done
     for start in range(len(nodes)):

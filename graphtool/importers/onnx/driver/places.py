@@ -1,6 +1,6 @@
-"""Where a node came from: source lines that the torch exporter leaves, module scopes, node names.
+"""Where a node came from: source lines that the torch exporter stores, module scopes, node names.
 
-Paths are reduced to what stands below site-packages, or to the file's name: never a machine's own.
+A path is cut to the part below site-packages, or to the file's name; never a machine's own path.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
 class Places:
-    """The table of locations as it grows; few rows serve many nodes."""
+    """The table of source locations; few rows serve many nodes."""
 
     def __init__(self) -> None:
         self.table: dict[str, Location] = {}
 
     def key(self, node: Any) -> str:
-        """The key of the node's location, "" where nothing is known beyond its outputs' names."""
+        """The key of the node's location; "" if only its output names are known."""
         trace = next((p.value for p in node.metadata_props if p.key == _TRACE), "")
         found = _frame(trace)
         if found is not None:
@@ -67,7 +67,7 @@ def layer(node: Any) -> tuple[str, ...]:
 
 
 def _frame(trace: str) -> tuple[str, str, str, str] | None:
-    """The innermost frame that is not torch's own: path, line, function, source text."""
+    """Path, line, function and source of the innermost frame outside torch, or None."""
     frames = _FRAME.findall(trace)
     for path, line, function, text in reversed(frames):
         below = _PACKAGES.sub("", path).replace("\\", "/")

@@ -1,4 +1,4 @@
-"""From a file to a checked ModelProto, and from its tensors to arrays. Knows no operators.
+"""Reads a file as a checked ModelProto, and its tensors as arrays. Knows no operators.
 
 External data is read only from inside the model's own folder, by memory map. The layout of the
 Hugging Face cache (`snapshots/REV/…` linking into `blobs/`) counts as inside.
@@ -24,11 +24,20 @@ from graphtool.io.weights import Array, unpack
 
 
 def read_model(path: Path) -> ModelProto:
-    """Parse a `.onnx` file. Raises InputError GT1001 for bytes that are no ONNX model."""
+    """The ModelProto of a `.onnx` file.
+
+    Raises InputError GT1001 for bytes that are not an ONNX model, GT1002 for a model without a
+    graph.
+    """
     return parse_model(files.read_bytes(path), str(path.name))
 
 
 def parse_model(data: bytes, where: str) -> ModelProto:
+    """The ModelProto of these bytes; `where` names their file in errors.
+
+    Raises InputError GT1001 for bytes that are not an ONNX model, GT1002 for a model without a
+    graph.
+    """
     try:
         model = onnx.load_model_from_string(data)
     except Exception as error:  # the protobuf runtimes raise classes of their own
@@ -42,7 +51,10 @@ def parse_model(data: bytes, where: str) -> ModelProto:
 
 
 def check_names(message: Any) -> None:
-    """Raises InputError GT1001 for text that is not UTF-8, which protobuf hands out as bytes."""
+    """Check that all names are text.
+
+    Raises InputError GT1001 for a name that is not UTF-8, which protobuf returns as bytes.
+    """
     for field, content in message.ListFields():
         if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
             continue
@@ -58,7 +70,10 @@ def check_names(message: Any) -> None:
 
 
 def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
-    """Opset version by domain; `ai.onnx` and the empty name are one domain."""
+    """The opset version by domain; `ai.onnx` and the empty name are one domain.
+
+    Raises InputError GT1003 if the model gives none.
+    """
     table: dict[str, int] = {}
     for row in model.opset_import:
         domain = "" if row.domain == "ai.onnx" else row.domain
@@ -70,7 +85,10 @@ def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
 
 
 def element_type(elem_type: int) -> DType:
-    """The row of an ONNX element type. Raises Refused for complex numbers."""
+    """The dtype of an ONNX element type.
+
+    Raises Refused for complex numbers, InputError GT1004 for an unknown type.
+    """
     if elem_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         raise Refused("complex numbers are not supported")
     if elem_type not in dtypes.BY_ONNX:
@@ -81,7 +99,7 @@ def element_type(elem_type: int) -> DType:
 # ---- tensors -----------------------------------------------------------------------------------
 
 def array(tensor: TensorProto, base_dir: Path | None) -> Array:
-    """The array of a TensorProto. Raises InputError GT1005 where data and dims do not fit."""
+    """The array of a TensorProto. Raises InputError GT1005 if data and dims do not fit."""
     row = element_type(tensor.data_type)
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape):
@@ -156,7 +174,10 @@ def _byte_count(text: str, name: str) -> int:
 
 
 def external_path(base_dir: Path, location: str, name: str) -> Path:
-    """The file of an external tensor. Raises InputError GT1007 for one outside the folder."""
+    """The path of the file that holds an external tensor.
+
+    Raises InputError GT1007 for a path outside the folder, GT1009 for a file that cannot be read.
+    """
     parts = location.replace("\\", "/").split("/")
     plain = location and not location.startswith(("/", "\\")) and ".." not in parts \
         and "\0" not in location and ":" not in parts[0]
@@ -183,7 +204,7 @@ def _in_blobs(home: Path, target: Path) -> bool:
 
 
 def dense(sparse: Any, base_dir: Path | None) -> Array:
-    """The array of a SparseTensorProto, whose indices are flat or one row an entry."""
+    """The dense array of a SparseTensorProto. Its indices are flat, or one row for each entry."""
     values, at = array(sparse.values, base_dir), array(sparse.indices, base_dir)
     out = np.zeros(tuple(sparse.dims), values.dtype)
     if at.ndim == 1:
@@ -196,7 +217,7 @@ def dense(sparse: Any, base_dir: Path | None) -> Array:
 # ---- attributes --------------------------------------------------------------------------------
 
 def attribute(a: Any, base_dir: Path | None) -> Any:
-    """An AttributeProto as a Python value; graphs stay GraphProto, strings become str."""
+    """An AttributeProto as a Python value: a graph as GraphProto, a string as str."""
     match a.type:
         case a.FLOAT:
             return shortest(a.f)
@@ -227,5 +248,5 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
 
 
 def shortest(x: float) -> float:
-    """The shortest decimal that gives the same float32: 1e-05, not 9.999999747378752e-06."""
+    """The shortest decimal with the same float32: 1e-05, not 9.999999747378752e-06."""
     return float(str(np.float32(x)))

@@ -1,4 +1,5 @@
-"""Subgraphs as regions of control flow: traced by themselves, what they read from outside noted."""
+"""Subgraphs as regions of control flow: each is traced alone, and the outside values it reads are
+collected."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Captures(dict[str, Any]):
-    """The names around a region: a constant is made anew inside, any other value an input."""
+    """The names around a region. A constant is copied into the region; any other value becomes an
+    input of the region when it is first read."""
 
     def __init__(self, outer: Mapping[str, Any], builder: Builder) -> None:
         super().__init__()
@@ -36,6 +38,7 @@ class Captures(dict[str, Any]):
         return super().__contains__(name) or name in self.outer
 
     def bring(self, x: Any) -> Any:
+        """The region's own version of an outside value."""
         match x:
             case tuple():
                 return tuple(map(self.bring, x))
@@ -53,7 +56,7 @@ class Captures(dict[str, Any]):
 
 @dataclass
 class Region:
-    """A subgraph traced: its inputs, its results, and the values of outside that it reads."""
+    """A traced subgraph: its inputs, its results, and the outside values that it reads."""
 
     builder: Builder
     inputs: list[Tracer]
@@ -66,11 +69,13 @@ class Region:
         return limits(Graph((), tuple(self.builder.nodes), ()))
 
     def own(self, d: Dim) -> bool:
-        """Whether a dimension is of sizes that the region defines: it has no meaning outside."""
+        """Whether a dimension depends on sizes that the region defines. Such a dimension has no
+        meaning outside."""
         return not self.limits.keys().isdisjoint(s.name for s in symbols(d))
 
     def graph(self, outer: Sequence[Value]) -> Graph:
-        """Closed, with inputs for the values of outside in this order behind its own."""
+        """The closed graph: its own inputs, then one input for each value in `outer`, in that
+        order."""
         own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
         outputs = tuple(x.value for x in self.results)  # first: a constant is made on demand
         return Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes), outputs)
@@ -81,8 +86,11 @@ Pack = Callable[[list[Any]], list[Any]]
 
 def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
            pack: Pack = list, unpack: Pack = list) -> Region:
-    """Trace a subgraph whose inputs have these types, once `pack` has made of them what it takes;
-    `unpack` gives the tensors of its results. Raises Refused where it gives no tensors."""
+    """The subgraph traced on inputs of these types.
+
+    `pack` turns the traced inputs into the subgraph's inputs, and `unpack` turns its results into
+    tensors. Raises Refused if a result is not a tensor or if it draws random numbers.
+    """
     importer = ctx.importer
     builder = Recorder(importer.inputs)
     captures = Captures(ctx.frame.env, builder)
@@ -104,5 +112,5 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
 
 
 def union(*regions: Region) -> list[Value]:
-    """The values of outside that any of the regions reads."""
+    """The outside values that any of the regions reads, each once."""
     return list(dict.fromkeys(v for r in regions for v in r.taken))

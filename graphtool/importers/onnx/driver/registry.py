@@ -19,9 +19,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Handler:
-    """One operator from opset `since` on.
+    """The handler of one operator, valid from opset `since` on.
 
-    `fold` allows running it on arrays at import, `sequences` handing it sequences.
+    `fold` allows it to run on arrays at import; `sequences` allows inputs that are sequences.
     """
 
     name: str
@@ -35,11 +35,12 @@ class Handler:
     most: int = 0
 
     def wrong_kind(self, name: str, value: Any) -> bool:
-        """Whether an attribute's value is of another kind than the handler declares."""
+        """Whether an attribute's value has another type than the handler declares."""
         kind = _KINDS.get(self.attrs[name].removesuffix(" | None"))
         return kind is not None and not isinstance(value, kind)
 
     def accepts(self, count: int) -> bool:
+        """Whether the handler takes this number of inputs."""
         return self.least <= count <= self.most
 
 
@@ -50,7 +51,7 @@ HANDLERS: dict[tuple[str, str], list[Handler]] = {}
 
 def onnx_op(*names: str, since: int = 1, domain: str = "", fold: bool = True,
             sequences: bool = False) -> Callable[..., Any]:
-    """Register a function as the handler of the operators `names` from opset `since` on."""
+    """A decorator that registers a function as the handler of `names` from opset `since` on."""
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         add(names, fn, since, domain, fold, sequences)
         return fn
@@ -59,7 +60,7 @@ def onnx_op(*names: str, since: int = 1, domain: str = "", fold: bool = True,
 
 def add(names: Iterable[str], fn: Callable[..., Any], since: int = 1, domain: str = "",
         fold: bool = True, sequences: bool = False) -> None:
-    """The same as a plain call, for rows of a table."""
+    """Register a handler by a plain call, for operators that are rows of a table."""
     parameters = inspect.signature(fn).parameters.values()
     attrs = {p.name: str(p.annotation) for p in parameters if p.kind is p.KEYWORD_ONLY}
     context = attrs.pop("ctx", None) is not None
@@ -74,6 +75,6 @@ def add(names: Iterable[str], fn: Callable[..., Any], since: int = 1, domain: st
 
 
 def find(domain: str, name: str, version: int) -> Handler | None:
-    """The newest handler that is not newer than the model's opset."""
+    """The newest handler that is not newer than the model's opset, or None."""
     rows = HANDLERS.get((domain, name), [])
     return next((h for h in reversed(rows) if h.since <= version), None)

@@ -1,4 +1,5 @@
-"""Bounds of computed sizes that nothing else bounds: what the model says of its own outputs."""
+"""Takes missing bounds of computed sizes from the shapes that the model declares for its
+outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from graphtool.ir.trace import Tracer
 
 def bounded(nodes: Sequence[Node], outputs: Mapping[str, Any],
             declared: Mapping[str, tuple[int, ...]]) -> list[Node]:
-    """The nodes, with a bound for each size that is an axis of an output of a declared shape."""
+    """The nodes, with a bound for each size that is an axis of a declared output."""
     most: dict[str, int] = {}
     for name, x in outputs.items():
         shape = declared.get(name, ())

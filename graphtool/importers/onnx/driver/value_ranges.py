@@ -1,7 +1,7 @@
-"""Between which bounds the numbers of a computed value surely lie, as the graph before it tells.
+"""Value ranges: bounds of a computed number, derived from the nodes that compute it.
 
-Bounds are numbers or dims; None where nothing is known. They serve memory plans only: whoever
-computes the size of a tensor checks it against its bound, so that no wrong one goes unnoticed.
+Bounds are numbers or dimensions; None means unknown. They are used for memory plans only: the node
+that computes a tensor's size also checks it against its bound, so a wrong bound is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LETTING_THROUGH = frozenset({
 
 
 def most_of(x: Value, made: Callable[[Value], Node | None], exact: Exact) -> Dim | None:
-    """The most that a number of x can be, as a dim of at least 0."""
+    """An upper bound of the numbers of x, as a dimension of at least 0, or None."""
     found = _whole(_Looker(made, exact).span(x, 0 if product(x.type.shape) == 1 else None)[1], True)
     return None if found is None else maximum(found, 0)
 
@@ -39,7 +39,7 @@ class _Looker:
     exact: Exact
 
     def span(self, x: Operand, at: int | None, depth: int = 0) -> Span:
-        """Of element `at` of x; of all its elements where that is None."""
+        """The range of element `at` of x; of all its elements if `at` is None."""
         if not isinstance(x, Value):
             return (x, x) if isinstance(x, (int, float)) and x == x else OPEN
         known = self.exact(x, at) if at is not None and x.type.dtype.is_integer else None
@@ -91,7 +91,7 @@ class _Looker:
         return OPEN
 
     def part(self, node: Node, at: int | None, depth: int) -> Span:
-        """An element of a vector that is cut or joined; of anything larger, all of them."""
+        """The range of one element of a sliced or joined vector; of all for higher ranks."""
         if at is not None and node.outputs[0].type.rank == 1:
             if node.op.name == "slice" and isinstance(node.attrs["start"][0], int):
                 at = node.attrs["start"][0] + at * node.attrs["strides"][0]
@@ -113,7 +113,7 @@ class _Looker:
 
 
 def _of_type(x: Value) -> Span:
-    """What every number of a small type keeps to."""
+    """The range that a dtype of at most 16 bits implies."""
     d = x.type.dtype
     if d.kind == "bool":
         return 0, 1
@@ -141,7 +141,7 @@ def _axis(node: Node, axis: int) -> Dim:
 # ---- arithmetic of bounds ----------------------------------------------------------------------
 
 def _whole(v: Bound, up: bool) -> Dim | None:
-    """The bound as an integer, no tighter."""
+    """The bound rounded outwards to an integer."""
     if isinstance(v, float):
         return None if not math.isfinite(v) else math.ceil(v) if up else math.floor(v)
     return v
@@ -188,13 +188,13 @@ def _larger(a: Span, b: Span, _: bool) -> Span:
 
 
 def _numbers(a: Span) -> tuple[int | float, ...]:
-    """Both bounds, if they are numbers."""
+    """Both bounds if they are numbers, else ()."""
     both = tuple(v for v in a if isinstance(v, (int, float)))
     return both if len(both) == 2 else ()
 
 
 def _positive(a: Span) -> bool:
-    """Whether no number of the span is below 0."""
+    """Whether no number of the range is below 0."""
     least = bounds(a[0])[0] if isinstance(a[0], Poly) else a[0]
     return least is not None and least >= 0
 
@@ -214,7 +214,7 @@ def _product(a: Span, b: Span, _: bool = True) -> Span:
 
 
 def _quotient(a: Span, b: Span, whole: bool) -> Span:
-    """Integers are cut off; their quotient is no farther from 0, whatever the divisor is."""
+    """The range of a quotient; integers truncate towards 0."""
     if whole:
         return _integer_quotient(a, b)
     match b:

@@ -1,7 +1,8 @@
-"""What handlers work on: Tracers, values known at import, and the small questions asked of both.
+"""The values that handlers work on: Tracers, constants known at import, and helpers for both.
 
-A `Known` is a Tracer whose array is at hand. It becomes a `constant` node only when a node of the
-graph reads it. Its array may hold dimensions (Poly) as objects: shape arithmetic stays symbolic.
+A `Known` is a Tracer whose array is available at import. It becomes a `constant` node only if a
+node of the graph reads it. Its array may hold dimensions (Poly) as objects, so shape arithmetic
+stays symbolic.
 """
 
 from __future__ import annotations
@@ -34,27 +35,33 @@ class Known(Tracer):
 
     @property
     def symbolic(self) -> bool:
+        """Whether the array holds dimensions instead of numbers."""
         return bool(self.array.dtype == object)
 
     @property
     def type(self) -> TensorType:
+        """The type of the array; dimensions have the dtype int64."""
         row = dtypes.int64 if self.symbolic else dtypes.of_numpy(self.array.dtype)
         return TensorType(row, self.array.shape)
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The shape of the array."""
         return tuple(self.array.shape)
 
     @property
     def dtype(self) -> DType:
+        """The dtype of the array; int64 for dimensions."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
+        """The rank of the array."""
         return self.array.ndim
 
     @property
     def value(self) -> Value:  # type: ignore[override]
+        """The graph value of the constant; the first call adds its node to the graph."""
         if self.made is None:
             if self.symbolic:
                 self.made = dims_tensor(self.array, self.builder).value
@@ -66,21 +73,21 @@ class Known(Tracer):
 # ---- dimensions as tensors ---------------------------------------------------------------------
 
 def dims_tensor(dims: Array, builder: Builder) -> Tracer:
-    """An int64 tensor of the given array of dimensions."""
+    """An array of dimensions as an int64 tensor of the same shape."""
     parts = [o.reshape(dim_tensor(d, builder), shape=(1,)) for d in dims.reshape(-1)]
     line = parts[0] if len(parts) == 1 else o.concat(*parts, axis=0)
     return o.reshape(line, shape=dims.shape)  # type: ignore[no-any-return]
 
 
 def dim_tensor(d: Dim, builder: Builder) -> Tracer:
-    """An int64 scalar that holds the dimension."""
+    """A dimension as an int64 scalar of the graph."""
     if isinstance(d, int):
         return builder.constant(np.asarray(d, np.int64))
     return builder.emit(o.dim, (), {"of": d, "dtype": dtypes.int64})  # type: ignore[no-any-return]
 
 
 def settle_dims(array: Array) -> Array:
-    """An array of dimensions; int64 where none of them is symbolic."""
+    """An array of dimensions, converted to int64 if none of them is symbolic."""
     flat = array.reshape(-1)
     if any(isinstance(d, Poly) for d in flat):
         return array
@@ -90,24 +97,29 @@ def settle_dims(array: Array) -> Array:
 # ---- questions ---------------------------------------------------------------------------------
 
 def array_of(x: Any) -> Array | None:
-    """The numbers (or dimensions) of a value known at import, else None."""
+    """The array of a value known at import (numbers or dimensions), else None."""
     if isinstance(x, Known):
         return x.array
     return x if isinstance(x, np.ndarray) else None
 
 
 def dtype_of(x: Any) -> DType:
+    """The dtype of a Tracer or of an array."""
     return x.dtype if isinstance(x, Tracer) else dtypes.of_numpy(x.dtype)
 
 
 def type_of(x: Any) -> TensorType:
+    """Dtype and shape of a Tracer or of an array."""
     return x.type if isinstance(x, Tracer) else TensorType(dtype_of(x), x.shape)
 
 
 def dims(x: Any, what: str, least: int | None = 0,
          most: Dim | Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
-    """The entries of an integer vector; those that only a run tells become sizes within bounds
-    (`most` of each, or of all)."""
+    """The entries of an integer vector as dimensions.
+
+    An entry that is computed at run time becomes a symbolic size of at least `least` and at most
+    `most`, which is one bound for all entries or one for each. `what` names the vector in errors.
+    """
     array = array_of(x)
     if array is None:
         count = product(x.shape)
@@ -119,7 +131,7 @@ def dims(x: Any, what: str, least: int | None = 0,
 
 
 def ints(x: Any, what: str) -> tuple[int, ...]:
-    """The entries of a known integer vector; a symbolic one is refused."""
+    """The entries of a constant integer vector. Raises Refused for symbolic ones."""
     if array_of(x) is None and (not isinstance(x, Tracer) or not all(
             isinstance(known_entry(x, i), int) for i in range(count_of(x)))):
         raise Refused(f"{what} is computed from the inputs")
@@ -130,6 +142,7 @@ def ints(x: Any, what: str) -> tuple[int, ...]:
 
 
 def count_of(x: Any) -> int:
+    """The number of elements of a tensor. Raises Refused if it is symbolic."""
     count = product(x.shape)
     if not isinstance(count, int):
         raise Refused("a vector of unknown length")
@@ -137,12 +150,13 @@ def count_of(x: Any) -> int:
 
 
 def known_entry(x: Tracer, at: int) -> Dim | None:
-    """An element of an integer tensor where shape arithmetic tells it."""
+    """An element of an integer tensor if shape arithmetic determines it, else None."""
     assert isinstance(x.builder, Recorder)
     return resolved(x.value, at, x.builder)
 
 
 def floats(x: Any, what: str) -> tuple[float, ...]:
+    """The entries of a constant tensor. Raises Refused if the run computes them."""
     array = array_of(x)
     if array is None or array.dtype == object:
         raise Refused(f"{what} is computed from the inputs")
@@ -150,7 +164,7 @@ def floats(x: Any, what: str) -> tuple[float, ...]:
 
 
 def one(x: Any, what: str) -> Any:
-    """The Python number of a known tensor of one element."""
+    """The Python number of a constant tensor with one element. Raises Refused for others."""
     array = array_of(x)
     if array is None or array.dtype == object or array.size != 1:
         raise Refused(f"{what} is computed from the inputs")
@@ -158,6 +172,7 @@ def one(x: Any, what: str) -> Any:
 
 
 def python_number(array: Array) -> Any:
+    """The first element of an array as a bool, int or float."""
     row = dtypes.of_numpy(array.dtype)
     entry = array.reshape(-1)[0]
     if row is dtypes.float32:
@@ -166,7 +181,7 @@ def python_number(array: Array) -> Any:
 
 
 def literal(x: Any, rank: int) -> Any:
-    """A known single number as a literal for an operand of at least that rank, else x itself.
+    """A constant of one element as a Python number if its rank is at most `rank`, else x.
 
     A name with a dot is a parameter of a module (`norm.scale`), which stays a tensor.
     """
@@ -177,7 +192,8 @@ def literal(x: Any, rank: int) -> Any:
 
 
 def operands(*xs: Any) -> tuple[Any, ...]:
-    """Operands of an elementwise op, known single numbers as literals; one stays a tensor."""
+    """Operands of an elementwise op: constants of one element as literals, others as they are. At
+    least one stays a tensor."""
     if not any(isinstance(x, Tracer) for x in xs):
         return xs
     rank = max((x.ndim for x in xs if x is not None and not isinstance(x, Known)), default=-1)
@@ -187,47 +203,51 @@ def operands(*xs: Any) -> tuple[Any, ...]:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
+    """The axis counted from the front. Raises ValueError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
         raise ValueError(f"axis {axis} is out of range for rank {rank}")
     return axis % rank if rank else 0
 
 
 def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+    """The axes counted from the front. Raises ValueError if one is out of range."""
     return tuple(axis_of(int(a), rank) for a in axes)
 
 
 def cast(x: Any, dtype: DType, saturate: bool = True) -> Any:
+    """x as `dtype`: x itself if it has that dtype, else a `cast`."""
     return x if dtype_of(x) is dtype else o.cast(x, dtype=dtype, saturate=saturate)
 
 
 def number(value: Any, like: Any) -> Any:
-    """A constant of one element, of x's type, in x's mode (array or Tracer)."""
+    """A constant of one element with x's dtype: a Tracer if `like` is one, else an array."""
     array = np.asarray(value).astype(dtype_of(like).numpy)
     return like.builder.constant(array) if isinstance(like, Tracer) else array
 
 
 def tensor(array: Array, like: Any) -> Any:
-    """A constant array in the mode of `like`."""
+    """An array as a constant: a Tracer if `like` is one, else the array itself."""
     return like.builder.constant(array) if isinstance(like, Tracer) else array
 
 
 def dim_value(d: Dim, like: Any) -> Any:
-    """A dimension as an operand: a literal, or where it is symbolic an int64 scalar."""
+    """A dimension as an operand: a literal, or an int64 scalar if it is symbolic."""
     return d if isinstance(d, int) else dim_tensor(d, like.builder)
 
 
 def reshape(x: Any, shape: tuple[Dim, ...]) -> Any:
+    """x in this shape: x itself if it has that shape, else a `reshape`."""
     return x if tuple(x.shape) == tuple(shape) else o.reshape(x, shape=tuple(shape))
 
 
 def transpose(x: Any, perm: Any) -> Any:
+    """x with its axes permuted: x itself for the identity, else a `transpose`."""
     perm = tuple(perm)
     return x if perm == tuple(range(len(perm))) else o.transpose(x, perm=perm)
 
 
 def take(x: Any, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Any:
-    """x[start:limit:stride] along one axis."""
+    """x[start:limit:stride] along one axis, as a `slice`."""
     rank = x.ndim
     lo: list[Dim] = [0] * rank
     hi = list(x.shape)
