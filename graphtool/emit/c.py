@@ -1,6 +1,6 @@
 """Program → C: one header, one driver file, files of kernels. Knows loops and scalars only.
 
-Identifiers are generated; a name from the model appears as an escaped string or comment at most.
+Identifiers are generated; a name from the model appears only as an escaped string or a comment.
 """
 
 from __future__ import annotations

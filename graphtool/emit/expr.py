@@ -32,10 +32,16 @@ class ExprPrinter:
         self.exact = set[str]()  # rows of small integers that stand there as they are
 
     def expr(self, e: Expr, least: int = 0) -> str:
+        """The C text of `e`, in parentheses if its operator binds less tightly than `least`."""
         text, prec = self.text(e)
         return f"({text})" if prec < least else text
 
     def text(self, e: Expr) -> Text:
+        """The C text of `e` and the precedence of its outermost operator.
+
+        A load of a narrow float becomes f32 and a load from a packed buffer is wrapped to its type.
+        Raises InternalError GT7201 for a node that is not an expression.
+        """
         match e:
             case Const(value, dtype):
                 if dtype.is_narrow:
@@ -63,6 +69,8 @@ class ExprPrinter:
         return f"{buffer}[{self.index(index)}]"
 
     def apply(self, e: Apply) -> Text:
+        """The C text and precedence of a scalar function call: an operator where C has one that
+        gives the same result, else a call of a `gt_` function."""
         if e.fn == "select":
             c, a, b = e.args
             moved = self.branchless or isinstance(c, Load) or not (_plain(a) and _plain(b))
@@ -95,6 +103,11 @@ class ExprPrinter:
         return (f"({operand.c})({text[0]})", UNARY) if narrow else text
 
     def operand(self, e: Expr, prec: int, position: int) -> str:
+        """The text of the operand at `position` of an operator of precedence `prec`.
+
+        A compound operand of a bit operator is in parentheses, and so is a negative number after a
+        unary operator.
+        """
         if prec in _BITS:
             return self.expr(e, UNARY)
         if prec == UNARY:
@@ -103,6 +116,8 @@ class ExprPrinter:
         return self.expr(e, prec + (position > 0) if prec > 10 else 11)
 
     def cast(self, x: Expr, to: DType) -> Text:
+        """The C text of a conversion with the rounding, clamping and wrapping that `to`
+        requires."""
         source, out = x.dtype.computes, to.computes
         if to.is_narrow:  # round to the narrow type
             return (self.text(x) if x.dtype is to else
@@ -125,6 +140,7 @@ class ExprPrinter:
         return f"gt_f32_to_{to.short}({text})"
 
     def bitcast(self, x: Expr, to: DType) -> Text:
+        """The C text that reads the bits of `x` as type `to`, which has the same size."""
         if x.dtype.is_narrow:
             return f"({to.c}){self.stored(x, x.dtype)}", UNARY
         if to.is_narrow:
@@ -145,6 +161,7 @@ class ExprPrinter:
     # ---- index polynomials -----------------------------------------------------------------
 
     def dim(self, d: Dim) -> Text:
+        """The C text and precedence of an index polynomial, one product for each term."""
         if isinstance(d, int):
             return str(d), PRIMARY if d >= 0 else UNARY
         out, prec = "", PRIMARY
@@ -159,10 +176,15 @@ class ExprPrinter:
         return out, ADD if len(d.terms) > 1 else prec
 
     def index(self, d: Dim, least: int = 0) -> str:
+        """The C text of an index, in parentheses if it binds less tightly than `least`."""
         text, prec = self.dim(d)
         return f"({text})" if prec < least else text
 
     def atom(self, a: Symbol | Call) -> str:
+        """The C text of a symbol or of a min, max, floor division or modulo of indices.
+
+        `/` and `%` of C are used only where the dividend cannot be negative.
+        """
         if isinstance(a, Symbol):
             return self.dims.get(a.name, a.name)
         if a.fn in ("min", "max"):

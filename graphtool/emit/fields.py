@@ -1,7 +1,7 @@
-"""Loops along elements that share bytes: a row of bytes is filled first, one for each element.
+"""Loops over elements that share bytes: the elements are first unpacked to a row of whole bytes.
 
-No compiler vectorises a read of part of a byte whose place depends on the element; apart, the row
-is filled and read in vectors. What is read under a condition stays as it is.
+No compiler vectorises a read of part of a byte at an offset that depends on the element. With the
+unpacking in a loop of its own, both loops are vectorised. A read under a condition stays unchanged.
 """
 
 from __future__ import annotations
@@ -42,11 +42,16 @@ class Fields:
     rows: list[Row] = field(default_factory=list)
 
     def rewritten(self) -> For:
+        """The loop with its loads from packed buffers replaced by loads from the rows.
+
+        The rows it needs are then in `rows`.
+        """
         memo: dict[Any, Any] = {}
         return replace(self.loop, body=tuple(map_values(
             s, lambda e: mapped(e, self.expr, memo, _certain)) for s in self.loop.body))
 
     def expr(self, e: Expr) -> Expr:
+        """A load from a packed buffer as a load from its row; any other expression unchanged."""
         match e:
             case Load(buffer, index, dtype) if buffer in self.packed:
                 row = self.row(buffer, index, dtype)

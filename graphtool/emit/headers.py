@@ -1,7 +1,7 @@
-"""Which kernel headers the emitted files include, and which files have to come along for that.
+"""Which kernel headers the emitted files include, and which files a build has to copy for them.
 
-What only some models call is included by the files that call it: a build holds nothing it can do
-without.
+A header that only some models call is included only by the files that call it, so a build contains
+no unused code.
 """
 
 from __future__ import annotations

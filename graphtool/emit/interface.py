@@ -1,4 +1,4 @@
-"""NAME.h, the public interface of a compiled model: its sizes, its ports, and what runs it."""
+"""NAME.h, the public interface of a compiled model: its sizes, its ports and its functions."""
 
 from __future__ import annotations
 

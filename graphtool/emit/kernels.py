@@ -38,12 +38,15 @@ _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
 class Kernels:
+    """Prints the kernels of a program as C; `dims` gives the C text of each open dimension."""
+
     def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
         self.program, self.dims = program, dims
         self.printer = ExprPrinter(dims)
         self.labels = _labels(program)
 
     def declarations(self) -> str:
+        """The text of `NAME_kernels.h`: an include guard and the prototype of every kernel."""
         w = Writer()
         guard = f"{self.program.name.upper()}_KERNELS_H"
         w.line(f"#ifndef {guard}")
@@ -55,6 +58,7 @@ class Kernels:
         return w.text()
 
     def file(self, kernels: Sequence[Kernel]) -> str:
+        """The text of a C file with these kernels and the includes that they need."""
         w = Writer()
         for kernel in kernels:
             w.line()
@@ -64,6 +68,10 @@ class Kernels:
         return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
+        """Write one kernel: its labels as comments, its templates, then the function itself.
+
+        No more than three labels are written; the number of the others follows.
+        """
         for label in self.labels[kernel.name][:3]:
             w.line(f"/* {c_comment(label)} */")
         if len(self.labels[kernel.name]) > 3:
@@ -77,12 +85,17 @@ class Kernels:
             self.body(w, kernel)
 
     def statements(self, w: Writer, kernel: Kernel, serial: bool) -> Statements:
+        """A printer for the statements of `kernel` that writes to `w`.
+
+        `serial` means that the parallel loops are not divided between the threads.
+        """
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, masks, packed),
                           {p.name: p for p in kernel.params}, serial)
 
     def body(self, w: Writer, kernel: Kernel) -> None:
+        """Write the statements of a kernel; a template becomes a call of its own function."""
         statements = self.statements(w, kernel, kernel.serial)
         for i, stmt in enumerate(kernel.body):
             if isinstance(stmt, Template):
@@ -136,6 +149,10 @@ class Kernels:
 
     def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:
+        """Write the function that a template calls for a finished row of `count` elements in `acc`.
+
+        `own` is the prefix of its C name and `names` are the parameters that it may leave unused.
+        """
         indices = "".join(f", int64_t {s.name}" for s in hook.indices)
         head = (f"GT_INLINE void {own}_{hook.name}(const {hook.dtype.c} *restrict acc{indices}, "
                 f"int64_t count{params})\n{{")
@@ -185,6 +202,7 @@ class Statements:
         self.rows = 0  # loops that read rows, so far
 
     def stmt(self, s: Stmt) -> None:
+        """Write one statement of the loop IR."""
         match s:
             case Let(name, value, mutable):
                 const = "" if mutable else "const "
@@ -206,6 +224,7 @@ class Statements:
                             self.stmt(inner)
 
     def accumulate(self, s: Accumulate) -> None:
+        """Write the update of a mutable scalar: an assignment, a compound assignment or a call."""
         if s.fn is None:
             self.w.line(f"{s.name} = {self.p.expr(s.value)};")
         elif s.fn in _FN:
@@ -215,6 +234,10 @@ class Statements:
             self.w.line(f"{s.name} = {fn}({s.name}, {self.p.expr(s.value)});")
 
     def loop(self, s: For) -> None:
+        """Write a loop; a parallel one runs over the part of its range that belongs to thread `t`.
+
+        If the loop reads packed buffers along its iterator, these elements are unpacked first.
+        """
         i, extent = s.iter.name, self.p.index(s.extent)
         lo, hi = "0", extent
         if s.mode in ("parallel", "parallel simd") and not self.serial:
@@ -229,6 +252,7 @@ class Statements:
             self.by_rows(*found, lo, hi)
 
     def iterations(self, s: For, lo: str, hi: str) -> None:
+        """Write the C `for` statement from `lo` to `hi` with its pragmas and its body."""
         i = s.iter.name
         for pragma in self.pragmas(s):
             self.w.line(pragma)
@@ -257,6 +281,7 @@ class Statements:
                         f"{self.p.index(row.start + first)}, {count});")
 
     def pragmas(self, s: For) -> list[str]:
+        """The pragmas of a loop: one for SIMD if its iterations may run as vectors, else none."""
         innermost = not any(isinstance(x, For) for x in s.body)
         if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
             if not s.reduces:
@@ -286,6 +311,7 @@ def _labels(program: Program) -> dict[str, list[str]]:
 
 
 def param_text(p: Param) -> str:
+    """The declaration of a kernel parameter in C, such as `const float *restrict x`."""
     return f"{pointer_type(p)}{p.name}"
 
 
@@ -313,6 +339,7 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
 
 
 def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
+    """The C prototype of a kernel without `;`: thread, number of threads, buffers, then sizes."""
     params = ["int t", "int threads", *map(param_text, kernel.params)]
     params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
     return f"void {name}_{kernel.name}({', '.join(params)})"

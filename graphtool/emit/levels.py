@@ -1,6 +1,6 @@
-"""The driver of a library that holds a model several times, once for each level of a processor.
+"""The driver of a library that contains a model several times, once for each processor level.
 
-Which one runs is decided once, when the library is loaded; calls cost one jump more.
+The level is selected once, when the library is loaded; each call costs one more jump.
 """
 
 from __future__ import annotations

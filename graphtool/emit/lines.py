@@ -1,4 +1,4 @@
-"""A list of lines with an indentation; and the escaping of foreign text for C."""
+"""`Writer`, a list of lines with indentation, and functions that escape foreign text for C."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from contextlib import contextmanager
 
 
 class Writer:
+    """Collects lines of text at the current depth; one level of depth is four spaces."""
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
 
     def line(self, text: str = "") -> None:
+        """Append one line at the current depth; an empty line has no indentation."""
         self.lines.append("    " * self.depth + text if text else "")
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        """Write `head`, indent what the `with` body writes, then write `tail`."""
         self.line(head)
         self.depth += 1
         yield
@@ -23,6 +27,7 @@ class Writer:
         self.line(tail)
 
     def text(self) -> str:
+        """All lines so far as one text that ends with a newline."""
         return "\n".join(self.lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a model may be called in C: the name begins its files and all that they define."""
+"""Which names a model may have in C: files and C identifiers begin with the name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Epilogues that read or write bytes: to rows of words, the arithmetic on these, back to bytes.
-What a float is clamped to on its way into bytes happens there.
+"""Splits an epilogue that reads or writes bytes into three loops: bytes to words, arithmetic on
+words, words to bytes.
 
-A compiler takes as many elements at once as bytes fill a vector, and then spreads the arithmetic on
-words over four narrow ones. Apart, each loop fills its vectors.
+A float is clamped when its row is written back to bytes. In one loop a compiler takes as many
+elements at once as there are bytes in a vector, and needs four vectors for the words. In separate
+loops each loop fills its vectors.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ class Stages:
     done: dict[Any, Any] = field(default_factory=dict)
 
     def expr(self, e: Expr) -> Expr:
+        """The expression with its loads from byte buffers replaced by loads from rows of words."""
         return mapped(e, self.load, self.done)  # type: ignore[no-any-return]
 
     def load(self, e: Expr) -> Expr:
+        """A load of bytes along the lane as a load from its row; any other expression unchanged."""
         match e:
             case Load(buffer, index, dtype) if self.along(buffer, index):
                 row = self.row("row", self.reads, buffer, index)
@@ -62,6 +65,10 @@ class Stages:
 
     def row(self, stem: str, rows: list[Row], buffer: str, index: Dim,
             words: DType = dtypes.int32) -> Row:
+        """The row for these elements of `buffer`; it is appended to `rows` if it is not there yet.
+
+        `words` is the element type of the row.
+        """
         start = index - symbol_of(self.lane)
         for row in rows:
             if (row.buffer, row.start) == (buffer, start):
@@ -70,6 +77,11 @@ class Stages:
         return rows[-1]
 
     def stmt(self, s: Stmt) -> Stmt:
+        """The statement on rows of words.
+
+        A store that casts f32 to bytes stores floats in its row; the cast is done when the row is
+        written back.
+        """
         match s:
             case Store(buffer, index, Apply("cast", (value,), _)) if (
                     self.along(buffer, index) and value.dtype is dtypes.float32):

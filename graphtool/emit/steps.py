@@ -1,6 +1,6 @@
 """The steps of a program as C: calls of kernels, and the branches and loops around them.
 
-All threads go the same way, so each waits before it reads what decides, and behind that.
+All threads take the same branch, so there is a barrier before and after they read its condition.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Steps:
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
 
     def steps(self, steps: Sequence[Step]) -> None:
+        """Write the steps in order, with barriers before and after each branch and loop."""
         for step in steps:
             if isinstance(step, Run):
                 self.run(step)
@@ -62,6 +63,7 @@ class Steps:
             self.w.line("return;")
 
     def repeat(self, step: Repeat) -> None:
+        """Write a while loop: the steps of the condition, the test of its flag, then the body."""
         with self.w.block("for (;;) {"):
             self.steps(step.cond)
             self.w.line("gt_barrier(threads);")
@@ -70,10 +72,12 @@ class Steps:
             self.w.line("gt_barrier(threads);")
 
     def flag(self, name: str) -> str:
+        """The C text that reads the first element of buffer `name`."""
         b = self.buffers[name]
         return f"*{self.pointer(name, Param(name, b.dtype, True))}"
 
     def run(self, step: Run) -> None:
+        """Write the call of a kernel; only thread 0 calls a serial kernel."""
         kernel = self.kernels[step.kernel]
         args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
         args += kernel_dims(kernel, self.dims)
@@ -85,6 +89,7 @@ class Steps:
             self.w.line("gt_barrier(threads);")
 
     def pointer(self, name: str, p: Param) -> str:
+        """The C text of a pointer to buffer `name` with the type of parameter `p`."""
         if name in self.held:
             return f"({pointer_type(p)}){self.held[name]}"
         b: Buffer = self.buffers[name]

@@ -1,6 +1,6 @@
 """The main program of a training build: tables of its state and parts; the rest is kernels/train.h.
 
-Knows programs and offsets, no graph; what the loss is comes as a `Judge`.
+It knows programs and offsets, but no graph. A `Judge` describes the loss.
 """
 
 from __future__ import annotations

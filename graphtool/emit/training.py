@@ -1,7 +1,7 @@
 """NAME.h and NAME.c of a training build: init, step, loss and predict over one block of state.
 
-The state holds all parameters and the optimizer's own, one after the other; what the functions run
-are programs of their own. Knows programs and offsets, no graph.
+The state consists of all parameters, then the state of the optimizer. Each function runs a program
+of its own. This module knows programs and offsets, but no graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Weights inside the library: by `.incbin`, or as arrays of C for targets without an assembler's.
+"""Weights inside the library: by `.incbin`, or as C arrays for targets whose assembler lacks it.
 
-A part is a run of adjacent weights in one array. The driver finds a weight by its part, so that
-the parts need not lie side by side.
+A part is a sequence of adjacent weights in one array. The driver finds a weight by its part, so the
+parts need not be adjacent in memory.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Part:
 
     @property
     def symbol(self) -> str:
+        """The C name of this part of the weights."""
         return f"{self.name}_weights{self.index}"
 
 
@@ -44,6 +45,7 @@ def divided(name: str, spans: Iterable[tuple[int, int]], limit: int = PART) -> t
 
 
 def part_of(parts: Sequence[Part], offset: int) -> Part:
+    """The part that contains the byte at `offset`; the parts are sorted by start."""
     return next(p for p in reversed(parts) if p.start <= offset)
 
 
