@@ -27,7 +27,7 @@ def flops(node: Node) -> Dim:
     if op.cost is not None:
         return op.cost(*_types(node), **node.attrs)
     if inner := list(regions(node)):
-        return sum((total(flops, g) for g in inner), 0) * turns(node)
+        return sum((total(flops, g) for g in inner), 0) * trip_count(node)
     if op.category in ("shape", "data", "memory"):
         return 0
     if op.decompose is not None:
@@ -85,8 +85,8 @@ def regions(node: Node) -> Iterator[Graph]:
             yield a
 
 
-def turns(node: Node) -> Dim:
-    """How often the regions of a node run: a scan's length; 1 where the data decide."""
+def trip_count(node: Node) -> Dim:
+    """The trip count of a node's regions: a scan's length; 1 where the data decide."""
     length: Dim = node.attrs.get("length", 1)
     return length
 
@@ -96,7 +96,7 @@ def executions(graph: Graph, times: Dim = 1) -> Iterator[tuple[Node, Dim]]:
     for node in graph.nodes:
         yield node, times
         for inner in regions(node):
-            yield from executions(inner, times * turns(node))
+            yield from executions(inner, times * trip_count(node))
 
 
 def total(cost: Cost, graph: Graph) -> Dim:

@@ -74,7 +74,7 @@ register(Op("cond", _cond_infer, _cond_eval, category="control",
 
 def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int,
                  bound: int | None = None) -> tuple[TensorType, ...]:
-    need(bound is None or bound >= 0, f"a loop turns at least 0 times, not {bound}")
+    need(bound is None or bound >= 0, f"a loop runs at least 0 times, not {bound}")
     need(0 < carries <= len(operands), f"{carries} of {len(operands)} operands are carried")
     _takes("condition", cond, operands)
     _takes("body", body, operands)
@@ -88,24 +88,24 @@ def _while_eval(*operands: Array, cond: Body, body: Body, carries: int,
                 bound: int | None) -> tuple[Array, ...]:
     held, fixed = list(operands[:carries]), operands[carries:]
     cond, body = _callable(cond), _callable(body)
-    turns = 0
-    while turns != bound and bool(cond(*held, *fixed)[0]):
-        held, turns = body(*held, *fixed), turns + 1
+    done = 0
+    while done != bound and bool(cond(*held, *fixed)[0]):
+        held, done = body(*held, *fixed), done + 1
     return tuple(held)
 
 
 def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
              bound: int | None) -> tuple[Any, ...]:
-    """A loop with a bound as one without, which counts its turns."""
+    """A loop with a bound as one without, which counts its iterations."""
     if bound is None:
         return tuple(o.while_(*operands, cond=cond, body=body, carries=carries))
     types = [TensorType(dtypes.int64, ()), *(v.type for v in body.inputs)]
 
-    def goes_on(turn: Any, *xs: Any) -> Any:
-        return o.and_(o.lt(turn, bound), inline(turn.builder, cond, xs)[0])
+    def goes_on(i: Any, *xs: Any) -> Any:
+        return o.and_(o.lt(i, bound), inline(i.builder, cond, xs)[0])
 
-    def step(turn: Any, *xs: Any) -> Any:
-        return o.add(turn, 1), *inline(turn.builder, body, xs)
+    def step(i: Any, *xs: Any) -> Any:
+        return o.add(i, 1), *inline(i.builder, body, xs)
     start = operands[0].builder.constant(np.zeros((), np.int64))
     out = o.while_(start, *operands, cond=trace(goes_on, types), body=trace(step, types),
                    carries=carries + 1)

@@ -160,13 +160,13 @@ def swapped(swaps: Any, *, size: Dim) -> Any:
         return o.broadcast(line, shape=(*swaps.shape[:-1], size))
     batch = product(swaps.shape[:-1])
     start = o.broadcast(places(swaps, (1, size), 1), shape=(batch, size))
-    turns = o.transpose(o.reshape(swaps, shape=(batch, swaps.shape[-1])), perm=(1, 0))
+    by_step = o.transpose(o.reshape(swaps, shape=(batch, swaps.shape[-1])), perm=(1, 0))
 
     def step(order: Any, j: Any, best: Any) -> Any:
         at, best = places(order, (1, size), 1), o.reshape(best, shape=(batch, 1))
         moved = o.select(o.eq(at, j), best, o.select(o.eq(at, best), j, at))
         return (o.gather(order, o.reshape(moved, shape=(batch, size, 1)), axes=(1,), batch=1),)
-    (order,) = as_tuple(scanned(step, swaps.shape[-1], (start,), (turns,)))
+    (order,) = as_tuple(scanned(step, swaps.shape[-1], (start,), (by_step,)))
     return o.reshape(order, shape=(*swaps.shape[:-1], size))
 
 

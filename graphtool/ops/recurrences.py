@@ -74,7 +74,7 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
     """y, the final states and what is kept, a scan for each direction."""
     hidden, count = r.shape[1], 2 if kind == "lstm" else 1
 
-    def turn(state: Any, rows: Any, fixed: Any) -> State:
+    def step(state: Any, rows: Any, fixed: Any) -> State:
         u, own, peep = fixed
         if kind == "lstm":
             new = _lstm_step(rows[0], tuple(state), u, own, peep, clip)
@@ -87,7 +87,7 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
     for d, backwards in directions(direction):
         start = [filled(p, 0.0, (p.shape[2], hidden)) if s is None else at(s, d) for s in states]
         fixed = [at(r, d), *(None if x is None else at(x, d) for x in (bias, peephole))]
-        found.append(scan(turn, start, [one_direction(p, d)], fixed, backwards))
+        found.append(scan(step, start, [one_direction(p, d)], fixed, backwards))
     ends = [o.stack(*(f[i] for f in found), axis=0) for i in range(count)]
     y, kept = (o.stack(*(f[count + i] for f in found), axis=1) for i in range(2))
     return y, *ends, kept
@@ -100,7 +100,7 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
            direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
     need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
     need(p.rank == 4 and r.rank == 3 + (packed > 0), f"p {p} must have rank 4, r {r} rank 3")
-    (turns, count, batch, wide), hidden = p.shape, r.shape[-2]
+    (length, count, batch, wide), hidden = p.shape, r.shape[-2]
     need(count == COUNT[direction] and wide == GATES[kind] * hidden, f"p {p} does not fit r {r}")
     state = TensorType(p.dtype, (count, batch, hidden))
     weights = (count, ceildiv(wide, packed), hidden, packed) if packed else (count, hidden, wide)
@@ -108,7 +108,7 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
                              ("h0", h0, state.shape), ("c0", c0, state.shape)):
         want = TensorType(p.dtype, shape)
         need(got is None or got == want, f"{name} is {got}, {want} expected")
-    y = TensorType(p.dtype, (turns, *state.shape))
+    y = TensorType(p.dtype, (length, *state.shape))
     kept = TensorType(p.dtype, (*y.shape[:3], KEPT[kind] * hidden))
     return y, *(state,) * (2 if kind == "lstm" else 1), kept
 

@@ -66,14 +66,14 @@ def _before(y: Any, first: Any, direction: str) -> list[Any]:
     """Per direction the states before each step, as windows of one tensor: y between the firsts."""
     edge = (filled(y, 0.0, (1, *y.shape[1:])) if first is None
             else o.reshape(first, shape=(1, *first.shape)))
-    turns, backwards = y.shape[0], direction == "reverse"
+    length, backwards = y.shape[0], direction == "reverse"
     match direction:
         case "bidirectional":
             whole = o.concat(edge, y, edge, axis=0)
         case _:
             whole = o.concat(*((y, edge) if backwards else (edge, y)), axis=0)
     starts = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 2)}[direction]
-    return [between(whole, 0, s, turns + s) for s in starts]
+    return [between(whole, 0, s, length + s) for s in starts]
 
 
 def _flat(x: Any) -> Any:
@@ -87,7 +87,7 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
                 direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
     need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
     need(y.rank == 4 and r.rank == 3 + (packed > 0), f"y {y} must have rank 4, r {r} rank 3")
-    (turns, count, batch, hidden), wide = y.shape, GATES[kind] * y.shape[3]
+    (length, count, batch, hidden), wide = y.shape, GATES[kind] * y.shape[3]
     state = (count, batch, hidden)
     weights = (count, ceildiv(hidden, packed), wide, packed) if packed else (count, hidden, wide)
     for name, got, shape in (("r", r, weights), ("gy", gy, y.shape), ("gh", gh, state),
@@ -96,7 +96,7 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
         want = TensorType(y.dtype, shape)
         need(got is None or got == want, f"{name} is {got}, {want} expected")
     states = (TensorType(y.dtype, state),) * (2 if kind == "lstm" else 1)
-    return TensorType(y.dtype, (turns, count, batch, wide)), *states
+    return TensorType(y.dtype, (length, count, batch, wide)), *states
 
 
 @composite(types=_grad_types, lowering=Lowering.STATEMENTS, plans=(PANELS,))
@@ -125,19 +125,19 @@ def _steps_back(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: A
                  for s in ((gh, gc) if kind == "lstm" else (gh,))]
         rows = [None if x is None else one_direction(x, d)
                 for x in (kept, before and before[d], gy, gkept)]
-        found.append(scan(_turned(back, KEPT[kind]), start, rows, [at(r, d)], not backwards))
+        found.append(scan(_step_back(back, KEPT[kind]), start, rows, [at(r, d)], not backwards))
     ends = [o.stack(*(f[i] for f in found), axis=0) for i in range(len(found[0]) - 1)]
     return o.stack(*(f[-1] for f in found), axis=1), *ends
 
 
-def _turned(back: Callable[..., State], count: int) -> Callable[..., State]:
+def _step_back(back: Callable[..., State], count: int) -> Callable[..., State]:
     """A step's gradient as the body of a scan: the cotangents of a step's result join in."""
-    def turn(state: Any, rows: Any, fixed: Any) -> State:
+    def step(state: Any, rows: Any, fixed: Any) -> State:
         kept, before, gy, gkept = rows
         dh, *rest = state
         more = parts(gkept, count) if gkept is not None else [None] * count
         return back(plus(dh, gy), rest, parts(kept, count), before, more, fixed[0])
-    return turn
+    return step
 
 
 def _slope(y: Any) -> Any:

@@ -21,7 +21,7 @@ def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: Tensor
     """The types of y [T, D, B, H] and of a final state [D, B, H]."""
     need(direction in COUNT, f"unknown direction {direction!r}")
     need(x.rank == w.rank == r.rank == 3, f"x {x}, w {w} and r {r} must have rank 3")
-    directions, (turns, batch, inputs), hidden = COUNT[direction], x.shape, r.shape[2]
+    directions, (length, batch, inputs), hidden = COUNT[direction], x.shape, r.shape[2]
     rows = hidden * gates
     for name, got, shape in (("w", w, (directions, rows, inputs)),
                              ("r", r, (directions, rows, hidden)),
@@ -30,7 +30,7 @@ def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: Tensor
         want = TensorType(x.dtype, shape)
         need(got is None or got == want, f"{name} is {got}, {want} expected")
     like_first(x)
-    return (TensorType(x.dtype, (turns, directions, batch, hidden)),
+    return (TensorType(x.dtype, (length, directions, batch, hidden)),
             TensorType(x.dtype, (directions, batch, hidden)))
 
 
@@ -38,13 +38,13 @@ def _layer(x: Any, w: Any, r: Any, first: Any, second: Any, states: tuple[Any, .
            direction: str, clip: float, peephole: Any = None) -> Any:
     """The product with the inputs for all steps at once, then the recurrence; `first` is the bias
     of the inputs' part, `second` of the states'."""
-    turns, batch, inputs = x.shape
-    rows = o.reshape(x, shape=(turns * batch, inputs))
+    length, batch, inputs = x.shape
+    rows = o.reshape(x, shape=(length * batch, inputs))
     projected = []
     for d in range(COUNT[direction]):
         y = o.matmul(rows, at(w, d), transpose_b=True)
         y = y if first is None else y + at(first, d)
-        projected.append(o.reshape(y, shape=(turns, 1, batch, w.shape[1])))
+        projected.append(o.reshape(y, shape=(length, 1, batch, w.shape[1])))
     p = projected[0] if len(projected) == 1 else o.concat(*projected, axis=1)
     turned = o.transpose(r, perm=(0, 2, 1))
     if x.dtype is dtypes.float32 and not clip and peephole is None:  # as there is a kernel for it

@@ -1,6 +1,6 @@
 """Eigenvectors of symmetric matrices, and singular vectors, by Jacobi's rotations.
 
-Each round turns half as many pairs of rows as there are rows, all at once; a tournament brings
+Each round rotates half as many pairs of rows as there are rows, all at once; a tournament brings
 every row together with every other one in a sweep. Of sweeps there is a fixed number, which grows
 with the logarithm of the size. General matrices, whose eigenvalues are complex, are not here.
 """
@@ -30,7 +30,7 @@ from graphtool.ops.matrices import (
 _SWEEPS = 6  # and one for each doubling: convergence is quadratic, its onset logarithmic
 
 
-def _turns(n: int) -> int:
+def _rounds(n: int) -> int:
     """Rounds of all sweeps over n rows, an even number."""
     return (_SWEEPS + n.bit_length()) * (n - 1)
 
@@ -58,16 +58,16 @@ def _paired(top: Any, bottom: Any, axis: int) -> Any:
     return o.concat(first, second, *([middle] if h > 2 else []), rest, last, axis=axis)
 
 
-def _rotated(x: Any, turn: tuple[Any, Any], axis: int) -> Any:
+def _rotated(x: Any, rotation: tuple[Any, Any], axis: int) -> Any:
     """p, q → c·p − s·q, s·p + c·q for the pairs of rows or columns, and on to the next round."""
-    (top, bottom), (c, s) = _halves(x, axis), turn
+    (top, bottom), (c, s) = _halves(x, axis), rotation
     return _paired(c * top - s * bottom, s * top + c * bottom, axis)
 
 
-def _turn(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
+def _rotation(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
     """(c, s) of the rotation by at most 45° that takes ((p, x), (x, q)) to a diagonal matrix.
 
-    What rounding leaves beside p and q is let be: turning it about would add up over the sweeps.
+    What rounding leaves beside p and q is let be: rotating it too would add up over the sweeps.
     """
     noise = 0.5 * float(ml_dtypes.finfo(p.dtype.numpy).eps)
     none = o.le(o.abs(between), o.sqrt(o.abs(p)) * o.sqrt(o.abs(q)) * noise)
@@ -140,13 +140,13 @@ def eigh(a: Any) -> Any:
     def step(x: Any, vectors: Any, _: Any) -> Any:
         p, q = _halves(_diagonal(x), 1)
         _, corner = _halves(_halves(x, 1)[0], 2)
-        turn = _turn(p, q, _diagonal(corner))
-        c, s = (o.reshape(t, shape=(b, 1, size // 2)) for t in turn)
-        return (_rotated(_rotated(x, turn, 1), (c, s), 2),
-                _rotated(vectors, turn, 1))
-    _, vectors = scanned(step, _turns(size), (x, identity(x, size, (b,))))
+        rotation = _rotation(p, q, _diagonal(corner))
+        c, s = (o.reshape(t, shape=(b, 1, size // 2)) for t in rotation)
+        return (_rotated(_rotated(x, rotation, 1), (c, s), 2),
+                _rotated(vectors, rotation, 1))
+    _, vectors = scanned(step, _rounds(size), (x, identity(x, size, (b,))))
     vectors = vectors / _length(vectors)
-    w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))  # nearer than what was turned
+    w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))  # nearer than what was rotated
     w, vectors = _ordered(_behind(w, vectors, n, float("inf")), vectors, n, False)
     (vectors,) = _pieces(vectors, 2, (0, n))
     return o.reshape(w, shape=a.shape[:-1]), o.reshape(turned(vectors), shape=a.shape)
@@ -236,9 +236,9 @@ def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
         (columns,) = _pieces(x, 2, (0, m))
         p, q = _halves(columns, 1)
         sums = [o.reduce_sum(s * t, axes=(2,)) for s, t in ((p, p), (q, q), (p, q))]
-        return (_rotated(x, _turn(*sums), 1),)
+        return (_rotated(x, _rotation(*sums), 1),)
     both = o.concat(rows, identity(a, size, (b,)), axis=2)
-    (both,) = as_tuple(scanned(step, _turns(size), (both,)))
+    (both,) = as_tuple(scanned(step, _rounds(size), (both,)))
     rows, vectors = _pieces(both, 2, (0, m), (m, m + size))
     both = both / _length(vectors)
     keys = _behind(o.reduce_sum(rows * rows, axes=(2,)), vectors, n, -1.0)

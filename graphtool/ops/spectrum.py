@@ -36,8 +36,8 @@ def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = 
     if n > _TABLE and rows > 1:
         parts = _split(real, imag, rows, n // rows, inverse)
         return tuple(_first(p, n // 2 + 1) for p in parts) if half else parts
-    turns = np.outer(np.arange(n), np.arange(n // 2 + 1 if half else n))
-    return _turned(real, imag, *_table(real, turns, n, sign))
+    k = np.outer(np.arange(n), np.arange(n // 2 + 1 if half else n))
+    return _turned(real, imag, *_table(real, k, n, sign))
 
 
 def _factor(n: int) -> int:
@@ -45,16 +45,16 @@ def _factor(n: int) -> int:
     return max(d for d in range(1, int(n**0.5) + 1) if n % d == 0)
 
 
-def _circle(turns: Any, n: int) -> tuple[Any, Any]:
+def _circle(k: Any, n: int) -> tuple[Any, Any]:
     """Cosines and sines of 2πk/n, with zeros that are exact."""
-    turns = turns % n
-    angle = 2 * np.pi * turns / n
-    return (np.where(4 * turns % (2 * n) == n, 0.0, np.cos(angle)),
-            np.where(2 * turns % n == 0, 0.0, np.sin(angle)))
+    k = k % n
+    angle = 2 * np.pi * k / n
+    return (np.where(4 * k % (2 * n) == n, 0.0, np.cos(angle)),
+            np.where(2 * k % n == 0, 0.0, np.sin(angle)))
 
 
-def _table(x: Any, turns: Any, n: int, sign: int) -> tuple[Any, Any]:
-    cos, sin = (t.astype(x.dtype.numpy) for t in _circle(turns, n))
+def _table(x: Any, k: Any, n: int, sign: int) -> tuple[Any, Any]:
+    cos, sin = (t.astype(x.dtype.numpy) for t in _circle(k, n))
     return x.builder.constant(cos), x.builder.constant(sin if sign > 0 else 0 - sin)
 
 

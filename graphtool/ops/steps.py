@@ -53,9 +53,9 @@ def plus(x: Any, bias: Any) -> Any:
     return x if bias is None else x + bias
 
 
-def scan(turn: Callable[..., tuple[Any, ...]], states: Sequence[Any], rows: Sequence[Any],
+def scan(step: Callable[..., tuple[Any, ...]], states: Sequence[Any], rows: Sequence[Any],
           fixed: Sequence[Any], backwards: bool) -> tuple[Any, ...]:
-    """`turn(states, rows, fixed)` gives new states, then results; None may stand for an operand."""
+    """`step(states, rows, fixed)` gives new states, then results; None may stand for an operand."""
     given = [*states, *rows, *fixed]
     operands = [x for x in given if x is not None]
     cut = len(states) + len(rows)
@@ -63,7 +63,7 @@ def scan(turn: Callable[..., tuple[Any, ...]], states: Sequence[Any], rows: Sequ
     def body(*xs: Any) -> tuple[Any, ...]:
         rest = iter(xs)
         all_ = [None if x is None else next(rest) for x in given]
-        return turn(all_[:len(states)], all_[len(states):cut], all_[cut:])
+        return step(all_[:len(states)], all_[len(states):cut], all_[cut:])
     types = [TensorType(_dtype(x), x.shape[1:] if len(states) <= i < cut else x.shape)
              for i, x in enumerate(given) if x is not None]
     scanned = [x for x in rows if x is not None]

@@ -22,7 +22,7 @@ _STEP, _FLAG = TensorType(dtypes.int64, ()), TensorType(dtypes.bool_, ())
 
 
 def insertions(body: Any) -> int:
-    """How often a turn of the loop inserts into a sequence, at most."""
+    """How often one iteration of the loop inserts into a sequence, at most."""
     total = 0
     for node in body.node:
         inner = [a.g for a in node.attribute if a.HasField("g")]
@@ -39,7 +39,7 @@ def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Se
         return replace(sequence_rows.wider(x, room), carried=True)
     if not isinstance(x, tuple):
         if not isinstance(x, Tracer):
-            raise Refused("an optional in a loop whose number of turns is computed")
+            raise Refused("an optional in a loop whose trip count is computed")
         return x
     kind = None if x else _declared(body.input[2 + i]) or _inserted(ctx, body, i, label, carried)
     return replace(sequence_rows.of_tuple(x, kind, room, ctx.builder), carried=True)
@@ -54,8 +54,8 @@ def _declared(info: Any) -> TensorType | None:
 
 
 def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -> TensorType:
-    """The type of what a turn puts into a sequence that starts out empty: the turn is traced with
-    the empty one, and forgotten."""
+    """The type of what an iteration puts into a sequence that starts out empty: an iteration is
+    traced with the empty one, and its nodes are dropped."""
     found: list[TensorType] = []
     known = [x for x in carried if isinstance(x, Tracer)]
 
@@ -71,7 +71,7 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
     if not found:
         raise Refused("a sequence of computed length of which nothing says the type")
     if any(inner.own(d) for d in found[0].shape):
-        raise Refused(f"elements of a size that each turn computes: {found[0]}")
+        raise Refused(f"elements of a size that each iteration computes: {found[0]}")
     return found[0]
 
 

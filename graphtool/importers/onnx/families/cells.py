@@ -160,7 +160,7 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
     numbers = None if lengths is None else like(x, o.iota, shape=(x.shape[0],), axis=0,
                                                 dtype=dtypes.int64)
 
-    def turn(state: Any, rows: Any, fixed: Any) -> State:
+    def step(state: Any, rows: Any, fixed: Any) -> State:
         (xt, t), (u, b, p, ends) = rows, fixed
         new = cell.step(cell, f, xt, u, b, tuple(state), p)
         if ends is None:
@@ -168,4 +168,4 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
         alive = o.gt(ends, t)
         return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
                 o.select(alive, new[0], 0.0))
-    return scan(turn, start, [projected, numbers], [r, own, peephole, lengths], backwards)
+    return scan(step, start, [projected, numbers], [r, own, peephole, lengths], backwards)

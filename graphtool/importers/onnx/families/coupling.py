@@ -66,7 +66,7 @@ def _goes_on(p: Any, moving: Any, *_: Any) -> Any:
 
 
 def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
-    """Each pₜ in turn as the others would have it; rows that have settled stay."""
+    """Each pₜ, one after the other, as the others would have it; rows that have settled stay."""
     qp, pqp, _ = _settled(p, q)
     rows, k = p.shape
     row = TensorType(dtypes.float32, (1, k))

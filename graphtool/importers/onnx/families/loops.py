@@ -1,7 +1,7 @@
 """Loop as `scan` and `while` with regions. The pass `unroll` writes out small ones.
 
-Only what has no type as a region is unrolled here: values that change shape from turn to turn,
-sequences, positions that must be known. That needs a known number of turns.
+Only what has no type as a region is unrolled here: values that change shape from step to step,
+sequences, positions that must be known. That needs a known trip count.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.trace import Tracer, trace
 from graphtool.symbolic import Dim
 
-UNROLL = 4096  # turns at most
-_TABLE = 1 << 24  # rows from which a number of turns stands for "without end", as exporters write
+UNROLL = 4096  # iterations at most
+_TABLE = 1 << 24  # rows from which a trip count stands for "without end", as exporters write
 
 # ---- loop --------------------------------------------------------------------------------------
 
@@ -49,13 +49,13 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
     if inner is None or not keeps_types(inner, carried):
         if count is None:
             shown = [str(x.type) for x in (inner.results[1:] if inner else ())]
-            raise Refused("a computed number of turns over values whose types change"
+            raise Refused("a computed trip count over values whose types change"
                           + (f" to {', '.join(shown)}" if shown else ""))
         return _unrolled(count, plain, carried, body, ctx)
-    return _in_turns(trips, count, going, flag, carried, inner, ctx)
+    return _as_region(trips, count, going, flag, carried, inner, ctx)
 
 
-def _in_turns(trips: Any, count: int | None, going: bool | None, flag: Any, carried: Any,
+def _as_region(trips: Any, count: int | None, going: bool | None, flag: Any, carried: Any,
               inner: Region, ctx: Any) -> list[Any]:
     again, flag_in = inner.results[0], inner.inputs[1]
     if going and trips is not None and (known_bool(again) or again.value is flag_in.value):
@@ -94,7 +94,7 @@ def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
 
 
 def _as_declared(inner: Region, body: Any) -> Region:
-    """Results of sizes that a turn computes, cut to the shapes that the body says they have."""
+    """Results of sizes that an iteration computes, cut to the shapes that the body declares."""
     shapes = declared_shapes(body)
     for i, (info, x) in enumerate(zip(body.output, inner.results, strict=True)):
         shape = shapes.get(info.name)
@@ -112,7 +112,7 @@ def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
 
 
 def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
-    """The turns are known before the first: a scan over nothing but their number."""
+    """The trip count is known before the loop: a scan that iterates over no rows."""
     length: Dim = count if count is not None else bind(o.max(reshape(trips, ()), 0), 0)
     step, flag, *state = inner.inputs
     inner.results = [_next(inner), *inner.results[1:]]
@@ -154,8 +154,8 @@ def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Reg
 
 def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
                ctx: Any) -> list[Any]:
-    """A scan over as many turns as there may be, which does nothing once the condition fails: each
-    row is written in its place, where a `while` would carry the table from turn to turn."""
+    """A scan of the largest trip count, which does nothing once the condition fails: each row is
+    written once, where a `while` would carry the whole table through every iteration."""
     state, made = len(carried), inner.results
     most = _room(trips, count, ctx)
     rows = [x.type for x in made[1 + state:]]
@@ -170,14 +170,14 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
         return (alive, *xs[:state], *(o.broadcast(z, shape=t.shape)
                                       for z, t in zip(zeros, rows, strict=True)))
 
-    def turn(step: Any, alive: Any, *xs: Any) -> Any:
+    def iteration(step: Any, alive: Any, *xs: Any) -> Any:
         out = o.cond(alive, step, alive, *xs, then=inner.graph(outer), orelse=trace(idle, types))
         return (o.add(step, cast(alive, dtypes.int64)), *out)
-    turns, alive, *out = o.scan(*operands, body=trace(turn, types), carries=2 + state, xs=0,
-                                length=most)
+    ran, alive, *out = o.scan(*operands, body=trace(iteration, types), carries=2 + state, xs=0,
+                              length=most)
     if trips is None or (count is not None and count > _TABLE):  # it must have come to its end
-        turns = o.add(turns, cast(alive, dtypes.int64))
-    n = bind(turns, 0, most)
+        ran = o.add(ran, cast(alive, dtypes.int64))
+    n = bind(ran, 0, most)
     return [*out[:state], *(take(y, 0, 0, n) for y in out[state:])]
 
 
@@ -199,10 +199,10 @@ def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
 
 def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any, carried: Any,
                     body: Any, ctx: Any) -> list[Any]:
-    """Sequences are carried as tables with room for what all turns can insert."""
-    turns = count if count is not None else _room(trips, None, ctx)
+    """Sequences are carried as tables with room for what all iterations can insert."""
+    trip_count = count if count is not None else _room(trips, None, ctx)
     most = sequences.insertions(body)
-    slots = [sequences.slot(ctx, body, i, x, turns * most, label(ctx), carried)
+    slots = [sequences.slot(ctx, body, i, x, trip_count * most, label(ctx), carried)
              for i, x in enumerate(carried)]
     flat = sequences.flattened(slots)
     step, flag = _scalar(ctx, 0), _flag(cond, ctx)
@@ -218,8 +218,8 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
     inner = region(ctx, body, [step.type, flag.type, *(x.type for x in flat)], label(ctx),
                    pack, unpack)
     if not keeps_types(inner, flat):
-        raise Refused("a computed number of turns over values or sequences whose types change")
-    out = _in_turns(trips, count, going, flag, flat, inner, ctx)
+        raise Refused("a computed trip count over values or sequences whose types change")
+    out = _as_region(trips, count, going, flag, flat, inner, ctx)
     made = sequences.rebuilt(slots, out[:len(flat)], False)
     if trips is None:  # the condition may have let it go on for longer
         for x in made:
@@ -232,12 +232,12 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
 def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
     alive = None if cond is None or most == 0 else reshape(cond, ())
     if most is None:
-        raise Refused("a loop over optionals whose number of turns is computed")
+        raise Refused("a loop over optionals whose trip count is computed")
     values, step = list(carried), 0
     seen: list[list[Any]] = []
     while most is None or step < most:
         if step >= UNROLL:
-            raise Refused(f"a loop of more than {UNROLL} turns")
+            raise Refused(f"a loop of more than {UNROLL} iterations")
         flag = _scalar(ctx, True) if alive is None else alive
         out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{label(ctx)}.{step}")
         again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
@@ -251,7 +251,7 @@ def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) ->
             break
         if known_bool(again) is None:
             if most is None or scans:
-                raise Refused("a loop over sequences whose number of turns is computed")
+                raise Refused("a loop over sequences whose trip count is computed")
             alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
     return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
 

@@ -123,7 +123,7 @@ def _corners(boxes: Any, centred: bool) -> Any:
 
 
 def _kept(boxes: Any, high: Any, room: Any, limit: Any) -> Any:
-    """bool[n, image, class]: one turn a rank; what the box of the turn covers is out from then on.
+    """bool[n, image, class]: one step a rank; what the step's box covers is out from then on.
     """
     lead, n = tuple(boxes.shape[:2]), boxes.shape[2]
     out = o.not_(high)
@@ -132,20 +132,20 @@ def _kept(boxes: Any, high: Any, room: Any, limit: Any) -> Any:
     operands = [now, count, out, transpose(boxes, (2, 0, 1, 3)), boxes, room, limit]
     types = [x.type for x in (now, count, out)] + [
         type(boxes.type)(boxes.dtype, (*lead, 4))] + [x.type for x in (boxes, room, limit)]
-    body = trace(_turn(lead, n), types)
+    body = trace(_step(lead, n), types)
     *_, kept = o.scan(*operands, body=body, carries=3, xs=1, length=n)
     return kept
 
 
-def _turn(lead: tuple[Dim, ...], n: Dim) -> Any:
-    def turn(now: Tracer, count: Any, out: Any, box: Any, boxes: Any, room: Any,
+def _step(lead: tuple[Dim, ...], n: Dim) -> Any:
+    def step(now: Tracer, count: Any, out: Any, box: Any, boxes: Any, room: Any,
              limit: Any) -> Any:
         gone = reshape(o.dynamic_slice(out, 0, 0, now, sizes=(*lead, 1)), lead)
         take_it = o.and_(o.not_(gone), o.lt(count, room))
         covers = o.gt(_overlap(reshape(box, (*lead, 1, 4)), boxes), limit)
         out = o.or_(out, o.and_(reshape(take_it, (*lead, 1)), reshape(covers, (*lead, n))))
         return o.add(now, 1), o.add(count, cast(take_it, dtypes.int64)), out, take_it
-    return turn
+    return step
 
 
 def _overlap(a: Any, b: Any) -> Any:

@@ -1,6 +1,6 @@
 """Sequences of a computed length: tensors of one type as rows of a table, and how many there are.
 
-A loop carries them so, in a table with room for what all its turns can insert.
+A loop carries them so, in a table with room for what all its iterations can insert.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphtool.symbolic import Dim
 
 @dataclass(frozen=True)
 class Rows:
-    """The first `count` rows of `table`; `inserted`: so many were put in by this turn of a loop."""
+    """The first `count` rows of `table`; `inserted`: how many this iteration of a loop put in."""
 
     table: Tracer
     count: Tracer

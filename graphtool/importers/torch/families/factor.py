@@ -276,11 +276,11 @@ def matrix_exp(c: Context, self: Tracer) -> Any:
         y = o.add(one, o.div(o.matmul(scaled, c.broadcast(y, self.shape)), float(k)))
     most = c.reshape(o.reduce_max(halvings, axes=tuple(range(self.ndim))), ())
 
-    def goes_on(turn: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
-        return o.lt(turn, last)
+    def goes_on(i: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
+        return o.lt(i, last)
 
-    def square(turn: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
-        return o.add(turn, 1.0), o.select(o.lt(turn, each), o.matmul(x, x), x)
+    def square(i: Tracer, x: Tracer, each: Tracer, last: Tracer) -> Any:
+        return o.add(i, 1.0), o.select(o.lt(i, each), o.matmul(x, x), x)
     start = c.full((), 0.0, self.dtype)
     types = [TensorType(t.dtype, t.shape) for t in (start, y, halvings, most)]
     return o.while_(start, y, halvings, most, cond=trace(goes_on, types),

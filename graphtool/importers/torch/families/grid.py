@@ -82,8 +82,8 @@ def _bounded(spot: Any, size: Any, mode: int, align_corners: bool) -> Any:
         span = last if align_corners else size
         far = o.abs(o.sub(spot, low))
         safe = (span or 1.0) if isinstance(span, float) else o.max(span, 1.0)
-        rest, turns = o.mod(far, safe), o.floor(o.div(far, safe))
-        even = o.eq(o.mod(turns, 2.0), 0.0)
+        rest, reflections = o.mod(far, safe), o.floor(o.div(far, safe))
+        even = o.eq(o.mod(reflections, 2.0), 0.0)
         spot = o.select(even, o.add(rest, low), o.sub(_minus(span, -low), rest))
     return o.clamp(spot, 0.0, last) if mode else spot
 

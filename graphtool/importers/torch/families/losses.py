@@ -44,12 +44,12 @@ def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
     picked = o.gather(log_probs, c.broadcast(classes, (steps, n, width, 1)), axes=(2,), batch=2)
     first = o.select(o.le(at, 1), c.reshape(c.window(picked, 0, 0, 1), (n, width)), _NONE)
 
-    def step(a: Tracer, score: Tracer, turn: Tracer, lengths: Tracer, jump: Tracer) -> Any:
+    def step(a: Tracer, score: Tracer, i: Tracer, lengths: Tracer, jump: Tracer) -> Any:
         sources = (a, _shifted(a, 1), o.select(jump, _shifted(a, 2), _NONE))
         new = o.add(_log_sum(sources), score)
-        return (o.select(o.lt(turn, lengths), new, a),)
-    rest, turns = c.window(picked, 0, 1, steps), o.add(c.iota((steps - 1,), 0), 1)
-    given = (first, rest, turns, lengths, jump)
+        return (o.select(o.lt(i, lengths), new, a),)
+    rest, numbers = c.window(picked, 0, 1, steps), o.add(c.iota((steps - 1,), 0), 1)
+    given = (first, rest, numbers, lengths, jump)
     types = [x.type if i not in (1, 2) else TensorType(x.dtype, x.shape[1:])
              for i, x in enumerate(given)]
     last = o.scan(*given, body=trace(step, types), carries=1, xs=2, length=steps - 1)

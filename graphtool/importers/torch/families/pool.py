@@ -211,8 +211,8 @@ def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
     rows = c.reshape(c.iota(at.shape, 0), (*at.shape, 1))
     both = o.concat(rows, c.reshape(at, (*at.shape, 1)), axis=at.ndim)
     place = o.gather(index, both, axes=(0, 1))
-    turn = [*range(1, rank + 1), 0]
-    return tuple(c.reshape(c.transpose(v, turn), kind.shape) for v in (top, place))
+    perm = [*range(1, rank + 1), 0]
+    return tuple(c.reshape(c.transpose(v, perm), kind.shape) for v in (top, place))
 
 
 def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:

@@ -136,8 +136,8 @@ def exponential(c: Context, self: Tracer, lambd: float = 1.0, **_: Any) -> Any:
 
 @aten("cauchy")
 def cauchy(c: Context, self: Tracer, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
-    turn = o.tan(o.mul(o.sub(_unit(c), 0.5), math.pi))
-    return o.add(o.mul(turn, float(sigma)), float(median))
+    quantile = o.tan(o.mul(o.sub(_unit(c), 0.5), math.pi))
+    return o.add(o.mul(quantile, float(sigma)), float(median))
 
 
 @aten("geometric")

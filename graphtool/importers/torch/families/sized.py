@@ -100,12 +100,12 @@ def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
         number = c.reshape(number, self.shape)
     else:
         axis = axis_of(dim, self.ndim)
-        turn = [axis, *(i for i in range(self.ndim) if i != axis)]
-        front = c.transpose(self, turn)
+        perm = [axis, *(i for i in range(self.ndim) if i != axis)]
+        front = c.transpose(self, perm)
         rest = front.shape[1:]
         values, number, counts = _runs(c, c.reshape(front, (front.shape[0], product(rest))))
         values = c.transpose(c.reshape(values, (values.shape[0], *rest)),
-                             [turn.index(i) for i in range(self.ndim)])
+                             [perm.index(i) for i in range(self.ndim)])
     return values, number if c.used(1) else None, counts if c.used(2) else None
 
 
@@ -119,8 +119,8 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
     n, rest = self.shape[axis], tuple(d for i, d in enumerate(self.shape) if i != axis)
     if not self.ndim or n == 0 or 0 in rest:
         raise Missing("the different slices of nothing")
-    turn = [axis, *(i for i in range(self.ndim) if i != axis)]
-    rows = c.reshape(c.transpose(self, turn), (n, product(rest)))
+    perm = [axis, *(i for i in range(self.ndim) if i != axis)]
+    rows = c.reshape(c.transpose(self, perm), (n, product(rest)))
     before, same = _compared(c, rows)
     earlier = o.lt(c.iota((n, n), 0), c.iota((n, n), 1))
     again = o.reduce_or(o.and_(same, earlier), axes=(0,))
@@ -131,7 +131,7 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
         raise Missing("a size that depends on the data, equal to that of another result")
     o.size(c.reshape(o.reduce_sum(first, axes=(0,)), ()), size=size, most=n)
     values = o.scatter(c.full((size, rows.shape[1]), 0, self.dtype), row, rows, axes=(0,))
-    back = [turn.index(i) for i in range(self.ndim)]
+    back = [perm.index(i) for i in range(self.ndim)]
     values = c.transpose(c.reshape(values, (size, *rest)), back)
     counts = o.scatter(c.full((size,), 0, dtypes.int64), row, c.full((n,), 1, dtypes.int64),
                        axes=(0,), kind="add") if c.used(2) else None
