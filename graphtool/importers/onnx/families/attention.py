@@ -1,4 +1,7 @@
-"""Attention and RotaryEmbedding, kept whole. What the composite does not give goes by the body."""
+"""Attention and RotaryEmbedding as the composites of the same names.
+
+An Attention whose score matrix is an output is expanded by the body that onnx defines for it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from graphtool.symbolic import Dim
 
 
 def heads_first(x: Any, heads: int | None) -> Any:
-    """[B, S, H·D] as [B, H, S, D]; four axes stay as they are."""
+    """x [B, S, H·D] as [B, H, S, D]; an x of rank 4 is returned unchanged."""
     if x.ndim == 4:
         return x
     if not heads:
@@ -24,7 +27,7 @@ def heads_first(x: Any, heads: int | None) -> Any:
 
 
 def heads_last(x: Any) -> Any:
-    """[B, H, S, D] as [B, S, H·D]."""
+    """x [B, H, S, D] as [B, S, H·D]."""
     batch, heads, steps, depth = x.shape
     return reshape(transpose(x, (0, 2, 1, 3)), (batch, steps, heads * depth))
 
@@ -36,6 +39,12 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
               left_window_size: int = -1, right_window_size: int = -1,
               qk_matmul_output_mode: int = 0, scale: float | None = None, softcap: float = 0.0,
               softmax_precision: int = 0, ctx: Any) -> Any:
+    """`attention` over heads first, with the cache joined in front of the keys and values; then the
+    new keys and values [B, H, T, D].
+
+    Windows, lengths and cached keys become one mask, since `attention` itself knows only `causal`.
+    With the scores as an output it is onnx's function body.
+    """
     if ctx.wanted(3):
         return ctx.body()
     flat = q.ndim == 3
@@ -57,14 +66,15 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
 
 
 def _prescaled(x: Any, scale: float | None) -> Any:
-    """x times the root of the scale: 16-bit types round where ONNX rounds them."""
+    """x times the square root of the scale. 16-bit types round at this point, as ONNX does."""
     if scale is None and not isinstance(x.shape[-1], int):
         raise Refused("attention over a symbolic depth in a 16-bit type")
     return o.mul(x, math.sqrt(x.shape[-1] ** -0.5 if scale is None else scale))
 
 
 def padded_mask(mask: Any, total: Dim) -> Any:
-    """A mask that is shorter than the keys hides the rest."""
+    """The mask padded to `total` keys. The padding hides the keys that a shorter mask leaves
+    out."""
     if mask is None or mask.shape[-1] in (total, 1):
         return mask
     hi = (0,) * (mask.ndim - 1) + (total - mask.shape[-1],)
@@ -73,7 +83,10 @@ def padded_mask(mask: Any, total: Dim) -> Any:
 
 
 def visible(q: Any, k: Any, past: Dim, lengths: Any, left: int, right: int) -> Any:
-    """Which keys each query sees, bool [B or 1, 1, S, T]: row i stands at offset + i."""
+    """Which keys each query may see, bool [B or 1, 1, S, T].
+
+    Query i has the position i plus the number of earlier keys.
+    """
     rows, columns = q.shape[2], k.shape[2]
     j = iota(q, (1, 1, 1, columns), 3)
     at = iota(q, (1, 1, rows, 1), 2)
@@ -94,7 +107,7 @@ def visible(q: Any, k: Any, past: Dim, lengths: Any, left: int, right: int) -> A
 
 
 def joined(mask: Any, seen: Any) -> Any:
-    """A given mask, bool or added, and what may be seen at all, as one mask."""
+    """One mask from a given mask (bool, or added to the scores) and the keys that may be seen."""
     if mask is None or seen is None:
         return seen if mask is None else mask
     if dtype_of(mask) is dtypes.bool_:
@@ -107,13 +120,18 @@ def joined(mask: Any, seen: Any) -> Any:
 @onnx_op("RotaryEmbedding", since=23)
 def rotary_embedding(x: Any, cos: Any, sin: Any, positions: Any = None, *, interleaved: int = 0,
                      num_heads: int = 0, rotary_embedding_dim: int = 0) -> Any:
+    """`rotary_embedding` of x [B, S, H·D] or [B, H, S, D], in x's own layout."""
     flat = x.ndim == 3
     y = rotated(heads_first(x, num_heads), cos, sin, positions, bool(interleaved))
     return heads_last(y) if flat else y
 
 
 def rotated(x: Any, cos: Any, sin: Any, positions: Any, interleaved: bool) -> Any:
-    """x [B, H, S, D] with caches [P, R/2] read at positions, or given as [B, S, R/2]."""
+    """`rotary_embedding` of x [B, H, S, D].
+
+    The tables of cosines and sines are [P, R/2] and read at `positions`, or [B, S, R/2] without
+    positions.
+    """
     if positions is not None:
         at = reshape(positions, (*positions.shape, 1))
         cos, sin = o.gather(cos, at, axes=(0,)), o.gather(sin, at, axes=(0,))

@@ -1,4 +1,4 @@
-"""Sequences that a loop carries, as tensors: a table of fixed room and how many rows are in use."""
+"""Sequences that a loop carries, as tensors: a table of fixed size and the number of used rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP, _FLAG = TensorType(dtypes.int64, ()), TensorType(dtypes.bool_, ())
 
 
 def insertions(body: Any) -> int:
-    """How often one iteration of the loop inserts into a sequence, at most."""
+    """How often one iteration of the loop can insert into a sequence, at most."""
     total = 0
     for node in body.node:
         inner = [a.g for a in node.attribute if a.HasField("g")]
@@ -34,7 +34,8 @@ def insertions(body: Any) -> int:
 
 
 def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Sequence[Any]) -> Any:
-    """What the loop carries for its i-th value: a tensor as it is, a sequence with more room."""
+    """What the loop carries for its i-th value: a tensor as it is, a sequence with `room` more
+    rows."""
     if isinstance(x, Rows):
         return replace(sequence_rows.wider(x, room), carried=True)
     if not isinstance(x, tuple):
@@ -46,7 +47,7 @@ def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Se
 
 
 def _declared(info: Any) -> TensorType | None:
-    """The type of a sequence's elements, if the body says all of it."""
+    """The type of a sequence's elements if the body declares it completely, else None."""
     kind = info.type.sequence_type.elem_type.tensor_type
     known = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
     return TensorType(element_type(kind.elem_type), tuple(
@@ -54,8 +55,10 @@ def _declared(info: Any) -> TensorType | None:
 
 
 def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -> TensorType:
-    """The type of what an iteration puts into a sequence that starts out empty: an iteration is
-    traced with the empty one, and its nodes are dropped."""
+    """The type of what an iteration inserts into a sequence that is empty at first.
+
+    To find it, one iteration is traced with the empty sequence and discarded.
+    """
     found: list[TensorType] = []
     known = [x for x in carried if isinstance(x, Tracer)]
 
@@ -76,19 +79,19 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
 
 
 def flattened(xs: Sequence[Any]) -> list[Any]:
-    """The tensors that values consist of."""
+    """The tensors that these values consist of."""
     return [part for x in xs for part in ((x.table, x.count) if isinstance(x, Rows) else (x,))]
 
 
 def rebuilt(slots: Sequence[Any], parts: Sequence[Any], carried: bool) -> list[Any]:
-    """The values of these slots, of such tensors."""
+    """The values of these slots, made from their tensors."""
     rest = iter(parts)
     return [Rows(next(rest), next(rest), carried) if isinstance(s, Rows) else next(rest)
             for s in slots]
 
 
 def check_room(x: Any) -> None:
-    """The run fails where a sequence has come to hold more than its table does."""
+    """Add a check that fails at run time if a sequence holds more elements than its table."""
     if isinstance(x, Rows):
         builder = x.count.builder
         assert isinstance(builder, Recorder)

@@ -52,7 +52,10 @@ class Cell:
     flags: dict[str, int]
 
     def functions(self) -> list[Activation]:
-        """The activations; alpha and beta are handed to those that take them, in order."""
+        """The activation functions. Each takes its alpha and beta from the lists, in order.
+
+        Raises Refused for an unknown activation.
+        """
         alphas, betas = list(self.alpha or ()), list(self.beta or ())
         out: list[Activation] = []
         for name in (a.lower() for a in self.activations):
@@ -130,7 +133,7 @@ CELLS: dict[str, Callable[..., State]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rn
 
 def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
           lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
-    """y [T, D, B, H] and the final states [D, B, H], a scan for each direction."""
+    """y [T, D, B, H] and the final states [D, B, H], as one `scan` for each direction."""
     fs, count = cell.functions(), w.shape[0]
     per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
     if lengths is not None:
@@ -150,7 +153,7 @@ def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, directio
 
 def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
                start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
-    """The final states, then y [T, B, H]."""
+    """The final states of one direction, then its y [T, B, H]."""
     rows = w.shape[0]
     projected = _times(x, w)
     if bias is not None:

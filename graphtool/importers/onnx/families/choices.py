@@ -1,7 +1,8 @@
-"""Axes that only a run tells: every candidate is computed, and the run selects among them.
+"""Axes that the run computes: the result for every candidate axis is computed, and `select` takes
+one.
 
-The model's own shape of the result leaves few candidates, mostly one; without it the results are
-laid out as large as the operand and cut to the size that is right.
+The declared shape of the result often leaves one candidate. Without it the results are laid out as
+large as the operand and cut to the right size.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MOST = 64  # candidates
 
 
 def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:
-    """fn(axis), which has the same shape for every axis."""
+    """fn(axis) for a computed axis; fn has the same shape for every axis."""
     axis = reshape(axis, ())
     y = fn(0)
     for a in range(1, rank):
@@ -31,7 +32,8 @@ def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:
 
 
 def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -> list[Any]:
-    """The int64 scalar that stands for each axis where `axes` says which values are whose."""
+    """One int64 scalar for each axis: its entry in `values` if `axes` names it, else the
+    default."""
     out = []
     for a in range(rank):
         v = default(a)
@@ -44,7 +46,10 @@ def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -
 
 
 def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool, ctx: Any) -> Any:
-    """A reduction over axes that the run computes; their number is known."""
+    """A reduction over computed axes whose number is known.
+
+    Raises Refused if the candidates are too many.
+    """
     room = ctx.room()
     chosen = [s for s in combinations(range(x.ndim), count_of(axes))
               if room is None or _shape(x, s, keepdims) == room]
@@ -77,7 +82,8 @@ def _all(found: dict[int, Any], s: Axes) -> Any:
 
 def _cut(x: Any, chosen: list[Axes], found: dict[int, Any], body: Callable[[Any, Axes], Any],
          keepdims: bool) -> Any:
-    """Each result broadcast to x's shape; of what is reduced, one element is kept."""
+    """Each result broadcast to x's shape, one selected, and one element of each reduced axis
+    kept."""
     full = tuple(x.shape)
     y = o.broadcast(body(x, chosen[0]), shape=full)
     for s in chosen[1:]:
@@ -92,7 +98,7 @@ def _cut(x: Any, chosen: list[Axes], found: dict[int, Any], body: Callable[[Any,
 
 def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
           one: Any) -> Iterator[Dim]:
-    """The sizes of the axes that are not reduced; the last is what the others leave."""
+    """The sizes of the axes that are not reduced; the last follows from the others."""
     kept = [tuple(d for i, d in enumerate(x.shape) if i not in s) for s in chosen]
     rest: Dim = 1
     for j in range(len(kept[0]) - 1):

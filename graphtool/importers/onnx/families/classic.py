@@ -1,4 +1,6 @@
-"""`ai.onnx.ml` on numbers: scalers and linear models. Encoders are in `labels`, trees in `trees`.
+"""Scalers, linear models and support vector machines of `ai.onnx.ml`.
+
+Encoders are in `labels`, tree ensembles in `trees`.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ DOMAIN = "ai.onnx.ml"
 
 
 def row(values: Any, like: Any) -> Any:
+    """A constant of these values with the dtype of `like`."""
     return tensor(np.asarray(values, dtype_of(like).numpy), like)
 
 
 @onnx_op("Binarizer", domain=DOMAIN)
 def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
+    """1 where x is above the threshold, else 0, in x's dtype: `gt`, then `cast`."""
     return cast(o.gt(x, threshold if dtype_of(x).is_float else int(threshold)), dtype_of(x))
 
 
 @onnx_op("ArrayFeatureExtractor", domain=DOMAIN)
 def array_feature_extractor(x: Any, indices: Any) -> Any:
-    """Columns of the last axis; a vector counts as one row."""
+    """The named columns of the last axis, as a `gather`; a vector counts as one row."""
     at = reshape(indices, (product(indices.shape), 1))
     x = x if x.ndim > 1 else reshape(x, (1, *x.shape))
     y = o.gather(x, at, axes=(x.ndim - 1,))
@@ -40,12 +44,14 @@ def array_feature_extractor(x: Any, indices: Any) -> Any:
 
 @onnx_op("Scaler", domain=DOMAIN)
 def scaler(x: Any, *, offset: Any, scale: Any) -> Any:
+    """(x − offset) · scale in float32; both have one entry for each feature or one for all."""
     x = cast(x, dtypes.float32)
     return o.mul(o.sub(x, row(offset, x)), row(scale, x))
 
 
 @onnx_op("Normalizer", domain=DOMAIN)
 def normalizer(x: Any, *, norm: str = "MAX") -> Any:
+    """x divided by the norm of its last axis, in float32; a row of norm 0 is unchanged."""
     x = cast(x, dtypes.float32)
     over = (x.ndim - 1,)
     size = {"MAX": lambda: o.reduce_max(x, axes=over),
@@ -57,6 +63,7 @@ def normalizer(x: Any, *, norm: str = "MAX") -> Any:
 @onnx_op("Imputer", domain=DOMAIN)
 def imputer(x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: Any = None,
             replaced_value_float: float = 0.0, replaced_value_int64: int = 0) -> Any:
+    """A `select` that replaces one value (or NaN) by the given values."""
     if dtype_of(x).is_float:
         missing = o.is_nan(x) if replaced_value_float != replaced_value_float else o.eq(
             x, replaced_value_float)
@@ -66,6 +73,7 @@ def imputer(x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: A
 
 @onnx_op("FeatureVectorizer", domain=DOMAIN)
 def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
+    """All inputs flattened to [N, features] in float32, as one `concat` along axis 1."""
     flat = [cast(reshape(x, (x.shape[0], product(x.shape[1:]))), dtypes.float32) for x in xs]
     return o.concat(*flat, axis=1) if len(flat) > 1 else flat[0]
 
@@ -73,6 +81,7 @@ def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
 # ---- what scores become -------------------------------------------------------------------------
 
 def transformed(y: Any, how: str) -> Any:
+    """The scores y after ONNX's post transform `how`. Raises Refused for an unknown name."""
     match how:
         case "NONE":
             return y
@@ -90,8 +99,12 @@ def transformed(y: Any, how: str) -> Any:
 
 
 def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
-    """The label of each row and its scores. One score of two classes is that of the second: a
-    share of 1 (`shares`), or a margin with the first class on its other side."""
+    """The label of each row, and its scores.
+
+    If two classes have one score, it belongs to the second class. With `shares` it is a probability
+    and the first class has the rest to 1; otherwise it is a margin and the first class has its
+    negative.
+    """
     if y.shape[1] > 1:
         best = o.arg_reduce(y, kind="max", axis=1)
         return [labels.at(names, best, y), transformed(y, how)]
@@ -111,6 +124,8 @@ def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
 @onnx_op("LinearRegressor", domain=DOMAIN)
 def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
                      post_transform: str = "NONE", targets: int = 1) -> Any:
+    """`linear` with constant weights [targets, features], then the post transform, f32[N,
+    targets]."""
     x = cast(x, dtypes.float32)
     w = row(coefficients, x)
     y = o.linear(x, reshape(w, (targets, len(coefficients) // targets)))
@@ -122,6 +137,7 @@ def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
 def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
                       coefficients: Any, intercepts: Any = None, multi_class: int = 0,
                       post_transform: str = "NONE") -> Any:
+    """The label [N] and the scores [N, classes] of a `linear` with constant weights."""
     names = labels.of(classlabels_ints, classlabels_strings)
     x = cast(x, dtypes.float32)
     rows = len(intercepts) if intercepts else len(coefficients) // int(x.shape[1])
@@ -140,7 +156,7 @@ def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strin
 # ---- support vector machines -------------------------------------------------------------------
 
 def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
-    """How much each row of x is like each vector: [N, vectors]."""
+    """The kernel function of each row of x and each support vector, [N, vectors]."""
     gamma, offset, degree = (*params, 0.0, 0.0, 0.0)[:3] if params else (0.0, 0.0, 0.0)
     if kind == "RBF":
         square = o.sub(o.add(o.reduce_sum(o.mul(x, x), axes=(1,)),
@@ -163,6 +179,10 @@ def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
 def svm_regressor(x: Any, *, coefficients: Any, kernel_params: Any = None,
                   kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0,
                   post_transform: str = "NONE", rho: Any, support_vectors: Any = None) -> Any:
+    """The kernel values times the coefficients (a `linear`) plus rho, f32[N, 1].
+
+    With `one_class` it is 1 or −1 by the sign.
+    """
     x = cast(x, dtypes.float32)
     like = x
     if n_supports:
@@ -179,7 +199,11 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
                    coefficients: Any, kernel_params: Any = None, kernel_type: str = "LINEAR",
                    post_transform: str = "NONE", prob_a: Any = None, prob_b: Any = None, rho: Any,
                    support_vectors: Any = None, vectors_per_class: Any = None) -> Any:
-    """Every pair of classes votes; pairs are margins of sums over both classes' vectors."""
+    """The label [N] and the scores of a support vector machine.
+
+    Each pair of classes has a margin, computed as one `linear` over the kernel values. The margin's
+    sign is a vote for one class of the pair, and the class with most votes is the label.
+    """
     names = labels.of(classlabels_ints, classlabels_strings)
     x, classes = cast(x, dtypes.float32), len(names)
     if not vectors_per_class:
@@ -202,7 +226,7 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
 
 
 def _pairs(coefficients: Any, sizes: Any) -> Any:
-    """The weight of every vector in the margin of each pair of classes: [pairs, vectors]."""
+    """The weight of each support vector in the margin of each pair of classes, [pairs, vectors]."""
     starts = np.cumsum((0, *sizes))
     out = []
     for i, j in itertools.combinations(range(len(sizes)), 2):
@@ -215,7 +239,8 @@ def _pairs(coefficients: Any, sizes: Any) -> Any:
 
 
 def _votes(margins: Any, classes: int) -> Any:
-    """How many pairs each class wins: a margin above 0 is the first one's."""
+    """How many pairs each class wins. A margin above 0 is a vote for the first class of its
+    pair."""
     first, second = (np.zeros((classes, margins.shape[1]), np.float32) for _ in range(2))
     for pair, (i, j) in enumerate(itertools.combinations(range(classes), 2)):
         first[i, pair] = second[j, pair] = 1

@@ -1,4 +1,4 @@
-"""`com.microsoft`: the fused operators that onnxruntime's optimizer and its tools write."""
+"""Fused operators of `com.microsoft`, which onnxruntime's optimizer and tools write."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ DOMAIN = "com.microsoft"
 
 
 def microsoft(*names: str) -> Callable[..., Any]:
+    """A decorator that registers a handler in the domain `com.microsoft`."""
     return onnx_op(*names, domain=DOMAIN)
 
 
@@ -23,21 +24,25 @@ def microsoft(*names: str) -> Callable[..., Any]:
 
 @microsoft("Gelu")
 def gelu(x: Any) -> Any:
+    """`gelu` with the exact erf."""
     return o.gelu(x)
 
 
 @microsoft("BiasGelu")
 def bias_gelu(x: Any, bias: Any) -> Any:
+    """`gelu` of x + bias."""
     return o.gelu(o.add(x, bias))
 
 
 @microsoft("FastGelu")
 def fast_gelu(x: Any, bias: Any = None) -> Any:
+    """`gelu` of x + bias in the approximation by tanh."""
     return o.gelu(x if bias is None else o.add(x, bias), approximate="tanh")
 
 
 @microsoft("QuickGelu")
 def quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
+    """x · `sigmoid`(alpha · x)."""
     return o.mul(x, o.sigmoid(o.mul(x, alpha)))
 
 
@@ -60,6 +65,7 @@ def _activated(y: Any, activation: str, params: Any = ()) -> Any:
 @microsoft("FusedMatMul", "TransposeMatMul")
 def fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
                  transBatchA: int = 0, transBatchB: int = 0) -> Any:
+    """alpha times a `matmul` of operands whose axes may be transposed, the batch axes too."""
     a = _first_axis_last(a) if transBatchA else a
     b = _first_axis_last(b) if transBatchB else b
     if a.ndim < 2 or b.ndim < 2:
@@ -69,7 +75,7 @@ def fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB:
 
 
 def _first_axis_last(x: Any) -> Any:
-    """The rows, which stand before the batch axes, behind them."""
+    """x with its first axis, which holds the rows, moved behind the batch axes."""
     return transpose(x, (*range(1, x.ndim - 1), 0, x.ndim - 1)) if x.ndim > 2 else x
 
 
@@ -78,6 +84,7 @@ def fused_gemm(a: Any, b: Any, c: Any = None, *, activation: str = "",
                activation_alpha: float = 0.0, activation_beta: float = 0.0,
                activation_gamma: float = 0.0, alpha: float = 1.0, beta: float = 1.0,
                transA: int = 0, transB: int = 0) -> Any:
+    """A Gemm (`linear` or `matmul`) and the activation."""
     y = nn.gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     params = (activation_alpha, activation_beta) if activation_alpha or activation_beta else ()
     return _activated(y, activation, params)
@@ -88,6 +95,7 @@ def fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str 
                activation_params: Any = (), auto_pad: str = "NOTSET", dilations: Any = None,
                group: int = 1, kernel_shape: Any = None, pads: Any = None,
                strides: Any = None) -> Any:
+    """A `conv`, plus z if it is given, and the activation."""
     y = nn.conv(x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
                 kernel_shape=kernel_shape, pads=pads, strides=strides)
     return _activated(y if z is None else o.add(y, z), activation, activation_params)
@@ -98,12 +106,14 @@ def fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str 
 @onnx_op("SimplifiedLayerNormalization")
 def simplified_layer_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5,
                           stash_type: int = 1) -> Any:
+    """`rms_norm` over the axes from `axis` on."""
     return o.rms_norm(x, scale, axes=tuple(range(axis_of(axis, x.ndim), x.ndim)), epsilon=epsilon)
 
 
 @microsoft("SkipLayerNormalization")
 def skip_layer_norm(x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, *,
                     epsilon: float = 1e-5, ctx: Any) -> Any:
+    """`layer_norm` of x + skip + bias over the last axis; output 3 is that sum."""
     total = _skipped(x, skip, bias)
     y = o.layer_norm(total, gamma, beta, axes=(total.ndim - 1,), epsilon=epsilon)
     return _with_sum(y, total, ctx)
@@ -112,6 +122,7 @@ def skip_layer_norm(x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any =
 @microsoft("SkipSimplifiedLayerNormalization")
 def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-5,
                     ctx: Any) -> Any:
+    """`rms_norm` of x + skip + bias over the last axis; output 3 is that sum."""
     total = _skipped(x, skip, bias)
     y = o.rms_norm(total, gamma, axes=(total.ndim - 1,), epsilon=epsilon)
     return _with_sum(y, total, ctx)
@@ -130,6 +141,10 @@ def _with_sum(y: Any, total: Any, ctx: Any) -> Any:
 def embed_layer_norm(ids: Any, segments: Any, words: Any, places: Any, kinds: Any, gamma: Any,
                      beta: Any, mask: Any = None, positions: Any = None, *,
                      epsilon: float = 1e-12, mask_index_type: int = 0, ctx: Any) -> Any:
+    """`layer_norm` of the sum of word, position and segment embeddings, [B, S, H].
+
+    Output 1 is the sum of each sequence's mask, i32[B]; output 2 is the sum of the embeddings.
+    """
     steps = ids.shape[1]
     x = o.embedding(words, ids)
     x = o.add(x, take(places, 0, 0, steps) if positions is None

@@ -1,4 +1,4 @@
-"""`com.microsoft`: the attention operators, over the composite `attention`."""
+"""The attention operators of `com.microsoft`, as the composite `attention`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
               mask_filter_value: float = -10000.0, qkv_hidden_sizes: Any = None,
               do_rotary: int = 0, past_present_share_buffer: int = 0,
               rotary_embedding_dim: int = 0, ctx: Any) -> Any:
+    """One `matmul` that gives q, k and v side by side, then `attention` over them."""
     if past_length is not None or past_present_share_buffer or do_rotary:
         raise Refused("a shared buffer, or rotation, inside com.microsoft.Attention")
     y = nn.matmul(x, w)
@@ -42,8 +43,8 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
 
 def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, causal: int,
               scale: Any, hidden: float, outputs: int) -> list[Any]:
-    """Attention over q, k, v side by side in y [B, S, …] and a past [2, B, H, P, D] before it;
-    then the new past."""
+    """`attention` over y [B, S, …], which holds q, k and v side by side, and a cache [2, B, H, P,
+    D] of earlier keys and values; then the new cache."""
     sizes = sizes or (y.shape[2] // 3,) * 3
     q, k, v = (whole.heads_first(part, heads) for part in _parted(y, 2, sizes))
     if past is not None:
@@ -57,13 +58,13 @@ def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, 
 
 
 def _parted(x: Any, axis: int, sizes: Any) -> list[Any]:
-    """x cut along an axis into runs of the given sizes."""
+    """x cut along an axis into parts of the given sizes."""
     cuts = np.cumsum((0, *sizes)).tolist()
     return [take(x, axis, a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: Any) -> Any:
-    """Attention with all that is added to the scores; a causal one sees the past as well."""
+    """`attention` with all terms added to the scores. A causal one also sees all cached keys."""
     steps, total = q.shape[2], k.shape[2]
     if extra is not None:
         bias = extra if bias is None else o.add(bias, extra)
@@ -75,10 +76,10 @@ def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: 
 
 
 def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
-    """What onnxruntime adds to the scores for a mask: 0 where it shows, `hidden` where it hides.
+    """The term that onnxruntime adds to the scores for a mask: 0 for a visible key, else `hidden`.
 
-    Masks are [B] (how many keys are seen), [2·B] (their ends, then their starts), [B, T],
-    [B, S, T], or [B, 1, max, max], of which the rows behind the past count.
+    Masks are [B] (the number of visible keys), [2·B] (their ends, then their starts), [B, T], [B,
+    S, T], or [B, 1, max, max], of which only the rows after the cached keys are used.
     """
     if mask is None:
         return None
@@ -120,6 +121,8 @@ def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None,
                          past_length: Any = None, beams: Any = None, *, num_heads: int,
                          mask_filter_value: float = -10000.0, scale: float | None = None,
                          unidirectional: int = 0, ctx: Any) -> Any:
+    """`attention` over q, k and v that are separate, packed, or cached keys and values; then the
+    new keys and values [B, H, T, D]."""
     if past_length is not None or beams is not None or ctx.wanted(3):
         raise Refused("a shared buffer, beams, or the scores as an output")
     biases = [None] * 3
@@ -135,7 +138,7 @@ def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None,
 
 
 def _unpacked(q: Any, k: Any, v: Any) -> Any:
-    """q, k and v out of [B, S, H, 3, D], or k and v out of [B, T, H, 2, D]."""
+    """q, k and v from [B, S, H, 3, D], or k and v from [B, T, H, 2, D]."""
     packed = q if q.ndim == 5 else k if k is not None and k.ndim == 5 else None
     if packed is None:
         if k is None or v is None:
@@ -147,7 +150,7 @@ def _unpacked(q: Any, k: Any, v: Any) -> Any:
 
 
 def _headed(x: Any, bias: Any, heads: int) -> Any:
-    """[B, T, H·D] plus its bias as [B, H, T, D]; cached keys and values come so already."""
+    """x [B, T, H·D] plus its bias as [B, H, T, D]; an x of rank 4 is returned unchanged."""
     if x.ndim == 4:
         return x
     return whole.heads_first(x if bias is None else o.add(x, bias), heads)
@@ -167,10 +170,11 @@ def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any
                           scale: float | None = None, sliding_window_cache: int = 0,
                           smooth_softmax: int = 0, softcap: float = 0.0,
                           v_quant_type: str = "NONE", ctx: Any) -> Any:
-    """Attention of grouped heads over a cache.
+    """`attention` over a cache, with fewer key heads than query heads; then the new cache.
 
-    `lengths` [B] are the keys of each sequence less one. A cache as long as the past grows by the
-    new keys; one that the model declares to stay as it is is a buffer, and they are put into it.
+    `lengths` [B] is the number of keys of each sequence minus one. By default the new keys are
+    appended to the cache. If the model declares that the cache keeps its length, the cache is a
+    buffer and the new keys are written into it.
     """
     if smooth_softmax or sink is not None or sliding_window_cache or kv_cache_bit_width \
             or k_quant_type != "NONE" or ctx.wanted(3):
@@ -201,8 +205,10 @@ def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any
 
 
 def _starts(ends: Any, total: Any, steps: Any, past: Any, like: Any) -> Any:
-    """Where the new keys of each sequence begin, i64[B]: at 0 in a first prompt. A number where
-    there is no past."""
+    """The position of the first new key of each sequence, i64[B]; 0 in a first prompt.
+
+    Without a cache it is the number 0.
+    """
     if past == 0:
         return 0
     first = o.eq(reshape(cast(total, dtypes.int64), ()), dim_value(steps, like))
@@ -218,7 +224,7 @@ def _places(start: Any, q: Any) -> Any:
 
 
 def _stays(ctx: Any, past: Any) -> bool:
-    """Whether the model declares the cache that comes out as long as the one that goes in."""
+    """Whether the model declares the same length for the new cache as for the old one."""
     name = ctx.node.output[1] if ctx.wanted(1) else ""
     graph = ctx.importer.model.graph
     for info in (*graph.output, *graph.value_info):
@@ -230,7 +236,8 @@ def _stays(ctx: Any, past: Any) -> bool:
 
 
 def _cached(old: Any, new: Any, start: Any, room: Any) -> Any:
-    """The cache with `room` places and the new rows in it from `start` on, a start a sequence."""
+    """The cache enlarged to `room` positions, with the new rows written from `start` on, which has
+    one entry for each sequence."""
     batch, steps = new.shape[0], new.shape[2]
     if room != old.shape[2]:
         old = o.pad(old, lo=(0,) * 4, hi=(0, 0, room - old.shape[2], 0))
@@ -246,7 +253,7 @@ def _cached(old: Any, new: Any, start: Any, room: Any) -> Any:
 
 
 def _window(start: Any, q: Any, k: Any, left: int) -> Any:
-    """Row i stands at start + i and sees what is not behind it nor more than `left` before."""
+    """Which keys each query sees: at most its own position, and at most `left` before it."""
     i, j = iota(q, (1, 1, q.shape[2], 1), 2), iota(q, (1, 1, 1, k.shape[2]), 3)
     at = i if isinstance(start, int) else o.add(i, reshape(start, (q.shape[0], 1, 1, 1)))
     seen = o.le(j, at)
@@ -254,7 +261,7 @@ def _window(start: Any, q: Any, k: Any, left: int) -> Any:
 
 
 def _whole_width(extra: Any, k: Any) -> Any:
-    """An added bias over all places of the cache; what it does not name is not seen anyway."""
+    """An added bias padded to all positions of the cache. The padding lies over hidden keys."""
     if extra is None or extra.shape[3] == k.shape[2]:
         return extra
     return o.pad(extra, lo=(0,) * 4, hi=(0, 0, 0, k.shape[2] - extra.shape[3]))
@@ -266,6 +273,7 @@ def _whole_width(extra: Any, k: Any) -> Any:
 def rotary_embedding(x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: int = 0,
                      num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
                      is_packed_batching: int = 0) -> Any:
+    """`rotary_embedding` at the given positions; one offset [1] counts upwards from there."""
     if is_packed_batching:
         raise Refused("packed batches")
     flat = x.ndim == 3

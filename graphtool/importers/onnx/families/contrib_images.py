@@ -1,4 +1,5 @@
-"""`com.microsoft` on images that lie channels last: what its tools write for diffusion models."""
+"""Operators of `com.microsoft` on images with channels last, as its tools write diffusion
+models."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _to_last(x: Any) -> Any:
 def nhwc_conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
               group: int = 1, kernel_shape: Any = None, pads: Any = None,
               strides: Any = None) -> Any:
-    """x [N, …, C] and w [M, …, C / group]"""
+    """`conv` between two transposes: x [N, …, C] and w [M, …, C / group]."""
     return _to_last(nn.conv(_to_first(x), _to_first(w), b, auto_pad=auto_pad, dilations=dilations,
                             group=group, kernel_shape=kernel_shape, pads=pads, strides=strides))
 
@@ -32,7 +33,7 @@ def nhwc_conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilati
 @microsoft("GroupNorm")
 def group_norm(x: Any, gamma: Any, beta: Any, *, activation: int, channels_last: int = 1,
                epsilon: float = 1e-5, groups: int) -> Any:
-    """The norm of groups of channels, then SiLU with activation 1; statistics in float32."""
+    """`group_norm` in float32, then `silu` if `activation` is 1."""
     if activation not in (0, 1):
         raise Refused(f"the activation {activation}")
     first = _to_first(x) if channels_last else x
@@ -47,7 +48,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, *, activation: int, channels_last:
 def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, *,
                     activation: int, channels_last: int = 1, epsilon: float = 1e-5, groups: int,
                     ctx: Any) -> Any:
-    """The norm of x + skip + bias, and that sum; a skip [N, C] is one for all pixels."""
+    """`group_norm` of x + skip + bias, then that sum. A skip [N, C] applies to all pixels."""
     if not channels_last:
         raise Refused("SkipGroupNorm of images that lie channels first")
     if skip.ndim == 2:
@@ -60,12 +61,13 @@ def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, 
 
 @microsoft("BiasAdd")
 def bias_add(x: Any, bias: Any, skip: Any) -> Any:
+    """x + bias + skip, as two `add`."""
     return o.add(o.add(x, bias), skip)
 
 
 @microsoft("BiasSplitGelu")
 def bias_split_gelu(x: Any, bias: Any) -> Any:
-    """One half of x + bias, gated by the GELU of the other."""
+    """One half of x + bias along the last axis, times the `gelu` of the other half."""
     y, last = o.add(x, bias), x.ndim - 1
     half = y.shape[last] // 2
     return o.mul(take(y, last, 0, half), o.gelu(take(y, last, half, 2 * half)))

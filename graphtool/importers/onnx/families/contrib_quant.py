@@ -1,4 +1,4 @@
-"""`com.microsoft`: operators on quantised tensors, and products with packed weights."""
+"""Operators of `com.microsoft` on quantised tensors, and products with packed weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ from graphtool.symbolic import product
 def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index: Any = None,
                  bias: Any = None, *, K: int, N: int, bits: int = 4, block_size: int,
                  accuracy_level: int = 0, weight_prepacked: int = 0) -> Any:
-    """Weights [N, blocks, bytes] of 2, 4 or 8 bits, low bits first, with a scale per block."""
+    """x times packed weights [N, blocks, bytes], as `linear_nbits` for float32.
+
+    Weights have 2, 4 or 8 bits, low bits first, and one scale for each block of a row. For other
+    dtypes or permuted columns they are unpacked, and the product is a `linear`.
+    """
     if weight_prepacked:
         raise Refused("prepacked weights")
     blocks, row = -(-K // block_size), dtype_of(x)
@@ -48,7 +52,7 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
 
 
 def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:
-    """The zero points [rows, blocks], which come packed or as they are; None for the middle."""
+    """The zero points [rows, blocks] as numbers, unpacked if necessary; None if there are none."""
     if zero is None:
         return None
     if dtype_of(zero) is dtypes.uint8:
@@ -59,7 +63,7 @@ def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:
 
 def _real_weights(packed: Any, scales: Any, centre: Any, group_index: Any, bits: int,
                   columns: int) -> Any:
-    """The weights as numbers, [N, K]; `group_index` names the block of each column."""
+    """The weights as real numbers, [N, K]. `group_index` gives the block of each column."""
     rows, blocks = scales.shape
     q = cast(unpacked(reshape(packed, (rows, blocks, product(packed.shape) // (rows * blocks))),
                       bits), dtype_of(scales))
@@ -76,7 +80,7 @@ def _real_weights(packed: Any, scales: Any, centre: Any, group_index: Any, bits:
 
 
 def unpacked(x: Any, bits: int) -> Any:
-    """Bytes as their 8 / bits numbers, along the last axis."""
+    """Each byte as its 8 / bits numbers, along the last axis."""
     if bits == 8:
         return x
     parts = [o.and_(o.shift_right(x, s), 2**bits - 1) if s else o.and_(x, 2**bits - 1)
@@ -107,12 +111,14 @@ for _name, _op in (("QLinearAdd", "add"), ("QLinearMul", "mul")):
 
 @microsoft("QLinearSigmoid")
 def qlinear_sigmoid(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None) -> Any:
+    """x dequantised, its `sigmoid`, and the result quantised."""
     return quantized(o.sigmoid(_real(x, x_scale, x_zero)), y_scale, y_zero, dtype_of(x))
 
 
 @microsoft("QLinearLeakyRelu")
 def qlinear_leaky_relu(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
                        alpha: float = 0.01) -> Any:
+    """x dequantised, its `leaky_relu`, and the result quantised."""
     y = o.leaky_relu(_real(x, x_scale, x_zero), slope=alpha)
     return quantized(y, y_scale, y_zero, dtype_of(x))
 
@@ -120,7 +126,10 @@ def qlinear_leaky_relu(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: 
 @microsoft("QLinearSoftmax")
 def qlinear_softmax(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *,
                     axis: int = -1, opset: int = 13) -> Any:
-    """Before opset 13 all axes from the given one on are one."""
+    """x dequantised, its `softmax`, and the result quantised.
+
+    Before opset 13 all axes from `axis` on are normalised together.
+    """
     at, real = axis_of(axis, x.ndim), _real(x, x_scale, x_zero)
     if opset < 13:
         flat = (product(x.shape[:at]), product(x.shape[at:]))
@@ -132,6 +141,7 @@ def qlinear_softmax(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
 
 @microsoft("QLinearConcat")
 def qlinear_concat(y_scale: Any, y_zero: Any, *parts: Any, axis: int) -> Any:
+    """All parts dequantised, joined by `concat`, and quantised with the one result scale."""
     reals = [_real(*parts[i:i + 3]) for i in range(0, len(parts), 3)]
     y = o.concat(*reals, axis=axis_of(axis, reals[0].ndim))
     return quantized(y, y_scale, y_zero, dtype_of(parts[0]))
@@ -140,6 +150,7 @@ def qlinear_concat(y_scale: Any, y_zero: Any, *parts: Any, axis: int) -> Any:
 @microsoft("QLinearGlobalAveragePool")
 def qlinear_global_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any, *,
                                 channels_last: int = 0) -> Any:
+    """x dequantised, its `reduce_mean` over all pixels, and the result quantised."""
     axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
     y = o.reduce_mean(_real(x, x_scale, x_zero), axes=axes)
     return quantized(y, y_scale, y_zero, dtype_of(x))
@@ -150,6 +161,7 @@ def qlinear_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero
                          auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0,
                          count_include_pad: int = 0, kernel_shape: Any, pads: Any = None,
                          strides: Any = None) -> Any:
+    """x dequantised, its `avg_pool`, and the result quantised; channels may come last."""
     real = _real(x, x_scale, x_zero)
     y = average_pool(_channels_second(real) if channels_last else real, auto_pad=auto_pad,
                      ceil_mode=ceil_mode, count_include_pad=count_include_pad,
@@ -171,6 +183,7 @@ def qlinear_conv(x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero
                  y_scale: Any, y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET",
                  channels_last: int = 0, dilations: Any = None, group: int = 1,
                  kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    """ONNX's QLinearConv, with transposes around it if channels come last."""
     y = quant.qlinear_conv(_channels_second(x) if channels_last else x, x_scale, x_zero, w, w_scale,
                            w_zero, y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations,
                            group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
@@ -182,7 +195,7 @@ def nhwc_fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation:
                     activation_params: Any = (), auto_pad: str = "NOTSET", dilations: Any = None,
                     group: int = 1, kernel_shape: Any = None, pads: Any = None,
                     strides: Any = None) -> Any:
-    """Images with channels last, filters with channels second."""
+    """A fused `conv` on images with channels last and filters with channels second."""
     y = fused_conv(_channels_second(x), w, b, None if z is None else _channels_second(z),
                    activation=activation, activation_params=activation_params, auto_pad=auto_pad,
                    dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
@@ -193,6 +206,7 @@ def nhwc_fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation:
 @microsoft("NhwcMaxPool")
 def nhwc_max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
                   kernel_shape: Any, pads: Any = None, strides: Any = None, ctx: Any) -> Any:
+    """`max_pool` between two transposes, on images with channels last."""
     y = max_pool(_channels_second(x), auto_pad=auto_pad, ceil_mode=ceil_mode, pads=pads,
                  dilations=dilations, kernel_shape=kernel_shape, strides=strides, ctx=ctx)
     return _channels_last(y)
@@ -201,6 +215,7 @@ def nhwc_max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilat
 @microsoft("QLinearWhere")
 def qlinear_where(cond: Any, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
                   y_scale: Any, y_zero: Any) -> Any:
+    """`select` between two dequantised operands, and the result quantised."""
     y = o.select(cond, *operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
     return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
 
@@ -209,6 +224,10 @@ def qlinear_where(cond: Any, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale:
 def qgemm(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, c: Any = None,
           y_scale: Any = None, y_zero: Any = None, *, alpha: float = 1.0, transA: int = 0,
           transB: int = 0) -> Any:
+    """The `matmul` of centred int32 operands plus c, scaled to float32.
+
+    It is quantised if a result scale is given.
+    """
     if transB and b_zero is not None and b_zero.ndim == 1:  # one a column of the product
         b_zero = reshape(b_zero, (b_zero.shape[0], 1))
     left, right = quant.centred(a, a_zero, dtypes.int32), quant.centred(b, b_zero, dtypes.int32)
@@ -224,6 +243,7 @@ def qgemm(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, 
 @microsoft("MatMulIntegerToFloat")
 def matmul_integer_to_float(a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None,
                             b_zero: Any = None, bias: Any = None) -> Any:
+    """The `matmul` of centred int32 operands, times both scales, plus the bias."""
     total = cast(quant.matmul_integer(a, b, a_zero, b_zero), dtype_of(a_scale))
     y = o.mul(total, o.mul(*operands(a_scale, b_scale)))
     return y if bias is None else o.add(y, bias)
@@ -232,7 +252,7 @@ def matmul_integer_to_float(a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: 
 @microsoft("DynamicQuantizeMatMul")
 def dynamic_quantize_matmul(x: Any, b: Any, b_scale: Any, b_zero: Any = None,
                             bias: Any = None) -> Any:
-    """x is quantised by its own range first."""
+    """x quantised by its own range, then an integer `matmul`, scaled to floats."""
     q, scale, zero = quant.dynamic_quantize_linear(x)
     return matmul_integer_to_float(q, b, scale, b_scale, zero, b_zero, bias)
 
@@ -243,7 +263,7 @@ def qattention(x: Any, w: Any, bias: Any, x_scale: Any, w_scale: Any, mask: Any 
                unidirectional: int = 0, scale: float | None = None, do_rotary: int = 0,
                mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0,
                ctx: Any) -> Any:
-    """Attention whose product of x and the joined weights is one of integers."""
+    """Attention whose product of x and the joined weights is an integer `matmul`."""
     if do_rotary or past_present_share_buffer:
         raise Refused("a shared buffer, or rotation, inside com.microsoft.QAttention")
     y = matmul_integer_to_float(x, w, reshape(x_scale, ()), w_scale, x_zero, w_zero, bias)

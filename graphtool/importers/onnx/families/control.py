@@ -1,6 +1,7 @@
-"""If. A known branch is taken; where both branches are small, both are computed; else `cond`.
+"""If: a constant condition selects its branch at import; otherwise `select` or `cond`.
 
-Branches whose results differ in size are padded to the greater one and cut again outside.
+Two small branches are both computed and joined by `select`; larger ones become `cond`. Results that
+differ in size are padded to the larger size inside and cut again outside.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ SELECTED = 4  # nodes of both branches that are computed either way
 
 
 def known_bool(x: Any) -> bool | None:
+    """The truth of a constant, or None if the run computes it."""
     array = array_of(x)
     return None if array is None or array.dtype == object else bool(array.reshape(-1)[0])
 
 
 @onnx_op("If", fold=False)
 def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
+    """The taken branch if the condition is constant, else `select` or `cond` of both branches."""
     choice = known_bool(cond)
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
@@ -51,7 +54,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def selected(cond: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; sequences element by element."""
+    """a if the condition holds, else b, as `select`; sequences element by element."""
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return tuple(selected(cond, x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Rows) and isinstance(b, Rows) and _alike(a, b):
@@ -79,6 +82,7 @@ def _branch(cond: Any, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
 
 
 def tracers(values: list[Value], ctx: Any) -> list[Tracer]:
+    """These values as Tracers of the current builder."""
     return [Tracer(v, ctx.builder) for v in values]
 
 
@@ -86,7 +90,7 @@ Widths = tuple[Dim, ...] | None
 
 
 def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
-    """The sizes that hold either result; None where they have one type, known outside."""
+    """The sizes that hold either result; None if both have one type that is valid outside."""
     inner = yes.limits | no.limits
     if a.type == b.type and not any(yes.own(d) or no.own(d) for d in a.shape):
         return None
@@ -103,7 +107,7 @@ def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
 
 
 def _padded(x: Tracer, widths: Widths, side: Region) -> list[Tracer]:
-    """The result, and behind one that is padded its own sizes."""
+    """The result; if it is padded, then also its own sizes."""
     if widths is None:
         return [x]
     x = Tracer(x.value, side.builder)

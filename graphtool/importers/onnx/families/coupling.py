@@ -1,8 +1,8 @@
-"""Probabilities of several classes from those of every pair: what libsvm finds by iteration.
+"""Class probabilities from the probabilities of all pairs of classes, as libsvm iterates them.
 
-With r[i, j] the share of class i among i and j, p minimises ½·Σᵢⱼ (r[j, i]·pᵢ − r[i, j]·pⱼ)² under
-Σp = 1 (Wu, Lin and Weng 2004, "Probability estimates for multi-class classification by pairwise
-coupling", the second method). Q is that form's matrix; an optimum has Q·p = (pᵀQp)·1.
+With r[i, j] the probability of class i given i or j, p minimises ½·Σᵢⱼ (r[j, i]·pᵢ − r[i, j]·pⱼ)²
+under Σp = 1 (Wu, Lin and Weng 2004, "Probability estimates for multi-class classification by
+pairwise coupling", the second method). Q is the matrix of that form; an optimum has Q·p = (pᵀQp)·1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SWEEPS, CLOSE, LEAST = 100, 0.005, 1e-7  # libsvm's, and onnxruntime's
 
 
 def coupled(shares: Any, classes: int) -> Any:
-    """[N, classes] of shares [N, pairs], those of the first class of each pair in their order."""
+    """The class probabilities [N, classes] as a `while`, from `shares` [N, pairs]: the probability
+    of the first class of each pair."""
     rows, k = shares.shape[0], classes
     held = o.clamp(shares, LEAST, 1.0 - LEAST)
     mine, other = (_placed(classes, side) for side in ("first", "second"))
@@ -44,7 +45,7 @@ def coupled(shares: Any, classes: int) -> Any:
 
 
 def _placed(classes: int, side: str) -> Any:
-    """A matrix that writes the shares of pairs into [i, j], or into [j, i] for the second class."""
+    """A matrix that writes the shares of pairs to [i, j], or to [j, i] for the second class."""
     pairs = list(itertools.combinations(range(classes), 2))
     out = np.zeros((classes * classes, len(pairs)), np.float32)
     for n, (i, j) in enumerate(pairs):
@@ -53,7 +54,7 @@ def _placed(classes: int, side: str) -> Any:
 
 
 def _settled(p: Any, q: Any) -> tuple[Any, Any, Any]:
-    """Q·p [N, k], pᵀQp [N, 1], and whether these are near enough."""
+    """Q·p [N, k], pᵀQp [N, 1], and whether p has converged, [N, 1]."""
     rows, k = p.shape
     qp = reshape(o.reduce_sum(o.mul(q, reshape(p, (rows, 1, k))), axes=(2,)), (rows, k))
     pqp = o.reduce_sum(o.mul(p, qp), axes=(1,))
@@ -66,7 +67,7 @@ def _goes_on(p: Any, moving: Any, *_: Any) -> Any:
 
 
 def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
-    """Each pₜ, one after the other, as the others would have it; rows that have settled stay."""
+    """One update of each pₜ in turn; rows that have converged are kept."""
     qp, pqp, _ = _settled(p, q)
     rows, k = p.shape
     row = TensorType(dtypes.float32, (1, k))
@@ -78,7 +79,7 @@ def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
 
 
 def _step(p: Any, qp: Any, pqp: Any, line: Any, unit: Any) -> Any:
-    """One coordinate, `line` being its row of Q; then all over their sum again."""
+    """The update of one coordinate, where `line` is its row of Q; then p is divided by its sum."""
     own = o.reduce_sum(o.mul(line, unit), axes=(1,))
     there = o.reduce_sum(o.mul(qp, unit), axes=(1,))
     by = o.div(o.sub(pqp, there), own)

@@ -1,4 +1,4 @@
-"""Einsum: any equation, as diagonals, sums, transposes and one batched product per operand pair."""
+"""Einsum: any equation, as diagonals, sums, transposes and one batched product for each operand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from graphtool.symbolic import Dim, product
 
 
 def parse(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """One string of labels an operand, and the result's; an ellipsis becomes digits' labels."""
+    """One string of labels for each operand, and the result's string.
+
+    The axes of an ellipsis get circled digits as labels. Raises ValueError if the equation does not
+    fit `ranks`.
+    """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
@@ -33,6 +37,8 @@ def parse(equation: str, ranks: list[int]) -> tuple[list[str], str]:
 
 @onnx_op("Einsum", since=12)
 def einsum(*xs: Any, equation: str) -> Any:
+    """The operands joined from left to right by `matmul`, then the remaining sums and a
+    `transpose`."""
     terms, out = parse(equation, [x.ndim for x in xs])
     sides = [_diagonal(x, t) for x, t in zip(xs, terms, strict=True)]
     x, labels = sides[0]
@@ -44,7 +50,7 @@ def einsum(*xs: Any, equation: str) -> Any:
 
 
 def _diagonal(x: Any, labels: str) -> tuple[Any, str]:
-    """x with each label once: of axes with one label the diagonal."""
+    """x with each label once: axes that share a label are reduced to their diagonal."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             first = labels.index(c)
@@ -69,7 +75,7 @@ def _summed(x: Any, labels: str, kept: set[str]) -> tuple[Any, str]:
 
 
 def _contracted(x: Any, a: str, y: Any, b: str, kept: set[str]) -> tuple[Any, str]:
-    """The product of two operands summed over what only they share and nobody needs."""
+    """The product of two operands, summed over the labels that no later operand needs."""
     x, a = _summed(x, a, kept | set(b))
     y, b = _summed(y, b, kept | set(a))
     sizes: dict[str, Dim] = {}
@@ -89,7 +95,7 @@ def _contracted(x: Any, a: str, y: Any, b: str, kept: set[str]) -> tuple[Any, st
 
 def _matrix(x: Any, labels: str, batch: list[str], first: list[str], second: list[str],
             sizes: dict[str, Dim]) -> Any:
-    """x as [batch, rows, columns], broadcast to the labels' sizes."""
+    """x as [batch, rows, columns], broadcast to the sizes of the labels."""
     order = [*batch, *first, *second]
     x = transpose(x, [labels.index(c) for c in order])
     shape = tuple(sizes[c] for c in order)

@@ -1,4 +1,7 @@
-"""Elementwise operators and activations. Rows where ONNX and the op set agree, functions else."""
+"""Elementwise operators and activations.
+
+Operators that agree with one of our ops are rows of a table; the others are functions.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,7 @@ for _name, _op in BINARY.items():
 
 
 def variadic(op: str, xs: tuple[Any, ...]) -> Any:
+    """All operands joined by a binary op, from left to right."""
     return functools.reduce(lambda a, b: OPS[op](*operands(a, b)), xs)
 
 
@@ -63,23 +67,26 @@ add(["Sum"], lambda *xs: variadic("add", xs), since=1)
 
 @onnx_op("Mean")
 def mean(*xs: Any) -> Any:
+    """The sum of all operands by `add`, divided by their number."""
     total = variadic("add", xs)
     return o.div(total, float(len(xs))) if len(xs) > 1 else total
 
 
 @onnx_op("Identity", sequences=True)
 def identity(x: Any) -> Any:
+    """x itself; no op."""
     return x
 
 
 @onnx_op("Reciprocal")
 def reciprocal(x: Any) -> Any:
+    """1 / x, as `div`."""
     return o.div(1.0, x)
 
 
 @onnx_op("Pow")
 def power(x: Any, y: Any) -> Any:
-    """The result has the base's type, whatever the exponent's."""
+    """`pow`, with the dtype of the base whatever dtype the exponent has."""
     base, exponent = dtype_of(x), dtype_of(y)
     if base is exponent:
         return o.pow(*operands(x, y))
@@ -90,23 +97,26 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _as(y: Any, to: Any) -> Any:
-    """A known exponent in another type stays known."""
+    """A constant exponent in another dtype, which stays a constant."""
     array = np.asarray(array_of(y)).astype(to.numpy)
     return Known(array, y.builder, y.hint) if isinstance(y, Known) else array
 
 
 @onnx_op("Mod")
 def modulo(a: Any, b: Any, *, fmod: int = 0) -> Any:
+    """`rem` (sign of a) with `fmod`, else `mod` (sign of b)."""
     return (o.rem if fmod else o.mod)(*operands(a, b))
 
 
 @onnx_op("BitShift")
 def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
+    """`shift_left` or `shift_right` by `direction`."""
     return (o.shift_left if direction == "LEFT" else o.shift_right)(*operands(x, y))
 
 
 @onnx_op("Where")
 def where(cond: Any, a: Any, b: Any) -> Any:
+    """`select`; constants of one element are literals, but at least one operand stays a tensor."""
     first, second = operands(a, b)
     both = not hasattr(first, "shape") and not hasattr(second, "shape")
     return o.select(cond, a, second) if both else o.select(cond, first, second)
@@ -114,6 +124,7 @@ def where(cond: Any, a: Any, b: Any) -> Any:
 
 @onnx_op("IsInf")
 def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+    """`is_inf`, or a comparison with +∞ or −∞ if only one sign counts."""
     if detect_negative and detect_positive:
         return o.is_inf(x)
     if not detect_negative and not detect_positive:
@@ -125,16 +136,18 @@ def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any
 
 @onnx_op("Cast")
 def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+    """x as the ONNX element type `to`; see `converted`."""
     return converted(x, element_type(to), bool(saturate), round_mode)
 
 
 @onnx_op("CastLike")
 def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
+    """x in the dtype of `like`; see `converted`."""
     return converted(x, dtype_of(like), bool(saturate), round_mode)
 
 
 def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
-    """ONNX's cast: below 8 bits integers wrap around, and float8e8m0 has a rounding mode."""
+    """x cast as ONNX does: integers below 8 bits wrap around, float8e8m0 has a rounding mode."""
     if row.is_integer and row.is_packed and dtype_of(x) is not dtypes.bool_:
         return _wrapped(cast(x, dtypes.int32), row)
     if row is dtypes.float8e8m0 and dtype_of(x).is_float:
@@ -143,14 +156,14 @@ def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
 
 
 def _wrapped(x: Any, row: DType) -> Any:
-    """The low bits of an int32 as a narrow integer."""
+    """The low bits of an int32 as an integer of fewer than 8 bits."""
     low = o.and_(x, 2**row.bits - 1)
     half = 2**(row.bits - 1)
     return cast(low if row.kind == "uint" else o.sub(o.xor(low, half), half), row)
 
 
 def _power_of_two(x: Any, round_mode: str) -> Any:
-    """float32 with its mantissa rounded away, up or down; `nearest` is left to the cast."""
+    """x rounded up or down to a power of two, in float32; `nearest` is left to the cast."""
     if round_mode == "nearest":
         return x
     bits = o.bitcast(x, dtype=dtypes.int32)
@@ -161,6 +174,7 @@ def _power_of_two(x: Any, round_mode: str) -> Any:
 
 @onnx_op("BitCast")
 def bit_cast(x: Any, *, to: int) -> Any:
+    """`bitcast`: the same bits as the element type `to`."""
     return o.bitcast(x, dtype=element_type(to))
 
 
@@ -169,11 +183,13 @@ def bit_cast(x: Any, *, to: int) -> Any:
 @onnx_op("Clip")
 def clip_6(x: Any, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38
            ) -> Any:
+    """`clamp` between bounds that are attributes."""
     return o.clamp(x, min, max)
 
 
 @onnx_op("Clip", since=11)
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """`clamp` between bounds that are inputs; x itself without any."""
     if low is None and high is None:
         return x
     bounds = operands(x, low, high)[1:]
@@ -184,64 +200,77 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 
 @onnx_op("Gelu")
 def gelu(x: Any, *, approximate: str = "none") -> Any:
+    """`gelu`, exact or approximated by tanh."""
     return o.gelu(x, approximate=approximate)
 
 
 @onnx_op("Softplus")
 def softplus(x: Any) -> Any:
-    """ONNX has no threshold; above 40 the two agree in float64 too."""
+    """`softplus` with threshold 40: above it, log(1 + eˣ) equals x even in float64."""
     return o.softplus(x, threshold=40.0)
 
 
 @onnx_op("Elu")
 def elu(x: Any, *, alpha: float = 1.0) -> Any:
+    """`elu` with its alpha."""
     return o.elu(x, alpha=alpha)
 
 
 @onnx_op("Celu")
 def celu(x: Any, *, alpha: float = 1.0) -> Any:
+    """`celu` with its alpha."""
     return o.celu(x, alpha=alpha)
 
 
 @onnx_op("Selu")
 def selu(x: Any, *, alpha: float = 1.67326319217681884765625,
          gamma: float = 1.05070102214813232421875) -> Any:
+    """`selu` with its alpha and gamma."""
     return o.selu(x, alpha=alpha, gamma=gamma)
 
 
 @onnx_op("LeakyRelu")
 def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
+    """`leaky_relu` with alpha as its slope."""
     return o.leaky_relu(x, slope=alpha)
 
 
 @onnx_op("PRelu", since=7)
 def prelu(x: Any, slope: Any) -> Any:
-    """The slope broadcasts to x as NumPy does."""
+    """`prelu`; the slope broadcasts to x as in NumPy."""
     return o.prelu(x, slope)
 
 
 @onnx_op("ThresholdedRelu")
 def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
+    """`thresholded_relu` with its alpha."""
     return o.thresholded_relu(x, alpha=alpha)
 
 
 @onnx_op("HardSigmoid")
 def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    """`hard_sigmoid` with its alpha and beta."""
     return o.hard_sigmoid(x, alpha=alpha, beta=beta)
 
 
 @onnx_op("Swish")
 def swish(x: Any, *, alpha: float = 1.0) -> Any:
+    """x · `sigmoid`(alpha · x), which is `silu` for alpha 1."""
     return o.silu(x) if alpha == 1.0 else x * o.sigmoid(x * alpha)
 
 
 @onnx_op("SwiGLU")
 def swiglu(gate: Any, x: Any, *, alpha: float = 1.0) -> Any:
+    """Swish of the gate, times x."""
     return o.mul(swish(gate, alpha=alpha), x)
 
 
 @onnx_op("Shrink")
 def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
+    """x moved towards 0 by the bias where |x| is above `lambd`, else 0, as two `select`.
+
+    Integers are computed in float32.
+    """
     zero = o.mul(x, _zero(x))
     if not dtype_of(x).is_float:
         wide = cast(x, dtypes.float32)
@@ -256,11 +285,12 @@ def _zero(x: Any) -> Any:
 
 @onnx_op("Dropout")
 def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
+    """x itself, as dropout is at inference, with a mask of ones if the node has one."""
     return kept(x, ctx)
 
 
 def kept(x: Any, ctx: Any) -> Any:
-    """x as it is, with a mask of ones where one is wanted."""
+    """x itself, with a mask of ones if the node's second output is wanted."""
     if not ctx.wanted(1):
         return x
     mask = o.broadcast(reshape(number(True, _as_bool(x)), ()), shape=tuple(x.shape))

@@ -1,4 +1,4 @@
-"""`ai.onnx.preview.training.Gradient`: the slopes of one value of the model by others of it."""
+"""`ai.onnx.preview.training.Gradient`: the derivatives of one value of the model by others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from graphtool.transforms import grad
 
 @onnx_op("Gradient", domain=DOMAIN, fold=False)
 def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
-    """dy/dx for each of `xs`, where the inputs stand for `xs` and then for `zs`."""
+    """dy/dx for each of `xs`. The inputs are the values for `xs`, then those for `zs`.
+
+    The nodes between them are differentiated by `grad` and inlined.
+    """
     names, env = (*xs, *(zs or ())), ctx.frame.env
     if missing := [n for n in (*names, y) if not isinstance(env.get(n), Tracer)]:
         raise Refused(f"the gradient by {missing[0]!r}, which is no tensor of this graph")
@@ -30,8 +33,10 @@ def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
 
 
 def _between(nodes: Sequence[Node], inputs: Sequence[Value], output: Value) -> Graph:
-    """The nodes by which the output depends on the inputs, closed: whatever else comes in from
-    before the graph is an input behind them."""
+    """The nodes by which the output depends on the inputs, as a closed graph.
+
+    Any other value that they read becomes an input behind the given ones.
+    """
     wanted, kept = {output} - set(inputs), []
     for node in reversed(nodes):
         if wanted.isdisjoint(node.outputs):

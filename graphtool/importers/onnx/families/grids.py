@@ -1,6 +1,6 @@
-"""Positions in images: AffineGrid, which makes them, and Col2Im, which adds blocks at them.
+"""AffineGrid, which makes positions in an image, and Col2Im, which adds blocks at positions.
 
-Image sizes that the run computes are what the model says of the result, or sizes of their own.
+Image sizes that the run computes are those that the model declares, or symbolic sizes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from graphtool.symbolic import Dim, product
 
 @onnx_op("AffineGrid", since=20)
 def affine_grid(theta: Any, size: Any, *, align_corners: int = 0, ctx: Any) -> Any:
-    """theta [N, d, d + 1] applied to the points (x, y, …, 1) of an image whose sides are from −1
-    to 1: [N, …, H, W, d]."""
+    """theta [N, d, d + 1] applied to the points (x, y, …, 1) of an image whose sides run from −1 to
+    1: [N, …, H, W, d]."""
     rank = count_of(size) - 2
     room = ctx.room() if array_of(size) is None else None
     sides = room[1:-1] if room is not None else dims(take(size, 0, 2, rank + 2), "the size")
@@ -68,7 +68,8 @@ def _scalar(d: Dim, like: Any) -> Any:
 @onnx_op("Col2Im", since=18)
 def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any = None,
            strides: Any = None, ctx: Any) -> Any:
-    """Blocks added back at their places in a padded image, which is then cropped."""
+    """Blocks added to a padded image at their positions, by `scatter`; the image is then
+    cropped."""
     n, room = count_of(image), ctx.room()
     known = array_of(image) is not None and array_of(block) is not None
     room = None if known else room
@@ -92,7 +93,7 @@ def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any =
 
 
 def _places(wide: Any, kernel: Any, dilations: Any, strides: Any) -> Any:
-    """The place in the flat image of each element of each block: [taps · blocks, 1]."""
+    """The position in the flat image of each element of each block, [taps · blocks, 1]."""
     place = np.zeros((1, 1), np.int64)
     for d, k, r, s in zip(wide, kernel, dilations, strides, strict=True):
         count = (d - (k - 1) * r - 1) // s + 1
@@ -111,7 +112,7 @@ def _channels(x: Any, block: Any) -> Dim:
 
 def _computed_places(x: Any, channels: Dim, wide: Any, block: Any, dilations: Any,
                      strides: Any) -> Any:
-    """The same where the run tells the sizes: tap and block are unravelled from the position."""
+    """The same if the run computes the sizes: tap and block follow from the index."""
     blocks = x.shape[2]
     line = iota(x, (product(x.shape[1:]) // channels, 1), 0)
     tap, at = o.div(line, dim_value(blocks, x)), o.mod(line, dim_value(blocks, x))

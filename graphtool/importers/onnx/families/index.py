@@ -1,6 +1,6 @@
-"""Indexing by data: the Gather and Scatter families, OneHot, ReverseSequence, TensorScatter.
+"""Indexing by data: Gather and Scatter, OneHot, ReverseSequence, TensorScatter, Compress.
 
-The op set's gather wants indices from 0 on; ONNX counts negative ones from the end.
+ONNX counts negative indices from the end; our `gather` takes indices from 0 on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphtool.symbolic import Dim, minimum, product
 
 
 def wrapped(i: Any, size: Dim) -> Any:
-    """Indices with the negative ones counted from the end; known ones are wrapped at import."""
+    """Indices with negative ones counted from the end; constants are converted at import."""
     array = array_of(i)
     if array is not None and array.dtype != object and isinstance(size, int):
         out = np.where(array < 0, array.astype(np.int64) + size, array).astype(np.int64)
@@ -49,7 +49,7 @@ def wrapped(i: Any, size: Dim) -> Any:
 
 @onnx_op("Gather")
 def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    """y[a, i, b] = x[a, indices[i], b]; a table read by rows stays an embedding."""
+    """y[a, i, b] = x[a, indices[i], b], as `gather`; the rows of a float matrix as `embedding`."""
     axis = axis_of(axis, x.ndim)
     i = wrapped(indices, x.shape[axis])
     if axis == 0 and x.ndim == 2 and isinstance(x, Tracer) and dtype_of(x).is_float \
@@ -61,7 +61,10 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 
 def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
-    """Full coordinates for indices that stand for one axis, all others at their own position."""
+    """Full coordinates [*i.shape, rank] and their axes.
+
+    The indices i apply to one axis; on all other axes each element keeps its own position.
+    """
     columns = []
     for a in range(x.ndim):
         if a == axis:
@@ -76,6 +79,10 @@ def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
 
 @onnx_op("GatherElements")
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    """y[…, p, …] = x[…, indices[…, p, …], …], as a `gather` with full coordinates.
+
+    Along the last axis it is a batched `gather`, which needs no coordinates.
+    """
     axis = axis_of(axis, x.ndim)
     i = wrapped(indices, x.shape[axis])
     same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
@@ -87,12 +94,13 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 @onnx_op("GatherND")
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+    """`gather` by coordinates in the last axis of the indices."""
     i, axes = nd_indices(x, indices, batch_dims)
     return o.gather(x, i, axes=axes, batch=batch_dims)
 
 
 def nd_indices(x: Any, indices: Any, batch: int) -> tuple[Any, tuple[int, ...]]:
-    """Coordinates wrapped axis by axis, and the axes they run over."""
+    """Coordinates with negative ones counted from the end, and the axes they refer to."""
     count = ints(dim_array([indices.shape[-1]]), "the last dim of the indices")[0]
     axes = tuple(range(batch, batch + count))
     sizes = tuple(x.shape[a] for a in axes)
@@ -117,6 +125,8 @@ _KINDS = {"none": "set", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 @onnx_op("ScatterElements", "Scatter")
 def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0,
                      reduction: str = "none") -> Any:
+    """x with the updates written or reduced at `indices` along one axis, as a `scatter` with full
+    coordinates."""
     axis = axis_of(axis, x.ndim)
     coordinates, axes = per_element(x, wrapped(indices, x.shape[axis]), axis)
     return o.scatter(x, coordinates, updates, axes=axes, kind=_KINDS[reduction])
@@ -124,6 +134,7 @@ def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0,
 
 @onnx_op("ScatterND")
 def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+    """`scatter` by coordinates in the last axis of the indices."""
     i, axes = nd_indices(x, indices, 0)
     return o.scatter(x, i, updates, axes=axes, kind=_KINDS[reduction])
 
@@ -131,7 +142,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
 @onnx_op("TensorScatter")
 def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
                    mode: str = "linear") -> Any:
-    """Writes the update into each row of a cache from that row's start on."""
+    """The cache with the update written into each row from that row's start, as `scatter`."""
     axis = axis_of(axis, past.ndim)
     shape = tuple(update.shape)
     line = iota(update, tuple(d if k == axis else 1 for k, d in enumerate(shape)), axis)
@@ -149,7 +160,10 @@ def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
 
 @onnx_op("OneHot")
 def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) -> Any:
-    """Indices outside [−depth, depth) give a row of the off value."""
+    """A comparison with 0…depth − 1 and a `select` of the two values.
+
+    An index outside [−depth, depth) gives only the off value.
+    """
     rank = indices.ndim + 1
     axis = axis_of(axis, rank)
     most = ctx.most(axis)
@@ -168,7 +182,7 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
 
 @onnx_op("ReverseSequence")
 def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
-    """Position t of row b reads length[b] − 1 − t where t is within the row's length."""
+    """A `gather` in which position t of row b reads length[b] − 1 − t if t is below that length."""
     shape = tuple(x.shape)
     t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)
     n = reshape(cast(lengths, dtypes.int64),
@@ -180,7 +194,9 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
 
 @onnx_op("Compress")
 def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
-    """The rows that the condition keeps; how many, the run tells where the condition is computed.
+    """The entries that the condition keeps, as a `gather`.
+
+    If the run computes the condition, `nonzero` gives their positions and the size is symbolic.
     """
     mask = array_of(condition)
     if axis is None:

@@ -1,4 +1,4 @@
-"""`ai.onnx.ml` on names of classes, which are numbers or strings: encoders, and scores by name."""
+"""Class names, which are numbers or strings: the encoders of `ai.onnx.ml`, and scores by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _UNUSED = "_Unused"
 
 
 def of(numbers: Any, words: Any) -> Array:
-    """The names that a classifier gives, whichever of the two attributes holds them."""
+    """The class names of a classifier, from the attribute that holds them.
+
+    Raises Refused if neither does.
+    """
     if numbers:
         return np.asarray(numbers, np.int64)
     if words:
@@ -26,19 +29,20 @@ def of(numbers: Any, words: Any) -> Array:
 
 
 def at(names: Array, i: Any, like: Any) -> Any:
+    """The names at positions i, as a `gather` from a constant."""
     return o.gather(tensor(names, like), i, axes=(0,))
 
 
 @onnx_op("ZipMap", domain=DOMAIN)
 def zip_map(x: Any, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
-    """The scores as they are: column i is what the map would hold under label i."""
+    """The scores unchanged: column i is the entry of label i in ONNX's map."""
     return x
 
 
 @onnx_op("OneHotEncoder", domain=DOMAIN)
 def one_hot_encoder(x: Any, *, cats_int64s: Any = None, cats_strings: Any = None,
                     zeros: int = 1) -> Any:
-    """A new last axis with 1 where the category is met."""
+    """x with a new last axis, 1 at the matching category and else 0: `eq` with a constant."""
     words = dtype_of(x) is dtypes.string
     if (cats_strings if words else cats_int64s) is None:
         raise Refused(f"no categories for {dtype_of(x).short}")
@@ -51,7 +55,7 @@ def one_hot_encoder(x: Any, *, cats_int64s: Any = None, cats_strings: Any = None
 @onnx_op("CategoryMapper", domain=DOMAIN)
 def category_mapper(x: Any, *, cats_int64s: Any, cats_strings: Any, default_int64: int = -1,
                     default_string: str = _UNUSED) -> Any:
-    """Strings to their numbers, or numbers to their strings."""
+    """Strings as their numbers, or numbers as their strings; see `looked_up`."""
     words = np.asarray(cats_strings, dtypes.string.numpy)
     numbers = np.asarray(cats_int64s, np.int64)
     if dtype_of(x) is dtypes.string:
@@ -62,7 +66,7 @@ def category_mapper(x: Any, *, cats_int64s: Any, cats_strings: Any, default_int6
 @onnx_op("LabelEncoder", domain=DOMAIN)
 def label_encoder_1(x: Any, *, classes_strings: Any, default_int64: int = -1,
                     default_string: str = _UNUSED) -> Any:
-    """Strings to their positions in the list, or positions to strings."""
+    """Strings as their positions in the list, or positions as strings."""
     return category_mapper(x, cats_int64s=range(len(classes_strings)),
                            cats_strings=classes_strings, default_int64=default_int64,
                            default_string=default_string)
@@ -74,6 +78,7 @@ def label_encoder(x: Any, *, default_float: float = -0.0, default_int64: int = -
                   keys_floats: Any = None, keys_int64s: Any = None, keys_strings: Any = None,
                   keys_tensor: Any = None, values_floats: Any = None, values_int64s: Any = None,
                   values_strings: Any = None, values_tensor: Any = None) -> Any:
+    """Each key replaced by its value, from whichever attributes hold them; see `looked_up`."""
     kinds = np.float32, np.int64, dtypes.string.numpy
     keys = _first(keys_tensor, zip((keys_floats, keys_int64s, keys_strings), kinds, strict=True))
     values = _first(values_tensor, zip((values_floats, values_int64s, values_strings), kinds,
@@ -95,7 +100,10 @@ def _first(tensor_form: Any, rows: Any) -> Array:
 
 
 def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
-    """The value that stands where x stands among the keys; one NaN is like another."""
+    """The value whose key equals x, else the default: `eq` with all keys, `arg_reduce`, `gather`.
+
+    A NaN equals a NaN here.
+    """
     row = keys if keys.dtype == dtype_of(x).numpy else keys.astype(dtype_of(x).numpy)
     wide = reshape(x, (*x.shape, 1))
     match = o.eq(wide, tensor(row, x))

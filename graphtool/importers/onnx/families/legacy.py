@@ -1,5 +1,4 @@
-"""Forms from before opset 7, and one that never was in any: broadcasting by attribute, inference
-told by `is_test`, ConstantFill."""
+"""Operator forms from before opset 7 (broadcast by attribute, `is_test`), and ConstantFill."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from graphtool.ir.op import OPS
 
 
 def aligned(a: Any, b: Any, axis: int | None) -> Any:
-    """b with ones behind it, so that its first axis meets a's `axis`."""
+    """b with axes of size 1 appended, so that its first axis lies at a's `axis`."""
     if axis is None:
         return b
     at = axis_of(axis, a.ndim)
@@ -47,7 +46,8 @@ for _name, _op in BINARY.items():
 @onnx_op("ConstantFill")
 def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
                   value: float = 0.0) -> Any:
-    """Never standardised; torch wrote it for opsets before 9."""
+    """A constant broadcast to a shape. Torch wrote this for opsets before 9; ONNX never
+    standardised it."""
     if not input_as_shape:
         raise Refused("a shape that is not the input itself")
     fill = np.asarray(value, element_type(dtype).numpy)
@@ -56,7 +56,7 @@ def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
 
 @onnx_op("PRelu", since=1)
 def prelu(x: Any, slope: Any, *, consumed_inputs: Any = None) -> Any:
-    """A vector of slopes has one a channel."""
+    """`prelu`; a vector of slopes has one entry for each channel."""
     if slope.ndim == 1 and x.ndim > 2 and slope.shape[0] != 1:
         slope = aligned(x, slope, 1)
     return o.prelu(x, slope)
@@ -66,6 +66,7 @@ def prelu(x: Any, slope: Any, *, consumed_inputs: Any = None) -> Any:
 def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_inputs: Any = None,
                epsilon: float = 1e-5, is_test: int = 0, momentum: float = 0.9,
                spatial: int = 1) -> Any:
+    """`batch_norm` at inference. Raises Refused for training."""
     if not is_test or not spatial:
         raise Refused("training, or statistics that are not a channel's, before opset 7")
     return o.batch_norm(x, *(cast(v, dtype_of(x)) for v in (scale, bias, mean, var)),

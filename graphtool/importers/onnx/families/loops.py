@@ -1,7 +1,7 @@
 """Loop as `scan` and `while` with regions. The pass `unroll` writes out small ones.
 
-Only what has no type as a region is unrolled here: values that change shape from step to step,
-sequences, positions that must be known. That needs a known trip count.
+A loop is unrolled here only if its body cannot be typed as a region: values that change shape,
+sequences, positions that must be constants. That requires a constant trip count.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ _TABLE = 1 << 24  # rows from which a trip count stands for "without end", as ex
 
 @onnx_op("Loop", fold=False, sequences=True)
 def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any) -> Any:
+    """`scan` if the trip count is known before the first iteration, else `while`; unrolled at
+    import if values change their types.
+
+    A loop that collects rows and may end early is a `scan` over the largest trip count. Sequences
+    of computed length are carried as tables.
+    """
     going = True if cond is None else known_bool(cond)
     count = 0 if going is False else _known_count(trips)
     plain = None if going else cond
@@ -75,7 +81,7 @@ def _known_count(trips: Any) -> int | None:
 
 
 def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
-    """The body as a region; None where that is refused and it may be unrolled instead."""
+    """The body as a region. If that is refused: None if the loop may be unrolled, else Refused."""
     def made() -> Region:
         return _as_declared(region(ctx, body, types, label(ctx)), body)
     found: Region | None = _tried(ctx, made) if optional else made()
@@ -83,7 +89,8 @@ def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Reg
 
 
 def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
-    """What is made; None where that is refused, of which nothing is kept then."""
+    """What `made` returns, or None if it is refused. Then refusals recorded on the way are
+    dropped."""
     before = {k: list(v) for k, v in ctx.importer.refusals.items()}
     try:
         return made()
@@ -94,7 +101,8 @@ def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
 
 
 def _as_declared(inner: Region, body: Any) -> Region:
-    """Results of sizes that an iteration computes, cut to the shapes that the body declares."""
+    """The region with results cut to the shapes that the body declares for them. This matters for
+    results whose sizes each iteration computes."""
     shapes = declared_shapes(body)
     for i, (info, x) in enumerate(zip(body.output, inner.results, strict=True)):
         shape = shapes.get(info.name)
@@ -105,6 +113,8 @@ def _as_declared(inner: Region, body: Any) -> Region:
 
 
 def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
+    """Whether an iteration keeps the types of its carried values, and all collected rows have sizes
+    that are valid outside."""
     made = inner.results[first:first + len(carried)]
     rows = inner.results[first + len(carried):]
     return all(x.type == y.type for x, y in zip(carried, made, strict=True)) and not any(
@@ -112,7 +122,7 @@ def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
 
 
 def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
-    """The trip count is known before the loop: a scan that iterates over no rows."""
+    """A `scan` over the iterations, with only their number as its length."""
     length: Dim = count if count is not None else bind(o.max(reshape(trips, ()), 0), 0)
     step, flag, *state = inner.inputs
     inner.results = [_next(inner), *inner.results[1:]]
@@ -133,7 +143,7 @@ def _next(inner: Region) -> Tracer:
 
 def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
               ctx: Any) -> list[Any]:
-    """A `while`: it carries the step, the condition and the values."""
+    """A `while` that carries the step, the condition and the values."""
     state, made = len(carried), inner.results
     if made[1 + state:]:
         return _collected(trips, count, flag, carried, inner, ctx)
@@ -154,8 +164,11 @@ def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Reg
 
 def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
                ctx: Any) -> list[Any]:
-    """A scan of the largest trip count, which does nothing once the condition fails: each row is
-    written once, where a `while` would carry the whole table through every iteration."""
+    """A `scan` over the largest trip count, in which iterations do nothing once the condition is
+    false.
+
+    Each iteration writes its rows in place, while a `while` would have to carry the whole table.
+    """
     state, made = len(carried), inner.results
     most = _room(trips, count, ctx)
     rows = [x.type for x in made[1 + state:]]
@@ -182,7 +195,7 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
 
 
 def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
-    """How many rows a loop that may end early can collect."""
+    """How many rows a loop that may end early can collect, at most."""
     if count is not None and count <= _TABLE:
         return count
     if trips is not None and count is None:
@@ -199,7 +212,8 @@ def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
 
 def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any, carried: Any,
                     body: Any, ctx: Any) -> list[Any]:
-    """Sequences are carried as tables with room for what all iterations can insert."""
+    """The loop with its sequences as tables that have room for everything that all iterations
+    insert."""
     trip_count = count if count is not None else _room(trips, None, ctx)
     most = sequences.insertions(body)
     slots = [sequences.slot(ctx, body, i, x, trip_count * most, label(ctx), carried)
@@ -257,6 +271,7 @@ def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) ->
 
 
 def label(ctx: Any) -> str:
+    """The node's first named output, which prefixes the names inside its body."""
     return next((n for n in ctx.node.output if n), ctx.node.op_type)  # type: ignore[no-any-return]
 
 
@@ -266,19 +281,20 @@ def _scalar(ctx: Any, value: Any) -> Any:
 
 
 def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:
-    """The scan outputs, each with the steps as its first axis."""
+    """The scan outputs, each with the iterations as its first axis."""
     if seen:
         return [joined(list(column)) for column in zip(*seen, strict=True)]
     return [_empty(v, ctx) for v in list(body.output)[first:]]
 
 
 def joined(rows: list[Any]) -> Any:
+    """Tensors of one type stacked along a new first axis, as `concat`."""
     wide = [reshape(r, (1, *r.shape)) for r in rows]
     return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
 
 
 def _empty(info: Any, ctx: Any) -> Any:
-    """A scan output of no steps, by the type that the body declares."""
+    """A scan output of no iterations, with the type that the body declares."""
     t = ctx.importer.inputs.type(info)
     if not all(isinstance(d, int) for d in t.shape):
         raise Refused("a loop of no steps whose outputs have unknown sizes")

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer: each n-gram of the pool is compared at every place of a row."""
+"""TfIdfVectorizer: each n-gram of the pool is compared at every position of a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from graphtool.symbolic import known, maximum, minimum
 def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,
                      mode: str, ngram_counts: Any, ngram_indexes: Any, pool_int64s: Any = None,
                      pool_strings: Any = None, weights: Any = None) -> Any:
-    """How often each n-gram of the pool stands in a row, with up to max_skip_count gaps."""
+    """How often each n-gram of the pool occurs in a row, up to max_skip_count items apart.
+
+    The counts are `eq`, `reduce_sum` and a `matmul` that sorts them into their columns.
+    """
     words = dtype_of(x) is dtypes.string
     given = pool_strings if words else pool_int64s
     if given is None:
@@ -48,7 +51,8 @@ def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_g
 
 
 def _matches(rows: Any, step: int, grams: Array) -> Any:
-    """[rows, grams]: how often each gram stands in a row, its items `step` places apart."""
+    """How often each n-gram occurs in a row if its items are `step` positions apart, [rows,
+    grams]."""
     length, n = rows.shape[1], grams.shape[1]
     count = maximum(length - (n - 1) * step, 0)
     every = None

@@ -1,4 +1,4 @@
-"""Layers: products, convolutions, normalisation. Composites stay whole."""
+"""Layers: products, convolutions, normalisation, as our composites where there are any."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ Pairs = tuple[tuple[Dim, Dim], ...]
 
 @onnx_op("MatMul")
 def matmul(a: Any, b: Any) -> Any:
-    """NumPy's: a vector on the left is a row, on the right a column, and the axis goes again."""
+    """`matmul` as in NumPy: a vector on the left is a row, one on the right a column, and its axis
+    of size 1 is removed from the result."""
     left, right = a.ndim == 1, b.ndim == 1
     if not (left or right):
         return o.matmul(a, b)
@@ -38,7 +39,8 @@ def matmul(a: Any, b: Any) -> Any:
 @onnx_op("Gemm")
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
          transA: int = 0, transB: int = 0, broadcast: int = 0) -> Any:
-    """alpha·a·b + beta·c; the plain form with b transposed is a linear layer."""
+    """alpha·a·b + beta·c as `matmul` and `add`; as `linear` if b is transposed and nothing is
+    scaled."""
     plain = alpha == 1.0 and beta == 1.0 and dtype_of(a).is_float
     fits = c is None or (c.ndim == 1 and c.shape == b.shape[:1])
     if plain and transB and not transA and fits:
@@ -56,7 +58,7 @@ def _scaled(x: Any, by: float) -> Any:
 
 def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[int, ...],
                 pads: Any, auto_pad: str) -> Pairs:
-    """Pads before and after each spatial axis; `spans` are the dilated windows."""
+    """The padding before and after each spatial axis; `spans` are the dilated window sizes."""
     n = len(space)
     if auto_pad in ("NOTSET", "") or pads is not None:
         pads = pads if pads is not None else (0,) * (2 * n)
@@ -72,16 +74,19 @@ def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[i
 
 
 def spans_of(window: Any, dilations: Any) -> tuple[int, ...]:
+    """The dilated size of each window axis: (k − 1) · dilation + 1."""
     return tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
 
 
 def bias_added(y: Any, bias: Any) -> Any:
+    """y [N, C, …] plus a bias [C]; y itself without a bias."""
     return y if bias is None else o.add(y, reshape(bias, (1, bias.shape[0], *[1] * (y.ndim - 2))))
 
 
 @onnx_op("Conv")
 def conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
          group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    """`conv` of x [N, C, …] with w [M, C / group, …], then `add` of the bias."""
     n = x.ndim - 2
     _check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
@@ -100,7 +105,7 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
                    dilations: Any = None, group: int = 1, kernel_shape: Any = None,
                    output_padding: Any = None, output_shape: Any = None, pads: Any = None,
                    strides: Any = None) -> Any:
-    """A convolution of the input spread by the strides with the flipped, swapped weights."""
+    """`conv` of x spread by the strides (`lhs_dilation`) with reversed and transposed weights."""
     n = x.ndim - 2
     _check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
@@ -114,7 +119,7 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
 
 
 def _swapped(w: Any, group: int) -> Any:
-    """[in, out/group, …] as [out, in/group, …], back to front along the window."""
+    """Weights [in, out/group, …] as [out, in/group, …], reversed along the window axes."""
     i, m, window = w.shape[0], w.shape[1], tuple(w.shape[2:])
     if group > 1:
         apart = reshape(w, (group, floordiv(i, group), m, *window))
@@ -148,6 +153,11 @@ def _transposed_pads(space: Any, spans: Any, strides: Any, extra: Any, pads: Any
 def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
                momentum: float = 0.9, spatial: int = 1, training_mode: int = 0,
                ctx: Any) -> Any:
+    """`batch_norm` with the given mean and variance.
+
+    In training mode it uses the batch's own statistics; outputs 1 and 2 are the new running mean
+    and variance.
+    """
     if not spatial:
         raise Refused("BatchNormalization that is not spatial")
     row = dtype_of(x)
@@ -159,7 +169,10 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: f
 
 def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float,
                          momentum: float) -> Any:
-    """Normalises by the batch's own statistics and returns the running ones (biased variance)."""
+    """x normalised by the batch's own statistics, and the new running statistics.
+
+    The variance is the biased one.
+    """
     over = (0, *range(2, x.ndim))
     wide = cast(x, dtype_of(mean))
     flat = (x.shape[1],)
@@ -172,6 +185,7 @@ def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, eps
 @onnx_op("LayerNormalization")
 def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axis: int = -1,
                epsilon: float = 1e-5, stash_type: int = 1, ctx: Any) -> Any:
+    """`layer_norm` over the axes from `axis` on; outputs 1 and 2 are the mean and 1 / deviation."""
     axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
     y = o.layer_norm(x, scale, bias, axes=axes, epsilon=epsilon)
     if not (ctx.wanted(1) or ctx.wanted(2)):
@@ -184,18 +198,20 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axis: int = -1,
 @onnx_op("RMSNormalization")
 def rms_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5,
              stash_type: int = 1) -> Any:
+    """`rms_norm` over the axes from `axis` on."""
     return o.rms_norm(x, scale, axes=tuple(range(axis_of(axis, x.ndim), x.ndim)), epsilon=epsilon)
 
 
 @onnx_op("InstanceNormalization")
 def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Any:
+    """`instance_norm` with scale and bias [C]."""
     return o.instance_norm(x, scale, bias, epsilon=epsilon)
 
 
 @onnx_op("GroupNormalization", since=18)
 def group_norm_18(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5,
                   num_groups: int) -> Any:
-    """Scale and bias have one entry a group."""
+    """`group_norm`, with scale and bias [groups] repeated for each channel."""
     each = floordiv(x.shape[1], num_groups)
 
     def spread(p: Any) -> Any:
@@ -207,10 +223,12 @@ def group_norm_18(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5,
 @onnx_op("GroupNormalization", since=21)
 def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, num_groups: int,
                stash_type: int = 1) -> Any:
+    """`group_norm` with scale and bias [C]."""
     return o.group_norm(x, scale, bias, groups=num_groups, epsilon=epsilon)
 
 
 @onnx_op("LRN")
 def lrn(x: Any, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Any:
+    """`lrn` over `size` neighbouring channels."""
     return o.lrn(x, size=size, alpha=alpha, beta=beta, bias=bias)
 

@@ -1,4 +1,4 @@
-"""Pooling and its inverse. What ceil_mode adds is padding behind the input."""
+"""Pooling and MaxUnpool. What ceil_mode adds becomes padding behind the input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphtool.symbolic import Dim, product
 
 def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
               ceil_mode: int) -> tuple[Pairs, tuple[Dim, ...]]:
-    """The declared pads, and what ceil_mode adds behind them."""
+    """The declared padding, and what ceil_mode adds behind each axis."""
     padding = window_pads(space, spans, strides, pads, auto_pad)
     extra: list[Dim] = []
     for d, k, s, (lo, hi) in zip(space, spans, strides, padding, strict=True):
@@ -48,6 +48,7 @@ def _grown(padding: Pairs, extra: Any) -> Pairs:
 def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
              kernel_shape: Any, pads: Any = None, storage_order: int = 0, strides: Any = None,
              ctx: Any) -> Any:
+    """`max_pool`; output 1 is the flat position of each maximum, as a `gather` and `arg_reduce`."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     spans = spans_of(kernel_shape, dilations)
@@ -60,7 +61,7 @@ def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations:
 
 def _max_positions(x: Any, y: Any, window: Any, strides: Any, padding: Any, dilations: Any,
                    storage_order: int) -> Any:
-    """The flat position in x of each maximum: the first in its window that is greatest."""
+    """The flat position in x of each maximum: the first greatest element of its window."""
     if not all(isinstance(d, int) for d in (*x.shape, *y.shape)):
         raise Refused("positions of maxima over a symbolic size")
     space, out = tuple(x.shape[2:]), tuple(y.shape[2:])
@@ -96,6 +97,8 @@ def _stored(table: Any, space: tuple[int, ...]) -> Any:
 def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
                  count_include_pad: int = 0, dilations: Any = None, kernel_shape: Any,
                  pads: Any = None, strides: Any = None) -> Any:
+    """`avg_pool`. With counted padding, the padding is a `pad` of its own and only what ceil_mode
+    adds is not counted."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     padding, extra = pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
@@ -111,6 +114,7 @@ def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
 @onnx_op("LpPool")
 def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
             kernel_shape: Any, p: int = 2, pads: Any = None, strides: Any = None) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over each window, as `reduce_window` between two `pow`."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     padding = _grown(*pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
@@ -124,16 +128,19 @@ def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: 
 
 @onnx_op("GlobalAveragePool")
 def global_average_pool(x: Any) -> Any:
+    """`reduce_mean` over all spatial axes, which stay with size 1."""
     return o.reduce_mean(x, axes=tuple(range(2, x.ndim)))
 
 
 @onnx_op("GlobalMaxPool")
 def global_max_pool(x: Any) -> Any:
+    """`reduce_max` over all spatial axes, which stay with size 1."""
     return o.reduce_max(x, axes=tuple(range(2, x.ndim)))
 
 
 @onnx_op("GlobalLpPool")
 def global_lp_pool(x: Any, *, p: int = 2) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over all spatial axes, which stay with size 1: `reduce_sum`, `pow`."""
     total = o.reduce_sum(o.pow(o.abs(x), float(p)), axes=tuple(range(2, x.ndim)))
     return o.pow(total, 1.0 / p)
 
@@ -141,7 +148,7 @@ def global_lp_pool(x: Any, *, p: int = 2) -> Any:
 @onnx_op("MaxUnpool")
 def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pads: Any = None,
                strides: Any = None, ctx: Any) -> Any:
-    """Each value goes back to its flat position in the output that the pooling had as input."""
+    """x written by `scatter` to the flat positions that MaxPool returned; zeros elsewhere."""
     n = x.ndim - 2
     strides, pads = strides or (1,) * n, pads or (0,) * (2 * n)
     plain = (*x.shape[:2], *((d - 1) * s + k - pads[i] - pads[i + n] for i, (d, s, k) in enumerate(

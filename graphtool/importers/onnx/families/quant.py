@@ -1,7 +1,7 @@
-"""Quantisation: to and from narrow integers and float8, and the operators that compute in them.
+"""Quantisation to integers and float8 and back, and the operators that compute on such tensors.
 
-y = saturate(round(x / scale) + zero point), x = (y − zero point) · scale. Scales are one number,
-one an entry of an axis, or one a block along it.
+y = saturate(round(x / scale) + zero point), x = (y − zero point) · scale. A scale has one entry,
+one for each index of an axis, or one for each block along it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ def spread(p: Any, x: Any, axis: int, block: int) -> Any:
 
 def over_blocks(f: Callable[..., Any], x: Any, scale: Any, zero: Any, axis: int,
                 block: int) -> Any:
-    """f(x, scale, zero), these in shapes that broadcast to x. Where whole blocks fill the axis it
-    is split in two, and nothing is spread: a row of scales would be as long as what it scales."""
+    """f(x, scale, zero), with scale and zero point in shapes that broadcast to x.
+
+    If whole blocks fill the axis, x is reshaped instead. Repeating the scales would make a tensor
+    as large as x.
+    """
     axis = axis_of(axis, x.ndim) if block else axis
     if not block or scale.ndim != x.ndim or scale.shape[axis] * block != x.shape[axis]:
         return f(x, *(spread(p, x, axis, block) for p in (scale, zero)))
@@ -49,7 +52,7 @@ def over_blocks(f: Callable[..., Any], x: Any, scale: Any, zero: Any, axis: int,
 
 
 def quantized(x: Any, scale: Any, zero: Any, row: DType, saturate: bool = True) -> Any:
-    """x over scale as `row`; scale and zero point broadcast to x."""
+    """saturate(round(x / scale) + zero) as dtype `row`; scale and zero point broadcast to x."""
     y = o.div(*operands(x, scale))
     if row.is_float:
         return cast(y, row, saturate)
@@ -67,6 +70,8 @@ def quantized(x: Any, scale: Any, zero: Any, row: DType, saturate: bool = True) 
 @onnx_op("QuantizeLinear", since=10)
 def quantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size: int = 0,
                     output_dtype: int = 0, precision: int = 0, saturate: int = 1) -> Any:
+    """`div`, `round`, `add`, `clamp` and `cast` to the zero point's dtype; for float8 `div` and
+    `cast`."""
     row = dtype_of(zero) if zero is not None else (
         element_type(output_dtype) if output_dtype else dtypes.uint8)
     kind = element_type(precision) if precision else dtype_of(scale)
@@ -79,6 +84,7 @@ def quantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, bloc
 @onnx_op("DequantizeLinear", since=10)
 def dequantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1,
                       block_size: int = 0, output_dtype: int = 0) -> Any:
+    """(x − zero point) · scale, as `sub`, `cast` and `mul`."""
     row = element_type(output_dtype) if output_dtype else dtype_of(scale)
     kind = dtypes.float32 if dtype_of(scale).bits < 32 else dtype_of(scale)
     if dtype_of(x).is_packed and not dtype_of(x).is_float:  # few runtimes move it
@@ -88,7 +94,7 @@ def dequantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1,
 
 
 def centred(x: Any, zero: Any, kind: DType) -> Any:
-    """x − zero point as `kind`; integers are subtracted as integers."""
+    """x − zero point as dtype `kind`; integers are subtracted as integers."""
     if dtype_of(x).is_float:
         x = cast(x, kind)
         return x if zero is None else o.sub(x, cast(zero, kind))
@@ -99,7 +105,7 @@ def centred(x: Any, zero: Any, kind: DType) -> Any:
 
 @onnx_op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Any) -> list[Any]:
-    """To uint8 by the range of x, which 0 belongs to; then the scale and the zero point."""
+    """x quantised to uint8 by its own range (extended to contain 0), scale and zero point."""
     axes = tuple(range(x.ndim))
     low, high = (reshape(f(g(x, axes=axes), 0.0), ()) for f, g in (
         (o.min, o.reduce_min), (o.max, o.reduce_max)))
@@ -111,7 +117,7 @@ def dynamic_quantize_linear(x: Any) -> list[Any]:
 # ---- products of integers ----------------------------------------------------------------------
 
 def _row_wise(p: Any, rank: int) -> Any:
-    """A zero point or scale per row of the left operand, as a column."""
+    """A zero point or scale for each row of the left operand, as a column."""
     if p is None or p.ndim == 0 or rank < 2:
         return p
     return reshape(p, (p.shape[0], 1)) if p.ndim == 1 and p.shape[0] != 1 else p
@@ -119,6 +125,7 @@ def _row_wise(p: Any, rank: int) -> Any:
 
 @onnx_op("MatMulInteger", since=10)
 def matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    """`matmul` of both operands minus their zero points, in int32."""
     left = centred(a, _row_wise(a_zero, a.ndim), dtypes.int32)
     return matmul(left, centred(b, b_zero, dtypes.int32))
 
@@ -126,6 +133,7 @@ def matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> An
 @onnx_op("QLinearMatMul", since=10)
 def qlinear_matmul(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
                    y_scale: Any, y_zero: Any) -> Any:
+    """An int32 `matmul` (float32 for float8), times both scales, quantised."""
     product = matmul_integer(a, b, a_zero, b_zero) if dtype_of(a).is_integer else matmul(
         centred(a, a_zero, dtypes.float32), centred(b, b_zero, dtypes.float32))
     kind = dtypes.float32
@@ -139,13 +147,14 @@ def qlinear_matmul(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_ze
 def conv_integer(x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, *,
                  auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                  kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    """`conv` of both operands minus their zero points, in int32."""
     return conv(centred(x, x_zero, dtypes.int32), _filters(w, w_zero), auto_pad=auto_pad,
                 dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
                 strides=strides)
 
 
 def _filters(w: Any, zero: Any) -> Any:
-    """Weights minus their zero point, which is one number or one an output channel."""
+    """Weights minus their zero point, which is one number or one for each output channel."""
     if zero is not None and zero.ndim == 1 and zero.shape[0] != 1:
         zero = reshape(zero, (zero.shape[0], *[1] * (w.ndim - 1)))
     elif zero is not None:
@@ -158,6 +167,7 @@ def qlinear_conv(x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero
                  y_scale: Any, y_zero: Any, bias: Any = None, *,
                  auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                  kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    """An int32 `conv` plus its int32 bias, times both scales, quantised."""
     total = conv(centred(x, x_zero, dtypes.int32), _filters(w, w_zero), bias, auto_pad=auto_pad,
                  dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads,
                  strides=strides)

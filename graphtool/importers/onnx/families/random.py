@@ -1,7 +1,7 @@
 """Random operators. All draw from one explicit state: the input `rng` and the output `rng`.
 
-The state is that of graphtool.ops.random; a model's own `seed` attributes give way to it, so that
-the caller decides, and the same state gives the same numbers everywhere.
+The state is that of graphtool.ops.random. The model's `seed` attributes are ignored: the caller
+chooses the state, and one state gives the same numbers everywhere.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ def _float_type(x: Any, dtype: int | None) -> DType:
 @onnx_op("RandomUniform", fold=False)
 def uniform(*, dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: float | None = None,
             shape: Any, ctx: Any) -> Any:
+    """`uniform` numbers in [low, high) of the given shape."""
     return ctx.drawn(o.uniform, shape=tuple(shape), dtype=element_type(dtype), low=low, high=high)
 
 
 @onnx_op("RandomUniformLike", fold=False)
 def uniform_like(x: Any, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0,
                  seed: float | None = None, ctx: Any) -> Any:
+    """`uniform` numbers in [low, high) in x's shape."""
     return ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=_float_type(x, dtype), low=low,
                      high=high)
 
@@ -37,18 +39,21 @@ def uniform_like(x: Any, *, dtype: int | None = None, high: float = 1.0, low: fl
 @onnx_op("RandomNormal", fold=False)
 def normal(*, dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: float | None = None,
            shape: Any, ctx: Any) -> Any:
+    """`normal` numbers of the given mean and deviation, in the given shape."""
     return ctx.drawn(o.normal, shape=tuple(shape), dtype=element_type(dtype), mean=mean, std=scale)
 
 
 @onnx_op("RandomNormalLike", fold=False)
 def normal_like(x: Any, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
                 seed: float | None = None, ctx: Any) -> Any:
+    """`normal` numbers of the given mean and deviation, in x's shape."""
     return ctx.drawn(o.normal, shape=tuple(x.shape), dtype=_float_type(x, dtype), mean=mean,
                      std=scale)
 
 
 @onnx_op("Bernoulli", fold=False)
 def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None, ctx: Any) -> Any:
+    """1 with probability x, else 0: a `uniform` number below x."""
     draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtype_of(x))
     return cast(o.lt(draw, x), _float_type(x, dtype))
 
@@ -56,7 +61,10 @@ def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None, ct
 @onnx_op("Multinomial", fold=False)
 def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None,
                 ctx: Any) -> Any:
-    """Classes by log-odds x [B, C]: how many cumulative probabilities lie below each draw."""
+    """Class indices [B, samples] drawn by the log-odds x [B, C].
+
+    An index is the number of cumulative probabilities that are not above a `uniform` number.
+    """
     rows, classes = x.shape
     below = o.cumulative(o.softmax(x, axis=1), kind="sum", axis=1)
     draw = ctx.drawn(o.uniform, shape=(rows, sample_size, 1), dtype=dtype_of(x))
@@ -70,7 +78,7 @@ def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | N
 @onnx_op("Dropout", since=12, fold=False)
 def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None = None,
             ctx: Any) -> Any:
-    """In training the mask is drawn; else x as it is, and a mask of ones."""
+    """In training `dropout` with a mask drawn at random; otherwise x itself and a mask of ones."""
     if any(v is not None and array_of(v) is None for v in (ratio, training)):
         return _by_computed(x, ratio, training, ctx)
     rate = 0.5 if ratio is None else ratio
@@ -82,7 +90,7 @@ def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None
 
 
 def _by_computed(x: Any, ratio: Any, training: Any, ctx: Any) -> list[Any]:
-    """Dropout whose ratio or mode the run tells."""
+    """Dropout whose ratio or mode is computed at run time."""
     if training is None or (array_of(training) is not None and not one(training, "the mode")):
         return [*kept(x, ctx)] if ctx.outputs > 1 else [x]
     draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtypes.float32)

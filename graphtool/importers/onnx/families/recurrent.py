@@ -1,4 +1,5 @@
-"""LSTM, GRU and RNN: composites where the defaults hold, else the cells of `cells`."""
+"""LSTM, GRU and RNN as the composites of these names; other activations or row lengths use
+`cells`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from graphtool.importers.onnx.families.cells import CELLS, DEFAULTS, Cell, layer
 
 
 def _lengths(x: Any, lengths: Any) -> Any:
-    """The sequence lengths where they differ from the number of steps."""
+    """The sequence lengths, or None if all of them equal the number of steps."""
     array = array_of(lengths)
     if array is not None and array.dtype != object and isinstance(x.shape[0], int) \
             and np.all(array == x.shape[0]):
@@ -22,7 +23,7 @@ def _lengths(x: Any, lengths: Any) -> Any:
 
 
 def _time_first(layout: int, x: Any, *states: Any) -> tuple[Any, ...]:
-    """With layout 1 the batch stands first everywhere; the op set wants time first."""
+    """x and the states with time as their first axis; with layout 1 the batch comes first."""
     if not layout:
         return x, *states
     swap = (1, 0, 2)
@@ -46,6 +47,7 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
          activation_alpha: Any = None, activation_beta: Any = None, activations: Any = None,
          clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
          input_forget: int = 0, layout: int = 0) -> Any:
+    """`lstm`, or a `scan` of its cell; y [T, D, B, H] and the last h and c [D, B, H]."""
     x, h0, c0 = _time_first(layout, x, initial_h, initial_c)
     lengths = _lengths(x, sequence_lens)
     if lengths is None and not input_forget and _plain("LSTM", activations, direction):
@@ -61,6 +63,7 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
         initial_h: Any = None, *, activation_alpha: Any = None, activation_beta: Any = None,
         activations: Any = None, clip: float = 0.0, direction: str = "forward",
         hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0) -> Any:
+    """`gru`, or a `scan` of its cell; y [T, D, B, H] and the last h [D, B, H]."""
     x, h0 = _time_first(layout, x, initial_h)
     lengths = _lengths(x, sequence_lens)
     if lengths is None and _plain("GRU", activations, direction):
@@ -76,6 +79,8 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
         initial_h: Any = None, *, activation_alpha: Any = None, activation_beta: Any = None,
         activations: Any = None, clip: float = 0.0, direction: str = "forward",
         hidden_size: int | None = None, layout: int = 0) -> Any:
+    """`rnn` with tanh or relu, else a `scan` of its cell; y [T, D, B, H] and the last h [D, B,
+    H]."""
     x, h0 = _time_first(layout, x, initial_h)
     lengths = _lengths(x, sequence_lens)
     kinds = {a.lower() for a in activations or ["tanh"]}

@@ -1,4 +1,4 @@
-"""Reductions, arg-reductions, running sums, softmax and its kin, TopK, losses."""
+"""Reductions, arg-reductions, running sums, softmax, TopK, losses, Det."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _extreme(op: str) -> Body:
-    """max and min; on bool they are or and and."""
+    """A maximum or minimum; for bool they are `reduce_or` and `reduce_and`."""
     logical = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
     return lambda x, axes: OPS[logical if dtype_of(x) is dtypes.bool_ else op](x, axes=axes)
 
@@ -55,7 +55,7 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _as_float(body: Body) -> Body:
-    """A body on floats, for integers too: through float64, truncated back."""
+    """The same reduction for integers too: computed in float64 and truncated back."""
     def run(x: Any, axes: tuple[int, ...]) -> Any:
         row = dtype_of(x)
         return body(x, axes) if row.is_float else cast(body(cast(x, dtypes.float64), axes), row)
@@ -93,7 +93,7 @@ def _reduction(body: Body) -> Callable[..., Any]:
 
 
 def dropped(x: Any, axes: tuple[int, ...]) -> Any:
-    """x without its axes of size 1 at `axes`."""
+    """x reshaped without the given axes, which have size 1."""
     return reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
@@ -131,7 +131,7 @@ add(["CumProd"], _cumulative("prod"))
 # ---- softmax -----------------------------------------------------------------------------------
 
 def _flattened(op: str) -> Callable[..., Any]:
-    """Before opset 13: x as a matrix, all axes from `axis` on as one."""
+    """The form before opset 13: x as a matrix, in which all axes from `axis` on are one."""
     def handler(x: Any, *, axis: int = 1) -> Any:
         at = axis_of(axis, x.ndim) if axis != x.ndim else axis
         flat = reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
@@ -148,7 +148,7 @@ def _axiswise(op: str) -> Callable[..., Any]:
 
 
 def _hardmax(x: Any, axis: int) -> Any:
-    """1 at the first greatest element, else 0."""
+    """1 at the first greatest element along the axis, else 0."""
     best = o.arg_reduce(x, kind="max", axis=axis)
     shape = tuple(d if i == axis else 1 for i, d in enumerate(x.shape))
     return cast(o.eq(iota(x, shape, axis), best), dtype_of(x))
@@ -163,13 +163,14 @@ for _name, _op in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Hard
 
 @onnx_op("TopK")
 def top_k_1(x: Any, *, axis: int = -1, k: int) -> Any:
+    """`top_k` with a constant k: values and indices, greatest first."""
     return _top_k(x, axis_of(axis, x.ndim), k, True)
 
 
 @onnx_op("TopK", since=10)
 def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
           ctx: Any) -> Any:
-    """Unsorted output may come in any order, so it comes sorted."""
+    """`top_k`: values and indices. ONNX allows any order for unsorted output, so it is sorted."""
     at = axis_of(axis, x.ndim)
     most = ctx.most(at) if array_of(k) is None else None
     count = dims(k, "k", 0, x.shape[at] if x.ndim else 1)[0] if most is None else most
@@ -186,19 +187,21 @@ def _top_k(x: Any, axis: int, k: Dim, largest: bool) -> Any:
 @onnx_op("NegativeLogLikelihoodLoss")
 def nll_loss(x: Any, target: Any, weight: Any = None, *, ignore_index: int | None = None,
              reduction: str = "mean") -> Any:
+    """−w[t] · x[n, t, …], as a `gather` from log-probabilities, then the reduction."""
     return _nll(x, target, weight, ignore_index, reduction)
 
 
 @onnx_op("SoftmaxCrossEntropyLoss")
 def cross_entropy(x: Any, target: Any, weight: Any = None, *, ignore_index: int | None = None,
                   reduction: str = "mean", ctx: Any) -> Any:
+    """The NegativeLogLikelihoodLoss of a `log_softmax` over axis 1; output 1 is the latter."""
     scores = o.log_softmax(x, axis=1)
     loss = _nll(scores, target, weight, ignore_index, reduction)
     return (loss, scores) if ctx.outputs > 1 else loss
 
 
 def _nll(x: Any, target: Any, weight: Any, ignore: int | None, reduction: str) -> Any:
-    """−w[t]·x[n, t, …]; ignored targets count neither in the sum nor in the mean."""
+    """−w[t] · x[n, t, …], reduced; ignored targets count neither in the sum nor in the mean."""
     index = cast(target, dtypes.int64)
     used = None
     if ignore is not None:
@@ -230,7 +233,7 @@ def _reduced(loss: Any, scale: Any, reduction: str) -> Any:
 
 
 def _pick_class(x: Any, index: Any) -> Any:
-    """x[n, index[n, …], …]: the class axis 1 goes last, all others are batch."""
+    """x[n, index[n, …], …]: axis 1 is moved to the end, and a batched `gather` reads it."""
     last = transpose(x, (0, *range(2, x.ndim), 1))
     return o.gather(last, reshape(index, (*index.shape, 1)), axes=(x.ndim - 1,),
                     batch=x.ndim - 1)
@@ -240,6 +243,7 @@ def _pick_class(x: Any, index: Any) -> Any:
 
 @onnx_op("LpNormalization")
 def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
+    """x divided by its 1-norm or 2-norm along an axis; 0 where the norm is 0."""
     over = (axis_of(axis, x.ndim),)
     size = _sum(o.abs(x), over) if p == 1 else o.sqrt(_sum(o.mul(x, x), over))
     zero = o.eq(size, 0.0)
@@ -248,7 +252,7 @@ def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
 
 @onnx_op("Det")
 def det(x: Any) -> Any:
-    """Gaussian elimination with partial pivoting, written out for matrices of known size."""
+    """The determinant by Gaussian elimination with partial pivoting, unrolled for a known size."""
     n = ints(np.asarray(x.shape[-1:], object), "the matrix size")[0]
     if n > 16:
         raise Refused(f"the determinant of a matrix of {n} rows")
@@ -270,7 +274,8 @@ def det(x: Any) -> Any:
 
 
 def _pivot(x: Any) -> tuple[Any, Any, Any]:
-    """The row of the greatest leading entry, the others with row 0 in its place, and the sign."""
+    """The row with the greatest first entry, the other rows with row 0 in its place, and the
+    sign."""
     rows, rank = x.shape[-2], x.ndim
     column = take(x, rank - 1, 0, 1)
     best = o.arg_reduce(o.abs(column), kind="max", axis=rank - 2)

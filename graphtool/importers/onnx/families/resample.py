@@ -1,5 +1,7 @@
-"""Resize and Upsample: by known sizes and scales one composite, `resize`; by computed ones
-`resize_by`, whose sizes are what the model says of its result, or what the run finds."""
+"""Resize and Upsample: `resize` for constant sizes and scales, `resize_by` for computed ones.
+
+Computed sizes are those that the model declares for its result, or symbolic sizes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trili
 
 
 def scaled(d: Dim, scale: float) -> Dim:
-    """⌊d · scale⌋, of a symbolic size too."""
+    """⌊d · scale⌋, for a symbolic size too."""
     if isinstance(d, int):
         return math.floor(d * scale)
     exact = Fraction(str(scale))
@@ -44,8 +46,10 @@ def scaled(d: Dim, scale: float) -> Dim:
 
 
 def _resized(x: Any, sizes: tuple[Dim, ...], scales: Any, roi: Any = None, **attrs: Any) -> Any:
-    """Resized by the op for known numbers, or where some are computed by the one for those;
-    integers are interpolated in float64."""
+    """x resized by `resize`, or by `resize_by` if scales or region are computed.
+
+    Integers are interpolated in float64.
+    """
     row = dtype_of(x)
     through = x if row.is_float or attrs["mode"] == "nearest" else cast(x, dtypes.float64)
     if isinstance(scales, Tracer) or isinstance(roi, Tracer):
@@ -57,16 +61,19 @@ def _resized(x: Any, sizes: tuple[Dim, ...], scales: Any, roi: Any = None, **att
 
 @onnx_op("Upsample", since=7)
 def upsample_7(x: Any, *, mode: str = "nearest", scales: Any, ctx: Any) -> Any:
+    """`resize` by constant scales, at asymmetric coordinates rounded down."""
     return _old(x, np.asarray(scales, np.float32), mode, ctx)
 
 
 @onnx_op("Upsample", since=9)
 def upsample(x: Any, scales: Any, *, mode: str = "nearest", ctx: Any) -> Any:
+    """`resize` (`resize_by` for computed scales), at asymmetric coordinates rounded down."""
     return _old(x, scales, mode, ctx)
 
 
 @onnx_op("Resize", since=10)
 def resize_10(x: Any, scales: Any, *, mode: str = "nearest", ctx: Any) -> Any:
+    """`resize` (`resize_by` for computed scales), at asymmetric coordinates rounded down."""
     return _old(x, scales, mode, ctx)
 
 
@@ -82,6 +89,7 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
            cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
            extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch",
            mode: str = "nearest", nearest_mode: str = "round_prefer_floor", ctx: Any) -> Any:
+    """`resize`, or `resize_by` if scales or region are computed."""
     at = tuple(range(x.ndim)) if axes is None else axes_of(axes, x.ndim)
     crop = _crop(roi, at, x.ndim) if coordinate_transformation_mode == "tf_crop_and_resize" \
         else None
@@ -96,7 +104,8 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
 
 
 def _crop(roi: Any, at: tuple[int, ...], rank: int) -> Any:
-    """Starts of all axes, then ends; axes that are not named keep all."""
+    """The region's starts for all axes, then its ends; axes that are not named keep their whole
+    range."""
     full = [0.0] * rank + [1.0] * rank
     places = (*at, *(rank + a for a in at))
     if array_of(roi) is not None:
@@ -107,7 +116,7 @@ def _crop(roi: Any, at: tuple[int, ...], rank: int) -> Any:
 
 
 def _placed(row: Any, places: tuple[int, ...], full: list[float]) -> Any:
-    """A computed row's entries at these places of a row of numbers, in float64."""
+    """A row of numbers with a computed row's entries at the given places, in float64."""
     line = tensor(np.asarray(full), row)
     if places == tuple(range(len(full))):
         return cast(reshape(row, (len(full),)), dtypes.float64)
@@ -117,7 +126,7 @@ def _placed(row: Any, places: tuple[int, ...], full: list[float]) -> Any:
 
 def _by_scales(x: Any, at: tuple[int, ...], scales: Any, crop: Any,
                ctx: Any) -> tuple[tuple[Dim, ...], Any]:
-    """The sizes that scales make of x, and the scales of all axes."""
+    """The sizes that result from the scales, and the scales of all axes."""
     factors: Any = [1.0] * x.ndim
     if array_of(scales) is not None:
         for a, v in zip(at, floats(scales, "the scales"), strict=True):
@@ -135,7 +144,7 @@ def _by_scales(x: Any, at: tuple[int, ...], scales: Any, crop: Any,
 
 
 def _spans(x: Any, factors: Any, crop: Any) -> Any:
-    """What each size is multiplied with, where that is computed."""
+    """The factor of each size, if scales or region are computed."""
     like = factors if isinstance(factors, Tracer) else crop
     row = factors if isinstance(factors, Tracer) else tensor(np.asarray(factors), like)
     if crop is None:
@@ -145,7 +154,7 @@ def _spans(x: Any, factors: Any, crop: Any) -> Any:
 
 
 def _measured(x: Any, axis: int, spans: Any, ctx: Any) -> Dim:
-    """⌊d · span⌋ of a computed span: what the model says it is, else as the run finds."""
+    """⌊d · span⌋ for a computed span: the size that the model declares, else a symbolic size."""
     room = ctx.most(axis)
     if room is not None:
         return int(room)
@@ -156,8 +165,8 @@ def _measured(x: Any, axis: int, spans: Any, ctx: Any) -> Dim:
 
 def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
             ctx: Any) -> tuple[tuple[Dim, ...], Any]:
-    """The sizes and scales of the one scale that keeps to the computed sizes, from within
-    (`not_larger`) or from without."""
+    """The sizes and scales for one common scale, chosen so that the result fits into the computed
+    sizes (`not_larger`) or covers them."""
     have = dims_tensor(np.array([x.shape[a] for a in at], object), x.builder)
     ratios = cast(sizes, dtypes.float64) / cast(have, dtypes.float64)
     pick = o.reduce_min if policy == "not_larger" else o.reduce_max

@@ -1,6 +1,6 @@
-"""Reading images at computed positions: GridSample, RoiAlign, MaxRoiPool, DeformConv.
+"""Images read at computed positions: GridSample, RoiAlign, MaxRoiPool, DeformConv.
 
-All of them come down to `sample`: gathers at the corners around each position, weighted.
+Most of them use `sample`: gathers at the corners around each position, and their weighted sum.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def _fixed(shape: Any) -> tuple[int, ...]:
 
 
 def read(x: Any, index: list[Any]) -> Any:
-    """x [N, C, …] at whole positions, one array [N, O] an axis: [N, O, C]."""
+    """x [N, C, …] at integer positions, one array [N, O] for each axis: [N, O, C]."""
     columns = [reshape(cast(i, dtypes.int64), (*i.shape, 1)) for i in index]
     joined = o.concat(*columns, axis=2) if len(columns) > 1 else columns[0]
     return o.gather(x, joined, axes=tuple(range(2, x.ndim)), batch=1)
 
 
 def _read_inside(x: Any, index: list[Any], zeros: bool) -> tuple[Any, Any]:
-    """The values at positions brought into range, and where they were inside (or None)."""
+    """The values at positions clamped into the image, and which were inside (or None)."""
     sizes = _fixed(x.shape[2:])
     inside = None
     for i, d in zip(index, sizes, strict=True) if zeros else ():
@@ -46,9 +46,10 @@ def _read_inside(x: Any, index: list[Any], zeros: bool) -> tuple[Any, Any]:
 
 def sample(x: Any, at: list[Any], mode: str = "linear", zeros: bool = True,
            fold: Any = None, cubic: float = -0.75) -> Any:
-    """x [N, C, …] at positions [N, O] an axis, by interpolation: [N, O, C].
+    """x [N, C, …] interpolated at positions, one array [N, O] for each axis: [N, O, C].
 
-    Taps outside read 0 with `zeros`, else the border; `fold` moves taps before they read.
+    Neighbours outside the image read 0 with `zeros`, else the border. `fold` maps a neighbour's
+    position into the image before the read.
     """
     if mode == "nearest":
         taps = [[(o.round(p), None)] for p in at]
@@ -77,7 +78,7 @@ def _linear(p: Any) -> list[tuple[Any, Any]]:
 
 
 def _cubic(p: Any, a: float) -> list[tuple[Any, Any]]:
-    """Keys' kernel on the four neighbours."""
+    """The four neighbours of a position and their weights by Keys' kernel."""
     low = o.floor(p)
     t = p - low
 
@@ -99,7 +100,8 @@ _MODES = {"bilinear": "linear", "linear": "linear", "bicubic": "cubic", "cubic":
 @onnx_op("GridSample", since=16)
 def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear",
                 padding_mode: str = "zeros") -> Any:
-    """grid [N, …, D] holds positions in −1…1, the last axis of x first."""
+    """x interpolated at the positions of `grid` [N, …, D] by `gather`; they lie in −1…1, and the
+    last axis of x comes first."""
     sizes = _fixed(x.shape[2:])
     out = tuple(grid.shape[1:-1])
     flat = reshape(cast(grid, dtype_of(x)), (grid.shape[0], product(out), len(sizes)))
@@ -123,7 +125,7 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
 
 
 def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
-    """p mirrored into the image, about the border pixels' centres or their outer edges."""
+    """p mirrored into the image, at the border pixels' centres (`corners`) or outer edges."""
     d = sizes[axis]
     lo, hi = (0.0, float(d - 1)) if corners else (-0.5, d - 0.5)
     span = hi - lo
@@ -140,6 +142,7 @@ def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
 def roi_align_10(x: Any, rois: Any, batch: Any, *, mode: str = "avg", output_height: int = 1,
                  output_width: int = 1, sampling_ratio: int = 0,
                  spatial_scale: float = 1.0) -> Any:
+    """RoiAlign without the half-pixel shift."""
     return roi_align(x, rois, batch, coordinate_transformation_mode="output_half_pixel", mode=mode,
                      output_height=output_height, output_width=output_width,
                      sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)
@@ -149,7 +152,8 @@ def roi_align_10(x: Any, rois: Any, batch: Any, *, mode: str = "avg", output_hei
 def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: str = "half_pixel",
               mode: str = "avg", output_height: int = 1, output_width: int = 1,
               sampling_ratio: int = 0, spatial_scale: float = 1.0) -> Any:
-    """Each region in output_height × output_width bins, each bin by sampling_ratio² samples."""
+    """Regions divided into output_height × output_width bins, each reduced from sampling_ratio²
+    interpolated samples: [regions, C, height, width]."""
     if sampling_ratio <= 0:
         raise Refused("a sampling_ratio that depends on the regions' sizes")
     half = coordinate_transformation_mode == "half_pixel"
@@ -194,8 +198,10 @@ def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mod
 
 @onnx_op("MaxRoiPool")
 def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float = 1.0) -> Any:
-    """The greatest element in each bin of each region; bins are whole pixels, 0 where there is
-    none."""
+    """The greatest element in each bin of each region, by masks and `reduce_max`.
+
+    Bins consist of whole pixels; an empty bin gives 0.
+    """
     at = reshape(cast(take(rois, 1, 0, 1), dtypes.int64), (rois.shape[0], 1))
     y = o.gather(x, at, axes=(0,))  # [regions, C, H, W]
     corners = [o.floor(take(rois, 1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
@@ -215,7 +221,7 @@ def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float =
 
 
 def _greatest(y: Any, mine: Any, axis: int) -> tuple[Any, Any]:
-    """The maximum over an axis within each bin, and which bins hold nothing: [regions, 1, …]."""
+    """The maximum over an axis within each bin, and which bins are empty, [regions, 1, …]."""
     n, bins, d = mine.shape
     behind = (1,) * (3 - axis)
     mask = reshape(mine, (n, 1, *(1,) * (axis - 2), bins, d, *behind))
@@ -232,7 +238,7 @@ def _greatest(y: Any, mine: Any, axis: int) -> tuple[Any, Any]:
 def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None, *,
                 dilations: Any = None, group: int = 1, kernel_shape: Any = None,
                 offset_group: int = 1, pads: Any = None, strides: Any = None) -> Any:
-    """A convolution each of whose reads is moved by its own offset, and weighted by the mask."""
+    """A convolution in which each read has its own offset and weight: `gather`, then `matmul`."""
     if x.ndim != 4:
         raise Refused("DeformConv that is not over two axes")
     n, channels, *_ = x.shape

@@ -1,4 +1,4 @@
-"""Scan in its forms as `scan` with a region; written out where its values change their types."""
+"""Scan as `scan` with a region; unrolled if its values change their types."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from graphtool.symbolic import maximum
 def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any = None,
          scan_input_directions: Any = None, scan_output_axes: Any = None,
          scan_output_directions: Any = None, ctx: Any) -> Any:
+    """`scan`, with transposes that bring the scanned axes to the front, and `reverse` for
+    directions."""
     cut = len(operands) - num_scan_inputs
     axes = scan_input_axes or (0,) * num_scan_inputs
     flips = scan_input_directions or (0,) * num_scan_inputs
@@ -44,7 +46,7 @@ def _turned(x: Any, flip: int) -> Any:
 
 
 def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
-    """The states after all steps, and the scan outputs of all of them."""
+    """The final states, and the scan outputs of all steps."""
     length = xs[0].shape[0]
     rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
     types = [*(x.type for x in state), *rows]
@@ -67,8 +69,8 @@ def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
 @onnx_op("Scan", since=8, fold=False)
 def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
            directions: Any = None, ctx: Any) -> Any:
-    """The old form: a batch axis first, time second. Each row of the batch is scanned alone: a
-    scan in a scan."""
+    """The form of opset 8, with a batch axis before the time axis: a `scan` over the batch, whose
+    body is the `scan` over time."""
     if lengths is not None:
         raise Refused("Scan-8 with sequence lengths")
     cut = len(operands) - num_scan_inputs

@@ -1,4 +1,4 @@
-"""What is picked out by data: Unique and NonMaxSuppression. The run tells how much is left."""
+"""Unique and NonMaxSuppression, whose number of results is known only at run time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ _COLUMNS = 256  # rows of more elements are not compared
 
 @onnx_op("Unique", fold=False)
 def unique(x: Any, *, axis: int | None = None, sorted: int = 1) -> Any:
-    """Distinct elements, or slices along an axis; where each first is, which each is, how many."""
+    """The distinct elements (or slices along an axis), the first position of each, the index of
+    each input among them, and their counts.
+
+    By `sort` or in the order of first appearance; the number is symbolic.
+    """
     if axis is None:
         rows, rest, back = reshape(x, (product(x.shape), 1)), (), (0,)
     else:
@@ -55,7 +59,9 @@ def _rows(x: Any, at: Any) -> Any:
 
 
 def _distinct(rows: Any) -> tuple[Any, Any, Any, Any]:
-    """In rising order: sorted by each column, the last one first, as sorting keeps ties in place.
+    """The distinct rows in rising order.
+
+    Sorted by each column, the last first, since the sort is stable.
     """
     n, columns = rows.shape
     order = iota(rows, (n,), 0)
@@ -81,7 +87,7 @@ def _distinct(rows: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _as_they_come(kept: Any, first: Any, inverse: Any, counts: Any) -> tuple[Any, Any, Any, Any]:
-    """In the order of their first appearance."""
+    """The same four results in the order of first appearance."""
     u = first.shape[0]
     first, place = o.sort(first, axis=0)
     line = iota(kept, (u,), 0)
@@ -94,8 +100,11 @@ def _as_they_come(kept: Any, first: Any, inverse: Any, counts: Any) -> tuple[Any
 @onnx_op("NonMaxSuppression", fold=False)
 def non_max_suppression(boxes: Any, scores: Any, most: Any = None, overlap: Any = None,
                         least: Any = None, *, center_point_box: int = 0) -> Any:
-    """Boxes by falling score, each class of each image by itself; a box that covers a kept one
-    too well is dropped. One row [image, class, box] for each that is kept."""
+    """One row [image, class, box] for each box that is kept, i64.
+
+    In each class of each image the boxes are visited by falling score; one that overlaps a kept box
+    too much is dropped. It is a `scan` over the ranks.
+    """
     batch, classes, n = scores.shape
     ranked, order = o.sort(scores, axis=2, descending=True)
     corners = _corners(boxes, bool(center_point_box))
@@ -114,7 +123,7 @@ def _scalar(x: Any, default: float, like: Any) -> Any:
 
 
 def _corners(boxes: Any, centred: bool) -> Any:
-    """Boxes as low and high corners, whichever corners were given."""
+    """Boxes as low and high corners, for either form of the input."""
     a, b = take(boxes, 2, 0, 2), take(boxes, 2, 2, 4)
     if centred:
         half = o.mul(b, 0.5)
@@ -123,8 +132,8 @@ def _corners(boxes: Any, centred: bool) -> Any:
 
 
 def _kept(boxes: Any, high: Any, room: Any, limit: Any) -> Any:
-    """bool[n, image, class]: one step a rank; what the step's box covers is out from then on.
-    """
+    """bool[n, image, class]: a `scan` over the ranks. A box that is kept excludes all that it
+    covers."""
     lead, n = tuple(boxes.shape[:2]), boxes.shape[2]
     out = o.not_(high)
     count = o.broadcast(number(0, room), shape=lead)
@@ -149,7 +158,7 @@ def _step(lead: tuple[Dim, ...], n: Dim) -> Any:
 
 
 def _overlap(a: Any, b: Any) -> Any:
-    """Intersection over union of boxes given by corners; 0 where the union is empty."""
+    """Intersection over union of boxes given by corners; 0 for an empty union."""
     low, high = o.max(take(a, 3, 0, 2), take(b, 3, 0, 2)), o.min(take(a, 3, 2, 4), take(b, 3, 2, 4))
     inner = _area(o.max(o.sub(high, low), 0.0))
     union = o.sub(o.add(_area(_sides(a)), _area(_sides(b))), inner)

@@ -1,5 +1,4 @@
-"""Sequences and optionals. One whose length is known at import is a Python tuple, others are rows.
-"""
+"""Sequences and optionals. A sequence of known length is a Python tuple, any other is a `Rows`."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from graphtool.ir.trace import Tracer
 
 
 def _open(xs: Any, i: Any) -> bool:
-    """Whether the length or the position is computed."""
+    """Whether the length or the position is computed at run time."""
     return isinstance(xs, Rows) or (
         isinstance(i, Tracer) and array_of(i) is None and known_entry(i, 0) is None)
 
@@ -42,26 +41,31 @@ def _position(i: Any, length: int) -> int:
 
 @onnx_op("SequenceConstruct", sequences=True)
 def construct(*xs: Any) -> Any:
+    """The inputs as a tuple."""
     return xs
 
 
 @onnx_op("SequenceEmpty", sequences=True)
 def empty(*, dtype: int = 1) -> Any:
+    """The empty tuple."""
     return ()
 
 
 @onnx_op("SequenceLength", sequences=True)
 def length(xs: Any) -> Any:
+    """The length, as a constant for a tuple and as an int64 scalar for `Rows`."""
     return xs.count if isinstance(xs, Rows) else np.asarray(len(xs), np.int64)
 
 
 @onnx_op("SequenceAt", sequences=True)
 def at(xs: Any, i: Any) -> Any:
+    """The element at a position: of the tuple, or a `gather` from the table."""
     return sequence_rows.at(_rows(xs, i), i) if _open(xs, i) else xs[_position(i, len(xs))]
 
 
 @onnx_op("SequenceInsert", sequences=True)
 def insert(xs: Any, x: Any, i: Any = None) -> Any:
+    """The sequence with x in front of a position, or at its end."""
     if _open(xs, i):
         return sequence_rows.insert(_rows(xs, i), x, i)
     where = len(xs) if i is None else _position(i, len(xs))
@@ -70,6 +74,7 @@ def insert(xs: Any, x: Any, i: Any = None) -> Any:
 
 @onnx_op("SequenceErase", sequences=True)
 def erase(xs: Any, i: Any = None) -> Any:
+    """The sequence without the element at a position, or without its last one."""
     if _open(xs, i):
         return sequence_rows.erase(_rows(xs, i), i)
     where = len(xs) - 1 if i is None else _position(i, len(xs))
@@ -78,6 +83,7 @@ def erase(xs: Any, i: Any = None) -> Any:
 
 @onnx_op("ConcatFromSequence", sequences=True)
 def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
+    """All elements joined along an axis, as `concat`; for `Rows` as a view of the table."""
     if isinstance(xs, Rows):
         return sequence_rows.joined(xs, axis, new_axis)
     if not xs:
@@ -90,6 +96,7 @@ def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
 
 @onnx_op("SplitToSequence", sequences=True)
 def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any:
+    """Slices of x along an axis, as a tuple; as `Rows` if their number is symbolic."""
     where = axis_of(axis, x.ndim)
     d = x.shape[where]
     if not isinstance(d, int) and sizes is None:
@@ -110,7 +117,8 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
 
 @onnx_op("SequenceMap", fold=False, sequences=True)
 def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
-    """The body on each element; other sequences go along, tensors stay."""
+    """The body applied to each element. Other sequences are traversed in parallel; tensors are
+    passed to each call."""
     if any(isinstance(m, Rows) for m in (xs, *more)):
         raise Refused("a map over a sequence of computed length")
     made = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
@@ -122,16 +130,19 @@ def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
 
 @onnx_op("Optional", sequences=True)
 def optional(x: Any = None, *, type: Any = None) -> Any:
+    """x itself; None is the empty optional."""
     return x
 
 
 @onnx_op("OptionalHasElement", sequences=True)
 def has_element(x: Any = None) -> Any:
+    """Whether the optional holds a value, as a constant."""
     return np.asarray(x is not None)
 
 
 @onnx_op("OptionalGetElement", sequences=True)
 def get_element(x: Any) -> Any:
+    """The value of an optional. Raises ValueError if it is empty."""
     if x is None:
         raise ValueError("an empty optional has no element")
     return x

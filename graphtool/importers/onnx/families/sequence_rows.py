@@ -1,6 +1,6 @@
-"""Sequences of a computed length: tensors of one type as rows of a table, and how many there are.
+"""Sequences of computed length: elements of one type as rows of a table, and their number.
 
-A loop carries them so, in a table with room for what all its iterations can insert.
+A loop carries them as a table with room for all that its iterations can insert.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from graphtool.symbolic import Dim
 
 @dataclass(frozen=True)
 class Rows:
-    """The first `count` rows of `table`; `inserted`: how many this iteration of a loop put in."""
+    """The first `count` rows of `table`. `inserted` counts the rows inserted by this iteration of a
+    loop."""
 
     table: Tracer
     count: Tracer
@@ -43,6 +44,7 @@ class Rows:
 
     @property
     def room(self) -> Dim:
+        """How many rows the table can hold."""
         return self.table.shape[0]
 
 
@@ -52,8 +54,10 @@ def of_tensor(x: Tracer) -> Rows:
 
 
 def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: Builder) -> Rows:
-    """A sequence of known length with room for so many more elements. Raises Refused where its
-    elements are of several types, or of none that is known."""
+    """A sequence of known length, with room for `room` more elements.
+
+    Raises Refused if its elements are of several types, or of an unknown type.
+    """
     kinds = {x.type for x in xs if isinstance(x, Tracer)} | ({kind} if kind else set())
     if len(kinds) != 1 or not all(isinstance(x, Tracer) for x in xs):
         raise Refused("a sequence of computed length whose elements are of several types"
@@ -71,30 +75,32 @@ def _zero(kind: TensorType) -> Any:
 
 
 def wider(xs: Rows, room: Dim) -> Rows:
-    """The same elements with room for so many more."""
+    """The same elements, with room for `room` more."""
     space = o.broadcast(xs.table.builder.constant(_zero(xs.kind)), shape=(room, *xs.kind.shape))
     return Rows(o.concat(xs.table, space, axis=0), xs.count)
 
 
 def chosen(cond: Any, a: Rows, b: Rows) -> Rows:
-    """a where the condition holds, else b; their tables are of one type."""
+    """a if the condition holds, else b; their tables have one type."""
     return Rows(o.select(cond, a.table, b.table), o.select(cond, a.count, b.count), a.carried,
                 max(a.inserted, b.inserted))
 
 
 def _place(xs: Rows, i: Any) -> Tracer:
-    """A position as a scalar: one below 0 counts from the end."""
+    """A position as an int64 scalar; a negative one counts from the end."""
     at = cast(reshape(i, ()), dtypes.int64)
     return o.select(o.lt(at, 0), o.add(at, xs.count), at)  # type: ignore[no-any-return]
 
 
 def at(xs: Rows, i: Any) -> Tracer:
+    """The element at a position, as a `gather` from the table."""
     where = reshape(_place(xs, i), (1, 1))
     return reshape(o.gather(xs.table, where, axes=(0,)), xs.kind.shape)  # type: ignore[no-any-return]
 
 
 def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
-    """The element behind the last one, or in front of that at a position."""
+    """The sequence with x at its end, or in front of a position. Raises Refused for another
+    type."""
     if x.type != xs.kind:
         raise Refused(f"an element of type {x.type} in a sequence of {xs.kind}, whose length is "
                       "computed")
@@ -110,6 +116,7 @@ def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
 
 
 def erase(xs: Rows, i: Any = None) -> Rows:
+    """The sequence without the element at a position, or without its last one."""
     left = o.sub(xs.count, 1)
     if i is None:
         return Rows(xs.table, left, xs.carried, xs.inserted)
@@ -125,12 +132,12 @@ def _numbers(xs: Rows) -> Tracer:
 
 
 def _moved(table: Tracer, source: Tracer) -> Tracer:
-    """Row by row from the places `source`."""
+    """The table with row i read from row source[i]."""
     return o.gather(table, reshape(source, (*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
 
 
 def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
-    """All elements in one tensor."""
+    """All elements joined along an axis (a new one with `new_axis`), as a view of the table."""
     n = bind(xs.count, 0, xs.room)
     rows = take(xs.table, 0, 0, n)
     shape, rank = xs.kind.shape, rows.ndim
@@ -142,7 +149,7 @@ def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
 
 
 def cut(x: Any, axis: int, keepdims: int) -> Rows:
-    """Slices of one along an axis whose size is symbolic."""
+    """Slices of size 1 along an axis of symbolic size."""
     rows = transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
     shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1:]
     return of_tensor(reshape(rows, (x.shape[axis], *shape)))

@@ -1,4 +1,4 @@
-"""Shapes and movement: Reshape, Transpose, Expand, Tile, Concat, Range and their kin."""
+"""Shapes and movement: Reshape, Transpose, Expand, Tile, Concat, Range and related operators."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from graphtool.symbolic import (
 
 
 def dim_array(values: Any) -> Array:
-    """Dimensions as a vector of objects; the driver makes it int64 where it can."""
+    """Dimensions as a vector of objects; the driver converts it to int64 if it can."""
     out = np.empty(len(values), object)
     out[:] = values
     return out
@@ -53,11 +53,13 @@ def dim_array(values: Any) -> Array:
 
 @onnx_op("Shape")
 def shape_of(x: Any, *, start: int = 0, end: int | None = None) -> Any:
+    """The dimensions of x from `start` to `end`, as a constant vector."""
     return dim_array(tuple(x.shape)[start:end])
 
 
 @onnx_op("Size")
 def size_of(x: Any) -> Any:
+    """The number of elements of x, as a constant."""
     return dim_array([product(x.shape)]).reshape(())
 
 
@@ -65,6 +67,7 @@ def size_of(x: Any) -> Any:
 
 @onnx_op("Reshape")
 def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
+    """`reshape`; 0 is x's own size on that axis, −1 is what the other sizes leave."""
     if array_of(shape) is None:
         room = ctx.room()
         return reshape(x, room if room is not None else _computed_shape(x, shape, allowzero))
@@ -80,9 +83,9 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
 
 
 def _computed_shape(x: Any, shape: Any, allowzero: int) -> tuple[Dim, ...]:
-    """The shape that a run computes: one dim is what the others leave, as the elements are known.
+    """A shape that the run computes; its last unknown entry follows from the number of elements.
 
-    0 stands for x's own size there, −1 for the rest; both may come about in the run only.
+    0 stands for x's own size there, −1 for the rest; both may appear only at run time.
     """
     count, total = count_of(shape), product(x.shape)
     out: list[Dim | None] = [known_entry(shape, i) for i in range(count)]
@@ -103,7 +106,7 @@ def _computed_shape(x: Any, shape: Any, allowzero: int) -> tuple[Dim, ...]:
 
 
 def _filled(x: Any, shape: Any, count: int, total: Dim, allowzero: int) -> Any:
-    """The vector of sizes with numbers for 0 and −1."""
+    """The vector of sizes, with 0 and −1 replaced by the sizes that they stand for."""
     if not allowzero:
         own = Known(dim_array([*x.shape[:count], *[0] * (count - x.ndim)]), x.builder)
         shape = o.select(o.eq(shape, 0), own, shape)
@@ -122,12 +125,14 @@ def _quotient(total: Dim, rest: Dim) -> Dim:
 
 @onnx_op("Flatten")
 def flatten(x: Any, *, axis: int = 1) -> Any:
+    """x as a matrix, as `reshape`: the axes before `axis`, and the axes from there on."""
     at = axis if 0 <= axis <= x.ndim else axis % max(x.ndim, 1)
     return reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
 
 
 @onnx_op("Squeeze")
 def squeeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
+    """`reshape` without the given axes, or without all axes of size 1."""
     room = ctx.room()
     if at is not None and array_of(at) is None and room is not None:
         return reshape(x, room)
@@ -144,6 +149,7 @@ def squeeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
 
 @onnx_op("Unsqueeze")
 def unsqueeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
+    """`reshape` with axes of size 1 at the given places."""
     room = ctx.room()
     if at is not None and array_of(at) is None and room is not None:
         return reshape(x, room)
@@ -157,11 +163,13 @@ def unsqueeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
 
 @onnx_op("Transpose")
 def transpose_op(x: Any, *, perm: Any = None) -> Any:
+    """`transpose`; without a permutation the axes are reversed."""
     return transpose(x, perm if perm is not None else tuple(reversed(range(x.ndim))))
 
 
 @onnx_op("Expand")
 def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
+    """`broadcast` to the common shape of x and `shape`."""
     if array_of(shape) is None:
         room = ctx.room()
         return o.broadcast(x, shape=room if room is not None else _spread_shape(x, shape))
@@ -170,7 +178,7 @@ def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
 
 
 def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
-    """x's shape broadcast to a computed one: where x has 1, the run says how many."""
+    """x's shape broadcast to a computed one: where x has size 1, the size is symbolic."""
     count = count_of(shape)
     own = (1,) * (count - x.ndim) + tuple(x.shape)
     out = list(own)
@@ -188,7 +196,7 @@ def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
 
 @onnx_op("Tile")
 def tile(x: Any, repeats: Any, *, ctx: Any) -> Any:
-    """Each axis gains one of the repeats before it, is broadcast, and merged."""
+    """x repeated along each axis, as `reshape`, `broadcast`, `reshape`."""
     room = ctx.room()
     if array_of(repeats) is None and room is not None and 0 not in x.shape:
         return tiled(x, tuple(floordiv(n, d) for n, d in zip(room, x.shape, strict=True)))
@@ -196,6 +204,8 @@ def tile(x: Any, repeats: Any, *, ctx: Any) -> Any:
 
 
 def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
+    """The same for repeats that are dimensions. Raises ValueError if their number is not x's
+    rank."""
     if len(times) != x.ndim:
         raise ValueError(f"{len(times)} repeats for rank {x.ndim}")
     apart = tuple(v for d in x.shape for v in (1, d))
@@ -208,6 +218,7 @@ def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
 
 @onnx_op("Concat")
 def concat(*xs: Any, axis: int) -> Any:
+    """`concat` along an axis; one input stays as it is."""
     return o.concat(*xs, axis=axis_of(axis, xs[0].ndim)) if len(xs) > 1 else xs[0]
 
 
@@ -217,6 +228,7 @@ def concat(*xs: Any, axis: int) -> Any:
 def constant(*, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
              value_floats: Any = None, value_int: int | None = None, value_ints: Any = None,
              value_string: Any = None, value_strings: Any = None) -> Any:
+    """The value of whichever attribute is given, as a constant."""
     text = value_strings if value_string is None else value_string
     if text is not None:
         return np.asarray(text, dtypes.string.numpy)
@@ -229,6 +241,7 @@ def constant(*, value: Any = None, sparse_value: Any = None, value_float: float 
 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
+    """A constant of one element as a `broadcast` to the shape."""
     fill = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
     room = ctx.room() if array_of(shape) is None else None
     wanted: Any = room if room is not None else dims(shape, "the shape")
@@ -239,6 +252,10 @@ def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
 
 @onnx_op("Range")
 def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: Any) -> Any:
+    """start, start + delta, … below limit: a constant, or `iota` scaled and shifted.
+
+    Its size is symbolic if the bounds are.
+    """
     count: Dim
     if any(array_of(x) is None and not _settled(x) for x in (start, limit, delta)):
         return _counted(start, limit, delta, ctx)
@@ -267,7 +284,7 @@ def _settled(x: Any) -> bool:
 
 
 def _counted(start: Any, limit: Any, delta: Any, ctx: Any) -> Any:
-    """start, start + delta, … as many as stand before the limit: a number that the run computes."""
+    """start, start + delta, … below limit, if the run computes their number."""
     row = dtype_of(start)
     start, limit, delta = (reshape(x, ()) for x in (start, limit, delta))
     if row.is_float:
@@ -283,7 +300,7 @@ def _counted(start: Any, limit: Any, delta: Any, ctx: Any) -> Any:
 
 @onnx_op("NonZero")
 def non_zero(x: Any, *, ctx: Any) -> Any:
-    """One column per element that is not zero; how many there are the run tells."""
+    """One column for each element that is not zero, by `nonzero`; their number is symbolic."""
     if not isinstance(x, Tracer):
         return np.stack(np.nonzero(x)).astype(np.int64) if x.ndim else np.zeros(
             (0, int(bool(x))), np.int64)
@@ -292,12 +309,13 @@ def non_zero(x: Any, *, ctx: Any) -> Any:
 
 @onnx_op("EyeLike")
 def eye_like(x: Any, *, dtype: int | None = None, k: int = 0) -> Any:
+    """1 on the k-th diagonal and else 0, in x's shape: `iota`, `eq`, `cast`."""
     row = dtype_of(x) if dtype is None else element_type(dtype)
     return cast(diagonal_mask(x, k), row)
 
 
 def diagonal_mask(x: Any, k: int) -> Any:
-    """bool, of the last two axes' shape: column − row == k."""
+    """Whether column − row equals k, as bool in the shape of the last two axes."""
     return o.eq(o.sub(*row_and_column(x)), -k)
 
 
@@ -308,13 +326,14 @@ def row_and_column(x: Any) -> tuple[Any, Any]:
 
 
 def iota(like: Any, shape: tuple[Dim, ...], axis: int, row: Any = dtypes.int64) -> Any:
-    """0, 1, 2, … along an axis, in the mode of `like`."""
+    """0, 1, 2, … along an axis: a Tracer if `like` is one, else an array."""
     attrs = {"shape": tuple(shape), "axis": axis, "dtype": row}
     return like.builder.emit(o.iota, (), attrs) if isinstance(like, Tracer) else o.iota(**attrs)
 
 
 @onnx_op("Trilu")
 def trilu(x: Any, k: Any = None, *, upper: int = 1) -> Any:
+    """x above or below the k-th diagonal, else 0: a `select` by row and column numbers."""
     shift: Any = 0 if k is None else k if array_of(k) is None else one(k, "k")
     row, column = row_and_column(x)
     offset = o.sub(column, row)

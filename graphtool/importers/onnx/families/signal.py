@@ -1,7 +1,7 @@
 """DFT and STFT as products with tables of cosines and sines; windows and mel weights.
 
-The tables cost n² entries: fine for the frames that models use, not meant for long transforms.
-Where a length is computed by the run, the tables are too.
+A table has n² entries, which suits the frames of audio models but not long transforms. If the run
+computes a length, it computes the tables too.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ LONGEST = 4096
 @onnx_op("DFT", since=17)
 def dft_17(x: Any, length: Any = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0,
            ctx: Any) -> Any:
+    """The transform over a constant axis, as products with tables; see `dft`."""
     at = axis_of(axis, x.ndim)
     n = _length(x, at, length, bool(inverse), bool(onesided), ctx.room())
     return dft(x, at, n, bool(inverse), bool(onesided))
@@ -49,6 +50,11 @@ def dft_17(x: Any, length: Any = None, *, axis: int = 1, inverse: int = 0, onesi
 @onnx_op("DFT", since=20)
 def dft_20(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, onesided: int = 0,
            ctx: Any) -> Any:
+    """The transform over an axis that is an input.
+
+    If the run computes the axis, all axes that the result's shape allows are transformed, and
+    `select` takes one.
+    """
     if axis is None or array_of(axis) is not None:
         at = -2 if axis is None else ints(axis, "the axis")[0]
         return dft_17(x, length, axis=at, inverse=inverse, onesided=onesided, ctx=ctx)
@@ -77,13 +83,16 @@ def _length(x: Any, axis: int, length: Any, inverse: bool, onesided: bool,
 
 
 def _shape(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> tuple[Dim, ...]:
-    """The result's shape."""
+    """The shape of the result."""
     kept = floordiv(n, 2) + 1 if onesided and not inverse else n
     return (*x.shape[:axis], kept, *x.shape[axis + 1:-1], 1 if inverse and onesided else 2)
 
 
 def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
-    """x […, n, …, 1 or 2] along an axis; the last axis holds real and imaginary parts."""
+    """x […, n, …, 1 or 2] transformed along an axis, as `matmul` with tables of cosines and sines.
+
+    The last axis holds real and imaginary parts.
+    """
     half = inverse and onesided
     if isinstance(n, int) and not 0 < n <= LONGEST:
         raise Refused(f"a transform of length {n}")
@@ -101,7 +110,7 @@ def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
 
 
 def _fitted(x: Any, axis: int, rows: Dim) -> Any:
-    """Cut, or filled with zeros, to `rows` entries."""
+    """x cut to `rows` entries, or padded with zeros."""
     have = x.shape[axis]
     if have == rows:
         return x
@@ -114,7 +123,7 @@ def _fitted(x: Any, axis: int, rows: Dim) -> Any:
 
 
 def _transformed(parts: list[Any], n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
-    """The parts times the tables of cosines and sines: real and imaginary."""
+    """The products of the parts with the tables: real and imaginary."""
     row = dtype_of(parts[0])
     if isinstance(n, int):
         cosines, sines = (tensor(t.astype(row.numpy), parts[0])
@@ -143,7 +152,7 @@ def _tables(n: int, inverse: bool, onesided: bool) -> tuple[Any, Any]:
 
 
 def _computed_tables(like: Any, n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
-    """The same in the graph, for a length that the run tells."""
+    """The same tables, computed in the graph for a symbolic length."""
     half, bins = inverse and onesided, floordiv(n, 2) + 1
     row = iota(like, (bins if half else n, 1), 0)
     column = iota(like, (1, bins if onesided and not half else n), 1)
@@ -161,7 +170,10 @@ def _computed_tables(like: Any, n: Dim, inverse: bool, onesided: bool) -> tuple[
 @onnx_op("STFT", since=17)
 def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, *,
          onesided: int = 1, ctx: Any) -> Any:
-    """signal [B, L, 1 or 2] → [B, frames, bins, 2]"""
+    """The transforms of overlapping frames: x [B, L, 1 or 2] → [B, frames, bins, 2].
+
+    The frames are a `gather` from x.
+    """
     room, signal = ctx.room(), x.shape[1]
     n: Dim = window.shape[0] if window is not None else signal
     if frame_length is not None and (window is None or array_of(frame_length) is not None):
@@ -180,7 +192,7 @@ def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, 
 
 
 def _frames(x: Any, n: Dim, step: Any, count: Dim | None) -> Any:
-    """The positions of each frame: [frames, n, 1]."""
+    """The positions of each frame, [frames, n, 1]."""
     if count is None:
         rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
         count = bind(o.max(o.add(o.div(rest, step), 1), 0), 0, x.shape[1])

@@ -1,4 +1,4 @@
-"""Cutting and padding: Slice, Split, Pad, CenterCropPad, and the block rearrangements."""
+"""Cutting and padding: Slice, Split, Pad, CenterCropPad, and block rearrangements."""
 
 from __future__ import annotations
 
@@ -36,12 +36,17 @@ from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum
 
 @onnx_op("Slice")
 def slice_1(x: Any, *, starts: Any, ends: Any, axes: Any = None) -> Any:
+    """`slice` between constant bounds; see `sliced`."""
     return sliced(x, starts, ends, axes if axes is not None else range(len(starts)),
                   (1,) * len(starts))
 
 
 @onnx_op("Slice", since=10)
 def slice_op(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    """`slice`, after `reverse` for negative steps.
+
+    A bound that the run computes gives a symbolic size; a computed step gives a `gather`.
+    """
     if axes is not None and array_of(axes) is None:
         return _slice_by_axes(x, starts, ends, axes, steps)
     count = count_of(starts)
@@ -60,7 +65,7 @@ def slice_op(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 
 
 def _slice_by_axes(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
-    """The axes are computed as well: each axis is cut, most of them from end to end."""
+    """x cut along all axes if the run computes the axes; most of them keep their whole range."""
     zero = tensor(np.zeros((), np.int64), x)
     first = per_axis(axes, x.ndim, starts, lambda a: zero)
     last = per_axis(axes, x.ndim, ends, lambda a: o.add(zero, dim_value(x.shape[a], x)))
@@ -76,7 +81,7 @@ def _sign_known(d: Any) -> bool:
 
 
 def _number_at(v: Any, k: int) -> Any:
-    """Entry k where shape arithmetic tells it."""
+    """Entry k if shape arithmetic determines it, else None."""
     return known_entry(v, k) if isinstance(v, Tracer) else int(v.reshape(-1)[k])
 
 
@@ -88,8 +93,8 @@ def _scalar_at(v: Any, k: int, x: Any) -> Any:
 
 
 def _computed_slice(x: Any, axis: int, ends: tuple[Any, Any], step: Any, by: Any) -> Any:
-    """x between two bounds that the run computes: a view where the step is positive and
-    known, else a gather."""
+    """x between two bounds that the run computes: a `slice` if the step is positive and constant,
+    else a `gather`."""
     d = x.shape[axis]
     n = dim_value(d, x)
     up = o.gt(step, 0)
@@ -107,7 +112,7 @@ def _computed_slice(x: Any, axis: int, ends: tuple[Any, Any], step: Any, by: Any
 
 
 def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
-    """NumPy's slicing with clamping; a negative step reverses first."""
+    """NumPy's slicing with clamped bounds, as `slice`; a negative step adds a `reverse`."""
     rank = x.ndim
     start: list[Dim] = [0] * rank
     limit: list[Dim] = list(x.shape)
@@ -129,7 +134,7 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
 
 
 def _clamped(i: Dim, d: Dim, least: int) -> Dim:
-    """A slice bound brought into [least, d] (for negative steps [-1, d-1])."""
+    """A slice bound clamped to [least, d]; for negative steps to [−1, d − 1]."""
     most = d if least == 0 else d - 1
     if isinstance(i, int) and i >= 1 << 30:
         return most
@@ -144,6 +149,7 @@ def _clamped(i: Dim, d: Dim, least: int) -> Dim:
 
 @onnx_op("Split")
 def split_2(x: Any, sizes: Any = None, *, axis: int = 0, split: Any = None, ctx: Any) -> Any:
+    """x cut into as many slices as the node has outputs."""
     given = split if split is not None else _split_sizes(x, sizes, axis, ctx)
     return parts(x, axis_of(axis, x.ndim), given, ctx.outputs)
 
@@ -151,12 +157,13 @@ def split_2(x: Any, sizes: Any = None, *, axis: int = 0, split: Any = None, ctx:
 @onnx_op("Split", since=18)
 def split_op(x: Any, sizes: Any = None, *, axis: int = 0, num_outputs: int | None = None,
              ctx: Any) -> Any:
+    """x cut into `num_outputs` slices; the last may be smaller."""
     given = _split_sizes(x, sizes, axis, ctx)
     return parts(x, axis_of(axis, x.ndim), given, num_outputs or ctx.outputs)
 
 
 def _split_sizes(x: Any, sizes: Any, axis: int, ctx: Any) -> Any:
-    """The given sizes; the model's own shapes say them where a run would have to."""
+    """The given sizes; if the run computes them, those that the model declares."""
     if sizes is None:
         return None
     at = axis_of(axis, x.ndim)
@@ -167,7 +174,10 @@ def _split_sizes(x: Any, sizes: Any, axis: int, ctx: Any) -> Any:
 
 
 def parts(x: Any, axis: int, sizes: Any, count: int) -> list[Any]:
-    """x cut along an axis into the given sizes, or evenly with a smaller last one."""
+    """x cut along an axis into the given sizes, or evenly with a smaller last part.
+
+    Raises ValueError if the sizes do not add up.
+    """
     d = x.shape[axis]
     if sizes is None:
         each = floordiv(d + count - 1, count)
@@ -185,12 +195,14 @@ def parts(x: Any, axis: int, sizes: Any, count: int) -> list[Any]:
 
 @onnx_op("Pad", since=2)
 def pad_2(x: Any, *, pads: Any, mode: str = "constant", value: float = 0.0) -> Any:
+    """x padded by constant amounts; see `padded`."""
     return padded(x, pads, mode, value)
 
 
 @onnx_op("Pad", since=11)
 def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "constant",
         ctx: Any) -> Any:
+    """x padded by amounts that are inputs, for all axes or the given ones; see `padded`."""
     if axes is not None and array_of(axes) is None:
         pads, axes = _pads_by_axes(x, pads, axes), None
     at = tuple(range(x.ndim)) if axes is None else axes_of(ints(axes, "the axes"), x.ndim)
@@ -204,13 +216,17 @@ def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "
 
 
 def _pads_by_axes(x: Any, pads: Any, axes: Any) -> Any:
-    """The pads of all axes where the run says whose they are."""
+    """The padding of all axes if the run computes which axes are padded."""
     zero, n = tensor(np.zeros((), np.int64), x), count_of(axes)
     ends = [per_axis(axes, x.ndim, take(pads, 0, k, k + n), lambda a: zero) for k in (0, n)]
     return o.concat(*(reshape(v, (1,)) for side in ends for v in side), axis=0)
 
 
 def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
+    """`pad` with a constant value; for the modes edge, reflect and wrap a `gather` for each axis.
+
+    `pads` holds the amounts before all axes, then those behind them.
+    """
     n = x.ndim
     lo, hi = tuple(pads[:n]), tuple(pads[n:])
     if len(hi) != n:
@@ -235,7 +251,7 @@ def _constant_pad(x: Any, lo: Any, hi: Any, value: Any) -> Any:
 
 
 def _line_pad(x: Any, axis: int, lo: Any, hi: Any, mode: str) -> Any:
-    """One axis padded by reading it at folded positions."""
+    """x padded along one axis, by reading it at clamped, mirrored or wrapped positions."""
     d = x.shape[axis]
     if (lo, hi) == (0, 0):
         return x
@@ -254,7 +270,7 @@ def _line_pad(x: Any, axis: int, lo: Any, hi: Any, mode: str) -> Any:
 
 
 def _open_line_pad(x: Any, axis: int, lo: Dim, hi: Dim, mode: str) -> Any:
-    """The same where sizes are symbols: the positions are folded in the run."""
+    """The same for symbolic sizes: the run computes the positions."""
     d = x.shape[axis]
     n = dim_value(d, x)
     i = o.sub(iota(x, (lo + d + hi,), 0), dim_value(lo, x))
@@ -268,7 +284,7 @@ def _open_line_pad(x: Any, axis: int, lo: Dim, hi: Dim, mode: str) -> Any:
 
 
 def read_axis(x: Any, axis: int, i: Any) -> Any:
-    """x at positions along one axis, known ones or computed."""
+    """x at positions along one axis, constant or computed, as a `gather`."""
     rest = [a for a in range(x.ndim) if a != axis]
     at = tensor(i.astype(np.int64)[:, None], x) if isinstance(i, np.ndarray) else reshape(
         i, (*i.shape, 1))
@@ -279,6 +295,7 @@ def read_axis(x: Any, axis: int, i: Any) -> Any:
 
 @onnx_op("CenterCropPad")
 def center_crop_pad(x: Any, shape: Any, *, axes: Any = None, ctx: Any) -> Any:
+    """x cropped or padded equally on both sides to the given sizes, as one `pad`."""
     room = ctx.room() if array_of(shape) is None else None
     if room is not None:
         axes = axes or tuple(range(x.ndim))
@@ -299,6 +316,7 @@ def center_crop_pad(x: Any, shape: Any, *, axes: Any = None, ctx: Any) -> Any:
 
 @onnx_op("DepthToSpace")
 def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+    """Channels moved into blocks of pixels, as `reshape`, `transpose`, `reshape`."""
     n, c, h, w = x.shape
     b = blocksize
     inner = floordiv(c, b * b)
@@ -311,6 +329,7 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
 
 @onnx_op("SpaceToDepth")
 def space_to_depth(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+    """Blocks of pixels moved into channels, as `reshape`, `transpose`, `reshape`."""
     n, c, h, w = x.shape
     b = blocksize
     y = reshape(x, (n, c, floordiv(h, b), b, floordiv(w, b), b))

@@ -1,5 +1,4 @@
-"""Strings and encoded pictures. What only moves strings about is in the files of other families.
-"""
+"""Operators on strings and encoded images. Those that only move strings are in other families."""
 
 from __future__ import annotations
 
@@ -14,18 +13,21 @@ from graphtool.symbolic import maximum, product
 
 @onnx_op("StringConcat", since=20)
 def string_concat(x: Any, y: Any) -> Any:
+    """`string_concat`, element by element."""
     return o.string_concat(x, y)
 
 
 @onnx_op("StringSplit", since=20, fold=False)
 def string_split(x: Any, *, delimiter: str = "", maxsplit: int | None = None) -> Any:
+    """`string_split`: the parts of each string, and how many there are. Their number is
+    symbolic."""
     return o.string_split(x, delimiter=delimiter, most=maxsplit, size=fresh(x, None))
 
 
 @onnx_op("StringNormalizer", since=10, fold=False)
 def string_normalizer(x: Any, *, case_change_action: str = "NONE", is_case_sensitive: int = 0,
                       locale: str = "", stopwords: Any = None) -> Any:
-    """Letters have their upper and lower case by Unicode, whatever the locale."""
+    """`string_normalize`. Upper and lower case follow Unicode whatever the locale is."""
     return o.string_normalize(x, case=case_change_action, stopwords=stopwords or (),
                               case_sensitive=bool(is_case_sensitive),
                               size=fresh(x, maximum(product(x.shape), 1)))
@@ -33,13 +35,14 @@ def string_normalizer(x: Any, *, case_change_action: str = "NONE", is_case_sensi
 
 @onnx_op("RegexFullMatch", since=20)
 def regex_full_match(x: Any, *, pattern: str = "") -> Any:
+    """`regex_match`: whether the whole string matches the pattern."""
     return o.regex_match(x, pattern=pattern)
 
 
 @onnx_op("Tokenizer", domain="com.microsoft", fold=False)
 def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators: Any = None,
               stopwords: Any = None, tokenexp: str = "") -> Any:
-    """Single letters where the only separator is nothing."""
+    """`string_tokens`; single letters if the only separator is the empty string."""
     if stopwords:
         raise Refused("stop words in a tokenizer")
     letters = not tokenexp and tuple(separators or ("",)) == ("",)
@@ -50,6 +53,7 @@ def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators:
 
 @onnx_op("ImageDecoder", since=20, fold=False)
 def image_decoder(x: Any, *, pixel_format: str = "RGB") -> Any:
+    """`decode_image`, u8[H, W, channels]. `image_shape` reads the sizes at run time."""
     if pixel_format not in CHANNELS:
         raise Refused(f"the pixel format {pixel_format}")
     size = o.image_shape(x, pixels=pixel_format)

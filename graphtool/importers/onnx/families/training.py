@@ -13,7 +13,8 @@ DOMAIN = "ai.onnx.preview.training"
 
 
 def _columns(xs: tuple[Any, ...], each: int) -> list[tuple[Any, ...]]:
-    """The operands come kind by kind: all tensors, all gradients, all states."""
+    """The operands regrouped by tensor. ONNX lists all tensors, then all gradients, then all
+    states."""
     n = len(xs) // each
     return [tuple(xs[k * n + i] for k in range(each)) for i in range(n)]
 
@@ -23,13 +24,14 @@ def _rows(results: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def _first_step(t: Any, first: Any, later: Any, like: Any) -> Any:
-    """A number that differs at step 0."""
+    """`first` at step 0, else `later`, as a constant with the dtype of `like`."""
     return o.select(o.gt(t, 0), number(later, like), number(first, like))
 
 
 @onnx_op("Momentum", domain=DOMAIN)
 def momentum(rate: Any, t: Any, *xs: Any, alpha: float, beta: float, mode: str,
              norm_coefficient: float) -> Any:
+    """The new tensors, then the new velocities, by elementwise ops."""
     out = []
     for x, g, v in _columns(xs, 3):
         g = o.add(o.mul(x, norm_coefficient), g)
@@ -43,6 +45,7 @@ def momentum(rate: Any, t: Any, *xs: Any, alpha: float, beta: float, mode: str,
 @onnx_op("Adagrad", domain=DOMAIN)
 def adagrad(rate: Any, t: Any, *xs: Any, decay_factor: float = 0.0, epsilon: float = 0.0,
             norm_coefficient: float = 0.0) -> Any:
+    """The new tensors, then the new sums of squared gradients, by elementwise ops."""
     out = []
     for x, g, h in _columns(xs, 3):
         r = o.div(cast(rate, x.dtype), o.add(o.mul(cast(t, x.dtype), decay_factor), 1.0))
@@ -56,6 +59,7 @@ def adagrad(rate: Any, t: Any, *xs: Any, decay_factor: float = 0.0, epsilon: flo
 def adam(rate: Any, t: Any, *xs: Any, alpha: float = 0.9, beta: float = 0.999,
          epsilon: float = 0.0, norm_coefficient: float = 0.0,
          norm_coefficient_post: float = 0.0) -> Any:
+    """The new tensors, then both new moments, by elementwise ops."""
     out = []
     for x, g, v, h in _columns(xs, 4):
         g = o.add(o.mul(x, norm_coefficient), g)

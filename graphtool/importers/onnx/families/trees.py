@@ -1,6 +1,6 @@
-"""Tree ensembles of `ai.onnx.ml`: their attributes as the tables of the op `trees`.
+"""Tree ensembles of `ai.onnx.ml`: their attributes as the constant tables of the op `trees`.
 
-A node that asks for membership in a set becomes a chain of nodes that ask for one member each.
+A node that tests membership in a set becomes a chain of nodes that each test one member.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
 @dataclass
 class Forest:
-    """The tables in the making. A leaf is a node of kind −1 with a row of weights."""
+    """The tables while they are built. A leaf is a node of kind −1 with a row of weights."""
 
     targets: int
     kinds: list[int] = field(default_factory=list)
@@ -38,6 +38,10 @@ class Forest:
     roots: list[int] = field(default_factory=list)
 
     def node(self, feature: int, mode: int, split: float, missing: bool) -> int:
+        """Add an inner node without children; returns its index.
+
+        Raises ValueError for a feature that the table cannot hold.
+        """
         if feature < 0 or feature >= 1 << 27:
             raise ValueError(f"feature {feature}")
         self.kinds.append(16 * feature + 2 * mode + missing)
@@ -46,6 +50,7 @@ class Forest:
         return len(self.kinds) - 1
 
     def leaf(self, weights: Array) -> int:
+        """Add a leaf with its weights [targets]; returns its index."""
         self.kinds.append(-1)
         self.splits.append(0.0)
         self.children.append([len(self.kinds) - 1, len(self.weights)])
@@ -53,6 +58,7 @@ class Forest:
         return len(self.kinds) - 1
 
     def depth(self) -> int:
+        """The number of inner nodes on the longest path. Raises ValueError for a cycle."""
         kinds, children = np.array(self.kinds), np.array(self.children)
         at, levels = np.unique(self.roots), 0
         while np.any(inner := kinds[at] >= 0):
@@ -63,7 +69,11 @@ class Forest:
         return levels
 
     def scores(self, x: Any, how: str) -> Any:
-        """What the leaves weigh that x comes to, by one of the aggregates: [N, targets]."""
+        """The weights of the leaves that each row of x reaches, combined over all trees, [N,
+        targets].
+
+        `how` is one of AVERAGE, SUM, MIN, MAX.
+        """
         kinds = np.array(self.kinds, np.int32)
         asked = {int(k) >> 1 & 7 for k in kinds if k >= 0} or {0}
         tables = (kinds, np.array(self.splits).astype(dtype_of(x).numpy),
@@ -77,7 +87,7 @@ class Forest:
 
 
 def _rows(x: Any) -> Any:
-    """The matrix of features; a vector is one row."""
+    """The matrix of features in floats; a vector is one row."""
     x = x if x.ndim == 2 else reshape(x, (1, x.shape[0]))
     return x if dtype_of(x).bits >= 32 and dtype_of(x).is_float else cast(x, dtypes.float32)
 
@@ -91,6 +101,7 @@ def tree_ensemble(x: Any, *, aggregate_function: int = 1, leaf_targetids: Any, l
                   nodes_missing_value_tracks_true: Any = None, nodes_modes: Any,
                   nodes_splits: Any, nodes_trueleafs: Any, nodes_truenodeids: Any,
                   post_transform: int = 0, tree_roots: Any) -> Any:
+    """`trees` with tables from the node and leaf attributes, then the post transform."""
     forest, modes = Forest(n_targets), [int(m) for m in nodes_modes]
     sets = iter(_sets(membership_values))
     missing = nodes_missing_value_tracks_true or (0,) * len(modes)
@@ -115,7 +126,7 @@ def tree_ensemble(x: Any, *, aggregate_function: int = 1, leaf_targetids: Any, l
 
 
 def _sets(values: Any) -> list[list[float]]:
-    """The sets of the membership nodes, in order, each ended by a NaN."""
+    """The sets of the membership nodes, in order; a NaN ends each set."""
     groups: list[list[float]] = [[]]
     for v in () if values is None else values:
         if np.isnan(v):
@@ -126,7 +137,7 @@ def _sets(values: Any) -> list[list[float]]:
 
 
 def _nothing(targets: int, how: str) -> Array:
-    """The weights of a leaf that names no target."""
+    """The weights of a leaf without targets: what does not change the aggregate."""
     return np.full(targets, {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0))
 
 
@@ -138,8 +149,10 @@ def _scored(forest: Forest, x: Any, how: str) -> Any:
 # ---- the old forms: a regressor and a classifier -------------------------------------------------
 
 def _forest(targets: int, how: str, nodes: dict[str, Any], leaves: Sequence[Any]) -> Forest:
-    """The tables of the attributes that both forms share; `leaves` are the trees, nodes, targets
-    and weights of each weight."""
+    """The tables from the attributes that both old forms share.
+
+    `leaves` are the trees, nodes, targets and weights of all leaf weights.
+    """
     trees, ids, modes = nodes["treeids"], nodes["nodeids"], nodes["modes"]
     number = {key: i for i, key in enumerate(zip(trees, ids, strict=True))}
     if len(number) != len(modes):
@@ -175,6 +188,7 @@ def tree_ensemble_regressor(x: Any, *, aggregate_function: str = "SUM", base_val
                             post_transform: str = "NONE", target_ids: Any, target_nodeids: Any,
                             target_treeids: Any, target_weights: Any = None,
                             target_weights_as_tensor: Any = None) -> Any:
+    """`trees`, plus the base values, then the post transform: f32[N, targets]."""
     nodes = {"treeids": nodes_treeids, "nodeids": nodes_nodeids, "modes": nodes_modes,
              "featureids": nodes_featureids, "missing": nodes_missing_value_tracks_true,
              "true": nodes_truenodeids, "false": nodes_falsenodeids,
@@ -203,7 +217,10 @@ def tree_ensemble_classifier(x: Any, *, base_values: Any = None, base_values_as_
                              nodes_nodeids: Any, nodes_treeids: Any, nodes_truenodeids: Any,
                              nodes_values: Any = None, nodes_values_as_tensor: Any = None,
                              post_transform: str = "NONE") -> Any:
-    """The label and the scores. Two classes of which only one has weights share one score."""
+    """The label and the scores of `trees`.
+
+    If only one of two classes has weights, both share one score.
+    """
     names = labels.of(classlabels_int64s, classlabels_strings)
     nodes = {"treeids": nodes_treeids, "nodeids": nodes_nodeids, "modes": nodes_modes,
              "featureids": nodes_featureids, "missing": nodes_missing_value_tracks_true,
