@@ -80,7 +80,7 @@ class Session(ABC):
 
     @abstractmethod
     def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
-        """Run nodes in order; their outputs become names of the frame."""
+        """Run nodes in dependency order and store their outputs under their names in the frame."""
 
     @abstractmethod
     def subgraph(self, graph: Any, inputs: Sequence[Any], frame: Frame, label: str) -> list[Any]:

@@ -123,7 +123,7 @@ class Importer(Session):
         return x.value  # type: ignore[no-any-return]
 
     def nodes(self, nodes: Sequence[Any], frame: Frame) -> None:
-        """Run nodes in order; their outputs become names of the frame."""
+        """Run nodes in dependency order and store their outputs under their names in the frame."""
         for node in ordered(nodes, frame.env):
             self.node(node, frame)
 

@@ -50,9 +50,9 @@ class Places:
 
 
 def layer(node: Any) -> tuple[str, ...]:
-    """What the author called that which the node computes, if torch's exporter says.
+    """The module path that the author gave the node's layer, if torch's exporter recorded it.
 
-    That is the path of a module of torch.nn (`block1.conv`), or the path of another one with the
+    It is the path of a torch.nn module (`block1.conv`), or the path of another module with the
     function that it calls (`block1.relu`).
     """
     told = {p.key: p.value for p in node.metadata_props}

@@ -1,8 +1,8 @@
-"""The table of handlers: one function per ONNX operator, chosen by domain and opset version.
+"""The table of handlers: one function for each ONNX operator, chosen by domain and opset version.
 
-A handler's name is free; its positional parameters are the operator's inputs (None when left
-out), its keyword-only parameters are the attributes with ONNX's own names and defaults. A
-parameter called `ctx` receives the node's Context. Handlers never look at protobuf.
+A handler's name is free. Its positional parameters are the operator's inputs (None for an omitted
+one); its keyword-only parameters are the attributes with ONNX's own names and defaults. A parameter
+called `ctx` receives the node's Context. Handlers never read protobuf.
 """
 
 from __future__ import annotations

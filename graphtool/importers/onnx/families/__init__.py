@@ -1,1 +1,1 @@
-"""The handlers of the ONNX operators, one file a family. Importing a file fills the table."""
+"""The handlers of the ONNX operators, one file for each family. Importing a file registers them."""

@@ -124,8 +124,8 @@ def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
 @onnx_op("LinearRegressor", domain=DOMAIN)
 def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
                      post_transform: str = "NONE", targets: int = 1) -> Any:
-    """`linear` with constant weights [targets, features], then the post transform, f32[N,
-    targets]."""
+    """`linear` with constant weights [targets, features], then the post transform,
+    f32[N, targets]."""
     x = cast(x, dtypes.float32)
     w = row(coefficients, x)
     y = o.linear(x, reshape(w, (targets, len(coefficients) // targets)))

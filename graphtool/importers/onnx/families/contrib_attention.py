@@ -43,8 +43,8 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
 
 def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, causal: int,
               scale: Any, hidden: float, outputs: int) -> list[Any]:
-    """`attention` over y [B, S, …], which holds q, k and v side by side, and a cache [2, B, H, P,
-    D] of earlier keys and values; then the new cache."""
+    """`attention` over y [B, S, …], which holds q, k and v side by side, and a cache
+    [2, B, H, P, D] of earlier keys and values; then the new cache."""
     sizes = sizes or (y.shape[2] // 3,) * 3
     q, k, v = (whole.heads_first(part, heads) for part in _parted(y, 2, sizes))
     if past is not None:
@@ -78,8 +78,8 @@ def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: 
 def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
     """The term that onnxruntime adds to the scores for a mask: 0 for a visible key, else `hidden`.
 
-    Masks are [B] (the number of visible keys), [2·B] (their ends, then their starts), [B, T], [B,
-    S, T], or [B, 1, max, max], of which only the rows after the cached keys are used.
+    Masks are [B] (the number of visible keys), [2·B] (their ends, then their starts), [B, T],
+    [B, S, T], or [B, 1, max, max], of which only the rows after the cached keys are used.
     """
     if mask is None:
         return None

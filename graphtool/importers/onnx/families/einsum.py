@@ -1,4 +1,5 @@
-"""Einsum: any equation, as diagonals, sums, transposes and one batched product for each operand."""
+"""Einsum: any equation, as diagonals, sums, transposes and one `matmul` for each further
+operand."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from graphtool.symbolic import known, maximum, minimum
 def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,
                      mode: str, ngram_counts: Any, ngram_indexes: Any, pool_int64s: Any = None,
                      pool_strings: Any = None, weights: Any = None) -> Any:
-    """How often each n-gram of the pool occurs in a row, up to max_skip_count items apart.
+    """How often each n-gram of the pool occurs in a row, with up to max_skip_count items between
+    its members.
 
     The counts are `eq`, `reduce_sum` and a `matmul` that sorts them into their columns.
     """
@@ -51,8 +52,8 @@ def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_g
 
 
 def _matches(rows: Any, step: int, grams: Array) -> Any:
-    """How often each n-gram occurs in a row if its items are `step` positions apart, [rows,
-    grams]."""
+    """How often each n-gram occurs in a row if its items are `step` positions apart,
+    [rows, grams]."""
     length, n = rows.shape[1], grams.shape[1]
     count = maximum(length - (n - 1) * step, 0)
     every = None

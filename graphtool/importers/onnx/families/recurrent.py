@@ -23,7 +23,8 @@ def _lengths(x: Any, lengths: Any) -> Any:
 
 
 def _time_first(layout: int, x: Any, *states: Any) -> tuple[Any, ...]:
-    """x and the states with time as their first axis; with layout 1 the batch comes first."""
+    """x and the states transposed so that time is the first axis; with layout 1 they come with the
+    batch first."""
     if not layout:
         return x, *states
     swap = (1, 0, 2)
@@ -79,8 +80,8 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
         initial_h: Any = None, *, activation_alpha: Any = None, activation_beta: Any = None,
         activations: Any = None, clip: float = 0.0, direction: str = "forward",
         hidden_size: int | None = None, layout: int = 0) -> Any:
-    """`rnn` with tanh or relu, else a `scan` of its cell; y [T, D, B, H] and the last h [D, B,
-    H]."""
+    """`rnn` with tanh or relu, else a `scan` of its cell; y [T, D, B, H] and the last h
+    [D, B, H]."""
     x, h0 = _time_first(layout, x, initial_h)
     lengths = _lengths(x, sequence_lens)
     kinds = {a.lower() for a in activations or ["tanh"]}

@@ -49,7 +49,7 @@ class Rows:
 
 
 def of_tensor(x: Tracer) -> Rows:
-    """The rows of a tensor as a sequence."""
+    """A sequence of the rows of a tensor, x[0], x[1] and so on."""
     return Rows(x, dim_tensor(x.shape[0], x.builder))
 
 

@@ -227,7 +227,8 @@ for _name in _WINDOWS:
 @onnx_op("MelWeightMatrix", since=17)
 def mel_weight_matrix(bins: Any, length: Any, rate: Any, low: Any, high: Any, *,
                       output_datatype: int = 1, ctx: Any) -> Any:
-    """Triangles evenly spaced on the mel scale, 2595·log₁₀(1 + f/700): [length / 2 + 1, bins]."""
+    """Triangular weights, evenly spaced on the mel scale 2595·log₁₀(1 + f/700):
+    [length / 2 + 1, bins]."""
     room = ctx.room() if any(array_of(v) is None for v in (bins, length)) else None
     rows, n = room or (floordiv(dims(length, "the length")[0], 2) + 1,
                        dims(bins, "the number of bins")[0])

@@ -69,8 +69,8 @@ class Forest:
         return levels
 
     def scores(self, x: Any, how: str) -> Any:
-        """The weights of the leaves that each row of x reaches, combined over all trees, [N,
-        targets].
+        """The weights of the leaves that each row of x reaches, combined over all trees,
+        [N, targets].
 
         `how` is one of AVERAGE, SUM, MIN, MAX.
         """
