@@ -36,6 +36,7 @@ class Attr:
 
     @property
     def required(self) -> bool:
+        """Whether the attribute has no default, so that every node must give it."""
         return self.default is inspect.Parameter.empty
 
 
@@ -82,6 +83,8 @@ class Op:
 
     @cached_property
     def schema(self) -> dict[str, Attr]:
+        """The attributes by name, with their types and defaults: the keyword parameters of
+        `infer`."""
         hints = get_type_hints(self.infer)
         return {p.name: Attr(p.name, hints.get(p.name, Any), p.default)
                 for p in inspect.signature(self.infer).parameters.values()
@@ -89,6 +92,7 @@ class Op:
 
     @cached_property
     def operands(self) -> tuple[inspect.Parameter, ...]:
+        """The positional parameters of `infer`, one for each operand; `*xs` is one parameter."""
         return tuple(p for p in inspect.signature(self.infer).parameters.values()
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
 
@@ -212,28 +216,36 @@ class Held(Operators):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The sizes of the array, one for each axis."""
         return tuple(self.array.shape)
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.array.ndim
 
     @property
     def dtype(self) -> DType:
+        """The element type of the array."""
         return of_numpy(self.array.dtype)
 
     @property
     def type(self) -> TensorType:
+        """The tensor type of the array."""
         return TensorType(self.dtype, self.array.shape)
 
     @property
     def builder(self) -> Held:
+        """The array itself: an op on it runs at once."""
         return self
 
     def constant(self, array: Array | Weight) -> Held:
+        """An array or a weight as an operand."""
         return Held(array.source if isinstance(array, Weight) else np.asarray(array))
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Evaluate an op at once; `attrs` is completed with the defaults. Results are `Held`
+        again."""
         return _held(evaluate(op, _released(tuple(operands)), complete_attrs(op, attrs)))
 
     apply = emit

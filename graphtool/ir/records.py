@@ -25,6 +25,9 @@ class InputRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A constant or a parameter: its type, and its data as a sha256, as base64 text or as
+    values."""
+
     id: str
     type: str
     data: str | None = None
@@ -35,6 +38,9 @@ class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NodeRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A node: its op, inputs, attributes and the types of its outputs; `id` is a list for several
+    outputs."""
+
     id: str | list[str]
     op: str
     inputs: list[str | int | float | bool | dict[str, Any] | None] = msgspec.field(name="in")
@@ -45,12 +51,17 @@ class NodeRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OutputRow(msgspec.Struct, forbid_unknown_fields=True):
+    """An output: its name, the value it returns, and the input whose memory it takes over, if
+    any."""
+
     name: str
     value: str
     donates: str = ""
 
 
 class GroupRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A fusion group: the nodes that one kernel computes, and the root among them."""
+
     id: str
     root: str
     members: list[str]
@@ -58,6 +69,8 @@ class GroupRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RegionRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A region: the graph that an attribute of a control node contains, such as a loop body."""
+
     id: str
     inputs: list[InputRow]
     params: list[ParamRow]
@@ -66,6 +79,8 @@ class RegionRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LocationRow(msgspec.Struct, forbid_unknown_fields=True):
+    """A source location that nodes refer to by its id: file and line, and the text of the line."""
+
     id: str
     at: str
     text: str = ""

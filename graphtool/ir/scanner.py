@@ -60,6 +60,7 @@ class Scanner:
         return match
 
     def sees(self, token: str) -> bool:
+        """Whether `token` comes next after spaces and comments; the position stays before it."""
         self.skip()
         return self.source.startswith(token, self.at)
 
@@ -74,6 +75,7 @@ class Scanner:
         return True
 
     def need(self, token: str, after: str) -> None:
+        """Read `token`. Raises InputError GT0357 if something else comes after `after`."""
         if not self.take(token):
             raise self.fault(f"expected {token!r} after {after}")
 
@@ -89,6 +91,7 @@ class Scanner:
             raise self.fault(f"more than {_DEPTH} levels of nesting")
 
     def close(self) -> None:
+        """Count one level of nesting less."""
         self.nesting -= 1
 
     def word(self, token: str) -> bool:

@@ -32,21 +32,27 @@ class Tracer(Operators):
 
     @property
     def type(self) -> TensorType:
+        """The tensor type of the value."""
         return self.value.type
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The dims of the value, one for each axis."""
         return self.value.type.shape
 
     @property
     def dtype(self) -> DType:
+        """The element type of the value."""
         return self.value.type.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.value.type.shape)
 
     def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Add a node of `op` to the builder; returns a tracer, or a tuple of them for several
+        outputs."""
         return self.builder.emit(op, operands, attrs)
 
     def __repr__(self) -> str:
@@ -71,6 +77,7 @@ class Builder:
         self.renamed: dict[Value, Value] = {}
 
     def input(self, type: TensorType, hint: str) -> Tracer:
+        """A tracer for a new value of this type that no node computes; `hint` is its name."""
         return Tracer(Value(type, hint), self)
 
     def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
@@ -90,11 +97,17 @@ class Builder:
         return Tracer(self.constants[key], self)
 
     def add(self, node: Node) -> None:
+        """Append a finished node and record which node computes each of its outputs."""
         self.nodes.append(node)
         for v in node.outputs:
             self.made[v] = node
 
     def operand(self, x: Any) -> Operand:
+        """What a node may take as an input for `x`: a value, a literal or None.
+
+        An array becomes a constant, a numpy number a literal. Raises InternalError GT7003 for
+        anything else.
+        """
         if isinstance(x, Tracer):
             return x.value
         if x is None or isinstance(x, (Literal, Value)):

@@ -17,6 +17,7 @@ class TensorType:
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     def __str__(self) -> str:

@@ -52,6 +52,7 @@ class InternedNumber(Interned):
     equals itself."""
 
     def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The class and the arguments, where equal numbers of different types are different."""
         return (cls, *map(_exact, args))
 
 

@@ -142,13 +142,19 @@ class Machine:
         self.env: dict[str, Any] = dict(env)
 
     def run(self) -> None:
+        """Run the kernel once; the buffers in `arrays` are changed in place."""
         self.body(self.kernel.body)
 
     def body(self, body: tuple[Stmt, ...]) -> None:
+        """Run statements in order."""
         for s in body:
             self.stmt(s)
 
     def stmt(self, s: Stmt) -> None:
+        """Run one statement.
+
+        Raises InputError GT0571 for a template that no contract defines.
+        """
         match s:
             case For():
                 for i in range(evaluate(s.extent, self.env)):
@@ -171,6 +177,7 @@ class Machine:
                 CONTRACTS[name].meaning(_instance(self, s, CONTRACTS[name]))
 
     def at(self, buffer: str, index: Dim) -> int:
+        """The index of an element as a number. Raises InputError GT0570 if it is out of range."""
         i, size = evaluate(index, self.env), self.arrays[buffer].size
         if not 0 <= i < size:
             raise InputError("GT0570", f"{buffer}[{i}] of {size} elements",
@@ -195,6 +202,7 @@ class Machine:
                 return memo[e]
 
     def apply(self, e: Apply, memo: dict[Expr, Any]) -> Any:
+        """The value of a scalar function call; `select` evaluates only the arm that it returns."""
         if e.fn == "select":  # one arm only: the other may be out of range
             return self.value(e.args[1 if self.value(e.args[0], memo) else 2], memo)
         args = [self.value(a, memo) for a in e.args]
@@ -207,6 +215,7 @@ class Machine:
 
 
 def compute_type(d: DType) -> np.dtype[Any]:
+    """The numpy type in which a scalar of type `d` is computed: f32 for a narrow float."""
     return d.computes.numpy if d.is_narrow else d.numpy
 
 

@@ -22,6 +22,8 @@ from graphtool.symbolic import Dim, Symbol, ceildiv
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Const(metaclass=InternedNumber):
+    """A number or a boolean of the given type."""
+
     value: int | float | bool
     dtype: DType
 
@@ -96,6 +98,8 @@ class Accumulate(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Store(metaclass=Interned):
+    """Writes `value` to element `index` of a buffer."""
+
     buffer: str
     index: Dim
     value: Expr
@@ -103,6 +107,8 @@ class Store(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class If(metaclass=Interned):
+    """Runs `then` if the condition is true, else `orelse`."""
+
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()

@@ -42,6 +42,8 @@ class Pull:
     memo: dict[Idx, PExpr] = field(default_factory=dict)
 
     def at(self, idx: Idx) -> PExpr:
+        """The scalar expression of the element at `idx`; the same object each time it is asked
+        for."""
         found = self.memo.get(idx)
         if found is None:
             found = self.memo[idx] = self.fn(idx)
@@ -65,6 +67,7 @@ class Names:
         self.symbols: dict[PExpr, Symbol] = {}  # the other way round: equal values have one
 
     def new(self, stem: str) -> str:
+        """A name that was not given before: the stem and a number that counts from 0."""
         n = self.counts[stem] = self.counts.get(stem, -1) + 1
         return f"{stem}{n}"
 
@@ -84,18 +87,23 @@ def iterator(name: str, extent: Dim) -> Symbol:
 
 
 def const(value: float | bool, dtype: DType) -> Const:
+    """A constant of the given type."""
     return Const(value, dtype)
 
 
 def apply(fn: str, *args: PExpr, dtype: DType | None = None) -> Apply:
+    """A call of scalar function `fn`; its type is that of the first argument unless `dtype` is
+    given."""
     return Apply(fn, args, dtype or args[0].dtype)  # type: ignore[arg-type]
 
 
 def cast(x: PExpr, to: DType) -> PExpr:
+    """`x` converted to type `to`; `x` itself if it has this type already."""
     return x if x.dtype == to else Apply("cast", (x,), to)  # type: ignore[arg-type]
 
 
 def index(value: Dim) -> PExpr:
+    """An index polynomial as an i64 value."""
     return Index(value, dtypes.int64)
 
 

@@ -22,6 +22,9 @@ class Row(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ForRow(Row, tag_field="do", tag="for"):
+    """A loop over `iter` from 0 to `extent`; `reduces` lists its accumulators with their
+    functions."""
+
     iter: str
     extent: DimText
     body: list[StmtRow]
@@ -30,6 +33,8 @@ class ForRow(Row, tag_field="do", tag="for"):
 
 
 class LetRow(Row, tag_field="do", tag="let"):
+    """The definition of a scalar."""
+
     name: str
     value: ExprRow
 
@@ -42,30 +47,40 @@ class VarRow(Row, tag_field="do", tag="var"):
 
 
 class AccumulateRow(Row, tag_field="do", tag="accumulate"):
+    """An update of a mutable scalar by function `fn`; null assigns the value."""
+
     name: str
     fn: str | None
     value: ExprRow
 
 
 class StoreRow(Row, tag_field="do", tag="store"):
+    """A store of `value` to one element of a buffer."""
+
     buffer: str
     index: DimText
     value: ExprRow
 
 
 class IfRow(Row, tag_field="do", tag="if"):
+    """A branch on a condition."""
+
     cond: ExprRow
     then: list[StmtRow]
     orelse: list[StmtRow] = []
 
 
 class PointerRow(Row):
+    """A pointer of a template: a buffer and an offset in elements."""
+
     name: str
     buffer: str
     offset: DimText
 
 
 class HookRow(Row):
+    """Statements that a template runs on each finished row; `acc` is the type of the row."""
+
     name: str
     indices: list[str]
     body: list[StmtRow]
@@ -85,6 +100,9 @@ class MacroRow(Row):
 
 
 class TemplateRow(Row, tag_field="do", tag="template"):
+    """A use of a kernel template, with its macros, pointers and hooks, and the buffers it reads and
+    writes."""
+
     kernel: str
     macros: list[MacroRow]
     pointers: list[PointerRow]
@@ -106,6 +124,8 @@ class SymbolRow(Row):
 
 
 class ParamRow(Row):
+    """A buffer that a kernel takes; `packed` means that its elements share bytes."""
+
     id: str
     type: str
     writes: bool = False
@@ -113,6 +133,8 @@ class ParamRow(Row):
 
 
 class KernelRow(Row):
+    """A kernel: its parameters, its statements and the sizes that it needs."""
+
     id: str
     params: list[ParamRow]
     body: list[StmtRow]
@@ -122,6 +144,9 @@ class KernelRow(Row):
 
 
 class PortRow(Row):
+    """An input or output of the program; `donates` is the number of the input whose memory an
+    output takes over."""
+
     name: str
     type: str
     shape: list[DimText]
@@ -129,6 +154,9 @@ class PortRow(Row):
 
 
 class BufferRow(Row):
+    """A buffer of `size` elements in `space`; `offset` is in bytes, `slot` numbers inputs and
+    outputs."""
+
     id: str
     type: str
     size: DimText
@@ -140,6 +168,8 @@ class BufferRow(Row):
 
 
 class RunRow(Row, tag_field="do", tag="run"):
+    """A run of a kernel on buffers; `barrier` means that all threads wait after it."""
+
     kernel: str
     args: list[str]
     label: str = ""
@@ -150,6 +180,8 @@ class RunRow(Row, tag_field="do", tag="run"):
 
 
 class BranchRow(Row, tag_field="do", tag="branch"):
+    """Steps that depend on the flag in buffer `pred`."""
+
     pred: str
     then: list[StepRow]
     orelse: list[StepRow]
@@ -157,6 +189,8 @@ class BranchRow(Row, tag_field="do", tag="branch"):
 
 
 class RepeatRow(Row, tag_field="do", tag="repeat"):
+    """A while loop: `cond` computes the flag in `pred`, and `body` runs as long as it is true."""
+
     pred: str
     cond: list[StepRow]
     body: list[StepRow]
@@ -164,6 +198,8 @@ class RepeatRow(Row, tag_field="do", tag="repeat"):
 
 
 class TimesRow(Row, tag_field="do", tag="times"):
+    """A counted loop of `extent` iterations."""
+
     counter: SymbolRow
     extent: DimText
     body: list[StepRow]
@@ -171,6 +207,8 @@ class TimesRow(Row, tag_field="do", tag="times"):
 
 
 class BindRow(Row, tag_field="do", tag="bind"):
+    """Sets a size to an element of a buffer; the size is `most` at most."""
+
     size: SymbolRow
     buffer: str
     index: DimText

@@ -43,6 +43,7 @@ _RESERVED = re.compile(
 
 
 def fault(code: str, message: str, place: str = "") -> InputError:
+    """An InputError with this code, message and place in the program."""
     return InputError(code, message, where=place)
 
 

@@ -22,6 +22,7 @@ class View:
     offset: Dim = 0
 
     def index(self, idx: tuple[Dim, ...]) -> Dim:
+        """The index in the buffer of the element at `idx`."""
         at = self.offset
         for i, s in zip(idx, self.strides, strict=True):
             at = at + i * s
@@ -29,11 +30,13 @@ class View:
 
     @property
     def contiguous(self) -> bool:
+        """Whether the elements are adjacent and in row-major order; axes of size 1 do not count."""
         return all(d == 1 or s == c for d, s, c in zip(
             self.shape, self.strides, dense_strides(self.shape), strict=True))
 
 
 def dense_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The strides, in elements, of a row-major array of this shape."""
     out: list[Dim] = []
     step: Dim = 1
     for d in reversed(shape):
@@ -43,6 +46,7 @@ def dense_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
 
 
 def dense(buffer: str, dtype: DType, shape: tuple[Dim, ...]) -> View:
+    """A view of a whole buffer as a row-major array, at offset 0."""
     return View(buffer, dtype, shape, dense_strides(shape))
 
 

@@ -21,6 +21,7 @@ class Barriers:
         self.read = {k.name: touched(k.body)[1] for k in kernels}
 
     def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """The steps with their barriers set, in branches and loops too."""
         out: list[Step] = []
         plain: list[Run] = []
         for s in steps:
@@ -41,6 +42,7 @@ class Barriers:
         return (*out, *self.runs(plain))
 
     def runs(self, plain: Sequence[Run]) -> list[Run]:
+        """Consecutive runs with their barriers set."""
         effects = [self.effects(r) for r in plain]
         wait = barriers([r for r, _ in effects], [w for _, w in effects], self.buffers)
         return [replace(r, barrier=b) for r, b in zip(plain, wait, strict=True)]

@@ -55,6 +55,8 @@ class Copy:
 
 @dataclass
 class Placement:
+    """The result: a view for each value, all buffers, and the copies to make before each node."""
+
     views: dict[Value, View] = field(default_factory=dict)
     buffers: dict[str, Storage] = field(default_factory=dict)
     copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
@@ -90,6 +92,7 @@ class Placer:
                     self.readers.setdefault(x, []).append(node)
 
     def run(self) -> Placement:
+        """The placement of all values of the graph."""
         self.outputs()
         for node in reversed(self.graph.nodes):
             if node in self.unit_of or not node.outputs:
@@ -105,12 +108,14 @@ class Placer:
     # ---- buffers ---------------------------------------------------------------------------
 
     def buffer(self, stem: str, dtype: DType, size: Dim, space: str, **more: object) -> str:
+        """Add a buffer of `size` elements and return its name: `stem` and a number."""
         name = f"{stem}{sum(b.startswith(stem) for b in self.out.buffers)}" if space in (
             "input", "output") else f"{stem}{len(self.out.buffers)}"
         self.out.buffers[name] = Storage(name, dtype, size, space, **more)  # type: ignore[arg-type]
         return name
 
     def fresh(self, v: Value) -> View:
+        """A row-major view of a new arena buffer for v."""
         t = v.type
         return dense(self.buffer("b", t.dtype, product(t.shape), "arena", label=v.hint),
                      t.dtype, t.shape)
@@ -118,6 +123,8 @@ class Placer:
     # ---- backwards -------------------------------------------------------------------------
 
     def outputs(self) -> None:
+        """Choose a view for each output: its own buffer or its donor's. Where the value cannot be
+        computed there, add a copy."""
         for i, v in enumerate(self.graph.outputs):
             t = v.type
             if self.edge is not None:
@@ -152,11 +159,14 @@ class Placer:
 
     @property
     def made(self) -> dict[Value, Node]:
+        """The node that computes each value."""
         if not hasattr(self, "_made"):
             self._made = {v: n for n in self.graph.nodes for v in n.outputs}
         return self._made
 
     def copy(self, before: Node | None, source: Value | float, target: View) -> None:
+        """Add a copy to `target` before a node, or at the end of the graph for None; an empty
+        target needs none."""
         if any(d == 0 for d in target.shape):
             return
         self.out.copies.setdefault(before, []).append(
@@ -250,6 +260,7 @@ class Placer:
     # ---- forwards --------------------------------------------------------------------------
 
     def forward(self) -> None:
+        """Give each value its view, in the order of the nodes."""
         views = self.out.views
         for i, v in enumerate(self.graph.inputs):
             t = v.type
@@ -311,6 +322,8 @@ class Placer:
             self.copy(None, v, target)
 
     def view(self, node: Node) -> View:
+        """The view of a movement op's result: a view of its operand if strides allow it and all
+        readers can use it, else a copy."""
         out, x = node.outputs[0], node.inputs[0]
         assert isinstance(x, Value)
         seen = view_of(node, self.out.views[x])

@@ -29,6 +29,7 @@ class Around:
     counters: list[str] = field(default_factory=list)
 
     def counter(self) -> str:
+        """A new name for a loop counter that no dim and no other counter has."""
         n = len(self.counters)
         name = next(c for c in (f"turn{i}" for i in range(n, n + len(self.taken) + 1))
                     if c not in self.taken and c not in self.counters)

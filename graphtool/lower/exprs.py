@@ -49,6 +49,7 @@ def dims_of(e: PExpr) -> list[Dim]:
 
 
 def index_values(dims: list[Dim], names: Names) -> list[PExpr]:
+    """The values of those symbols in `dims` that stand for an index read from data."""
     return [names.indices[s.name] for d in dims for s in symbols(d) if s.name in names.indices]
 
 
@@ -94,5 +95,6 @@ def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> 
 
 
 def whole(d: Dim) -> int:
+    """The dim as an int; it must not be symbolic."""
     assert isinstance(d, int)
     return d

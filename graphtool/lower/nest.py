@@ -63,6 +63,7 @@ class Scope:
     reduces: tuple[tuple[str, str], ...] = ()
 
     def close(self) -> None:
+        """Append this scope's loop, with all its statements, to the parent scope."""
         assert self.parent is not None and self.iter is not None
         self.parent.body.append(For(self.iter, self.extent, self.mode, tuple(self.body),
                                     self.reduces))

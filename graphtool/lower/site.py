@@ -45,24 +45,30 @@ class UnitSite:
 
     @property
     def out(self) -> Value:
+        """The first output of the node."""
         return self.node.outputs[0]
 
     def view(self, operand: int) -> View:
+        """The view of an operand, which must be a tensor."""
         x = self.node.inputs[operand]
         assert isinstance(x, Value)
         return self.placement.views[x]
 
     def given(self) -> list[View | None]:
+        """The view of each operand; None for a literal or an omitted operand."""
         return [self.placement.views[x] if isinstance(x, Value) else None
                 for x in self.node.inputs]
 
     def result(self, output: int = 0) -> View | None:
+        """The view of an output; None if it is not stored."""
         return self.placement.views.get(self.node.outputs[output])
 
     def touched(self) -> list[View]:
+        """The views of all values that the unit reads or writes."""
         return [self.placement.views[v] for v in (*read_values(self.unit), *self.unit.outputs)]
 
     def shares_bytes(self, view: View) -> bool:
+        """Whether the elements of the view's buffer share bytes."""
         return self.placement.buffers[view.buffer].packed
 
     @property
@@ -71,6 +77,8 @@ class UnitSite:
         return next((n for n in self.unit.nodes if n.op is o.reduce_sum), None)
 
     def summed_rows(self) -> tuple[View, View] | None:
+        """The views of the unit's row sum: its operand and its result; None if there is no row
+        sum."""
         if self.row_sum is None:
             return None
         y, = (v for v in self.row_sum.inputs if isinstance(v, Value))
@@ -78,6 +86,8 @@ class UnitSite:
 
     def scratch(self, share: Dim, shares: int | None = None,
                 dtype: DType = dtypes.float32) -> str:
+        """The name of a new arena buffer of `share` elements for each of `shares` parts; one part
+        per thread by default."""
         name, shares = f"s{len(self.placement.buffers)}", shares or self.target.threads
         self.placement.buffers[name] = Storage(name, dtype, share * shares, "arena",
                                                label=f"scratch of {self.out.hint}")
@@ -85,6 +95,11 @@ class UnitSite:
 
     def template(self, kernel: str, macros: Macros, pointers: Pointers, hook: Hook | None = None,
                  also: Iterable[View] = (), written: Iterable[str] = ()) -> tuple[Stmt, ...]:
+        """The template statement for `kernel`.
+
+        The contract says which pointers are written; `written` adds more of them, and `also` adds
+        buffers that are read. A hook reads and writes the buffers of the unit.
+        """
         out = {p.name for p in CONTRACTS[kernel].pointers if p.writes} | {*written}
         reads = [b for name, (b, _) in pointers.items() if name not in out]
         reads += [v.buffer for v in also]

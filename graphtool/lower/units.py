@@ -25,6 +25,7 @@ class Unit:
 
     @property
     def where(self) -> str:
+        """The source location of the last node that has one; empty if none has."""
         return next((n.where for n in reversed(self.nodes) if n.where), "")
 
 

@@ -16,17 +16,20 @@ LEAST = 1 << 12  # elements in all from which that is worth a kernel of its own 
 
 
 def transpose_view(v: View, perm: tuple[int, ...]) -> View:
+    """The view with its axes in the order `perm`."""
     return View(v.buffer, v.dtype, tuple(v.shape[p] for p in perm),
                 tuple(v.strides[p] for p in perm), v.offset)
 
 
 def slice_view(v: View, start: tuple[Dim, ...], shape: tuple[Dim, ...],
                steps: tuple[int, ...]) -> View:
+    """The view of `shape` elements from `start`, with a step along each axis."""
     return View(v.buffer, v.dtype, shape,
                 tuple(s * k for s, k in zip(v.strides, steps, strict=True)), v.index(start))
 
 
 def broadcast_view(v: View, shape: tuple[Dim, ...]) -> View:
+    """The view as `shape`; the stride is 0 along new axes and along axes of size 1 that grow."""
     skip = len(shape) - len(v.shape)
     strides = tuple(0 if i < skip or v.shape[i - skip] != shape[i] else v.strides[i - skip]
                     for i in range(len(shape)))

@@ -29,6 +29,10 @@ def view_of(node: Node, v: View) -> View | None:
 
 
 def unview(node: Node, view: View, x: Value) -> View | None:
+    """The view in which x must be stored so that transpose or reshape gives `view`.
+
+    None for other ops, and where strides cannot express it.
+    """
     match node.op.name:
         case "transpose":
             return transpose_view(view, inverse(node.attrs["perm"]))
