@@ -68,10 +68,12 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether this is a floating-point type."""
         return self.kind == "float"
 
     @property
     def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer type."""
         return self.kind in ("int", "uint")
 
     @property

@@ -36,6 +36,7 @@ class Setting:
     dtype: DType | None = None
 
     def widened(self, d: DType) -> DType:
+        """The type in which `d` is evaluated: the setting's type for floats, if it has one."""
         return self.dtype if self.dtype and d.is_float else d
 
 

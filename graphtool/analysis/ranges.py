@@ -30,6 +30,7 @@ class Narrow:
 
 
 def maker(x: Any) -> Node | None:
+    """The node that computes x; None for a graph input or a literal."""
     return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
 
 
@@ -65,6 +66,7 @@ def _cast(x: Any) -> Narrow | None:
 
 
 def wrapped(beside: Any, x: Any) -> Any:
+    """A value as a tracer of the same builder as `beside`; anything else unchanged."""
     return Tracer(x, beside.builder) if isinstance(x, Value) else x
 
 
@@ -97,4 +99,5 @@ def known_array(x: Any, depth: int = 6) -> Array | None:
 
 
 def within(x: Array, low: int, high: int) -> bool:
+    """Whether every element of x is at least `low` and at most `high`."""
     return x.size == 0 or bool(x.min() >= low and x.max() <= high)

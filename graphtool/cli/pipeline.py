@@ -62,6 +62,7 @@ class Watch:
             self.dump_weights()
 
     def after(self, report: passes.PassReport, module: Module) -> None:
+        """Record what a pass did; print or dump the graph if this was asked for."""
         changed = module.graph is not self.current.graph
         self.current = module
         self.rows.append(pass_row(report, changed))
@@ -79,6 +80,7 @@ class Watch:
                               serial.dumps(module, _WEIGHTS if self.weights else "").encode())
 
     def dump_weights(self) -> None:
+        """Write the weights of the dumped graphs, once each, next to them."""
         if self.dump_dir is not None and self.weights:
             with files.atomic(self.dump_dir / _WEIGHTS) as file:
                 weights.save(self.weights.values(), file)
@@ -120,6 +122,7 @@ class Watch:
         return int(values.get(name, max(least, 1)))
 
     def report(self, result: Module) -> OptReport:
+        """The report of `opt` for the module that the passes returned."""
         return opt_report(self.rows, self.module, result, self.differences, self.arena)
 
     def tell(self, report: OptReport, time: bool, stats: bool) -> None:

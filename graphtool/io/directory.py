@@ -33,6 +33,7 @@ class replacing:
         return self.work
 
     def fault(self, error: OSError) -> InputError:
+        """An InputError GT0330 that names the directory and the reason given by the system."""
         return InputError("GT0330", f"cannot write: {error.strerror or error}",
                           where=str(self.path))
 

@@ -45,6 +45,7 @@ def _umask() -> int:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file at once: a failure leaves an earlier file at this path unchanged."""
     with atomic(path) as file:
         file.write(data)
 

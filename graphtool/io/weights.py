@@ -44,6 +44,7 @@ class Weight:
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property

@@ -54,6 +54,8 @@ class Compiler:
         return (*self.command, self.version, *self.flags, self.machine)
 
     def run(self, *args: str, cwd: Path | None = None) -> None:
+        """Run the compiler in folder `cwd`. Raises CompilerError GT2121 with the end of its output
+        if it fails."""
         done = _run([*self.command, *args], cwd)
         if done.returncode:
             raise CompilerError("GT2121", f"{self.command[0]} failed", where=_tail(done.stderr),
@@ -105,11 +107,14 @@ class Compiler:
         self.check(target)
 
     def check(self, made: Path) -> None:
+        """Raises CompilerError GT2121 unless the compiler has written file `made`."""
         if not made.is_file():
             raise CompilerError("GT2121", f"{self.command[0]} reported success but wrote no "
                                           f"{made.name}")
 
     def archive(self, objects: list[Path], target: Path) -> None:
+        """Write a static library of these objects with the same bytes each time. Raises
+        CompilerError GT2122."""
         command = archiver(self.command)
         done = _run([*command, "rcsD", target.name, *(o.name for o in objects)], target.parent)
         if done.returncode:
@@ -192,6 +197,8 @@ def crosses(command: tuple[str, ...]) -> bool:
 
 
 def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
+    """The compiler commands to try, in order: `cc` alone if given, else $CC, cc, gcc, clang, and
+    zig's."""
     if cc:
         yield tuple(shlex.split(cc))
         return

@@ -98,6 +98,7 @@ class Model:
 
     @threads.setter
     def threads(self, count: int) -> None:
+        """Set the number of threads of later runs."""
         self._threads, self._seen = count, None  # the arguments of the last call are out of date
 
     @property

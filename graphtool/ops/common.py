@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 def fail(message: str) -> TypeMismatch:
+    """A TypeMismatch GT0412 with this message, for the caller to raise."""
     return TypeMismatch("GT0412", message)
 
 
@@ -38,6 +39,7 @@ def broadcast_dims(a: Dim, b: Dim) -> Dim:
 
 
 def broadcast_shapes(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The shape that these shapes broadcast to; axes are aligned at the end, as in numpy."""
     rank = max(map(len, shapes))
     out: tuple[Dim, ...] = (1,) * rank
     for s in shapes:
@@ -54,15 +56,18 @@ def check_axis(axis: int, rank: int) -> int:
 
 
 def need(condition: bool, message: str) -> None:
+    """Raises TypeMismatch GT0412 with this message unless the condition is true."""
     if not condition:
         raise fail(message)
 
 
 def tensors(xs: tuple[Any, ...]) -> list[TensorType]:
+    """The types of the operands that are tensors; literals and omitted operands are left out."""
     return [x for x in xs if isinstance(x, TensorType)]
 
 
 def is_literal(x: Any) -> bool:
+    """Whether x is a Python number or boolean."""
     return isinstance(x, (bool, int, float))
 
 
@@ -74,6 +79,7 @@ def literal_fits(x: Any, dtype: DType) -> bool:
 
 
 def as_array(x: Any, dtype: np.dtype) -> Any:
+    """A literal as a numpy array of type `dtype`; anything else unchanged."""
     return np.asarray(x, dtype) if is_literal(x) else x
 
 
@@ -83,11 +89,13 @@ def as_pull(x: Any, dtype: DType) -> Pull:
 
 
 @overload
-def composite(fn: Callable[..., Any]) -> Op: ...
+def composite(fn: Callable[..., Any]) -> Op:
+    """The composite op that `fn` computes: for the decorator without arguments."""
 @overload
 def composite(fn: None = None, *, category: str = "compute",
               types: Callable[..., Any] | None = None,
-              **facets: Any) -> Callable[[Callable[..., Any]], Op]: ...
+              **facets: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A decorator that declares a composite op with these further fields."""
 def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute",
               types: Callable[..., Any] | None = None, **facets: Any) -> Any:
     """Declare a composite: one function over other ops, which is its meaning and decomposition.

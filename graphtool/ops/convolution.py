@@ -31,6 +31,11 @@ def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None 
                rhs_dilation: tuple[int, ...] | None = None, groups: int = 1,
                batch_groups: int = 1, channels_last: bool = False,
                dtype: DType | None = None) -> TensorType:
+    """The type of a convolution of x [N, C, spatial…] with w [M, C / groups, window…].
+
+    With `channels_last` x and the result have their channels as the last axis. Raises TypeMismatch
+    GT0412 where shapes, groups or attributes do not fit.
+    """
     need(x.rank == w.rank and x.rank >= 3, f"x {x} and w {w} must have one rank, 3 at least")
     need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
     n = x.rank - 2

@@ -50,4 +50,5 @@ def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, 
 
 
 def inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `perm`."""
     return tuple(perm.index(i) for i in range(len(perm)))

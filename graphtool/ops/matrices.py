@@ -14,6 +14,8 @@ from graphtool.symbolic import Dim, product
 
 
 def need_matrix(x: TensorType, square: bool = True) -> None:
+    """Raises TypeMismatch GT0412 unless x is a float matrix or a batch of them, square if so
+    required."""
     need(x.rank >= 2 and x.dtype.is_float, f"a matrix of floats, got {x}")
     need(not square or x.shape[-1] == x.shape[-2], f"a square matrix, got {x}")
 
@@ -24,14 +26,17 @@ def flat(x: Any) -> Any:
 
 
 def places(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:
+    """Indices along `axis` as an i64 array of this shape."""
     return like(x, o.iota, shape=shape, axis=axis, dtype=dtypes.int64)
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
+    """x as a tuple of results: an op with one output returns it alone."""
     return x if isinstance(x, tuple) else (x,)
 
 
 def nothing(x: Any) -> bool:
+    """Whether x has no elements."""
     return 0 in x.shape
 
 
@@ -59,6 +64,7 @@ def triangle(x: Any, lower: bool, diagonal: int = 0) -> Any:
 
 
 def turned(x: Any) -> Any:
+    """x with its last two axes exchanged."""
     return o.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 

@@ -55,6 +55,10 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
 
 
 def kept_dims(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """The shape after a reduction: the reduced axes have size 1.
+
+    Raises TypeMismatch GT0412 if an axis is out of range or given twice.
+    """
     axes = tuple(check_axis(a, len(shape)) for a in axes)
     if len(set(axes)) != len(axes):
         raise fail(f"axes {axes} repeat")

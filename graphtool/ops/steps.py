@@ -50,6 +50,7 @@ def halves(x: Any, n: int) -> tuple[Any, Any]:
 
 
 def plus(x: Any, bias: Any) -> Any:
+    """x + bias, or x where there is no bias."""
     return x if bias is None else x + bias
 
 

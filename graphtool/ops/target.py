@@ -211,6 +211,7 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[in
 
 
 def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
+    """The spatial sizes after a window without padding slides over x, which is channels-last."""
     return tuple((d - (k - 1) * r - 1) // s + 1
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 

@@ -28,6 +28,10 @@ def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
                   strides: tuple[int, ...] | None = None, padding: Pairs | None = None,
                   base_dilation: tuple[int, ...] | None = None,
                   window_dilation: tuple[int, ...] | None = None) -> TensorType:
+    """The type of a reduction over sliding windows; every axis has an entry in each attribute.
+
+    Raises TypeMismatch GT0412 for an unknown kind or a wrong number of entries.
+    """
     need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
     need(len(window) == x.rank, "one window entry per axis")
     strides, padding, base, dilation = conv_defaults(x.rank, strides, padding, base_dilation,

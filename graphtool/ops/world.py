@@ -35,6 +35,8 @@ class World:
         return found
 
     def wait(self) -> None:
+        """Waits until all replicas have called this. Raises InputError GT0508 if one fails or takes
+        too long."""
         if self.meeting is None:
             return
         try:
@@ -53,6 +55,7 @@ def current() -> World:
 
 @contextmanager
 def within(world: World) -> Iterator[None]:
+    """A context in which graphs are evaluated as this replica."""
     token = _CURRENT.set(world)
     try:
         yield

@@ -132,6 +132,7 @@ class PassReport:
 
     @property
     def name(self) -> str:
+        """The name of the pass, without its arguments."""
         return self.call.name
 
 

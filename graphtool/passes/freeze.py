@@ -92,17 +92,20 @@ def _scaled(w: Any, c: Array | None, axis: int, source: Any) -> Any:
 # ---- rules -------------------------------------------------------------------------------------
 
 @rule(lambda x: o.detach(x))
-def detach_nothing(x: Any) -> Any:  # nothing is differentiated any more
+def detach_nothing(x: Any) -> Any:
+    """detach(x) = x: no gradient is computed after this pass."""
     return x
 
 
 @rule(lambda x, r: o.unknown_gradient(x, reason=r))
-def unknown_nothing(x: Any, r: Any) -> Any:  # nothing is differentiated any more
+def unknown_nothing(x: Any, r: Any) -> Any:
+    """unknown_gradient(x) = x: no gradient is computed after this pass."""
     return x
 
 
 @rule(lambda x, r, e: o.checkpoint(x, region=r, edge=e))
-def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:  # so nothing is computed again
+def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:
+    """checkpoint(x) = x: without gradients nothing is computed a second time."""
     return x
 
 

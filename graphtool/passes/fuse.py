@@ -41,6 +41,7 @@ class Fuser:
         self.groups: list[Group] = []
 
     def run(self) -> Graph:
+        """The graph with its fusion groups, in the order of their roots."""
         for node in self.graph.nodes:
             if node.op.lowering is Lowering.TEMPLATE:
                 self.template(node)

@@ -43,6 +43,8 @@ class Layout:
 
     def rewrite(self, node: Node, inputs: tuple[Operand, ...],
                 builder: Builder) -> Sequence[Any] | None:
+        """The node in channels-last form, followed by a transpose back; None if it stays as it
+        is."""
         if len(node.outputs) != 1 or node.attrs.get("channels_last"):
             return None
         if node.op is o.matmul:

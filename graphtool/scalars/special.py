@@ -26,6 +26,7 @@ def elementwise(f: Callable[..., float]) -> Callable[..., Array]:
 
 
 def lgamma(x: float) -> float:
+    """log |Γ(x)|; infinite at 0, at negative integers and at both infinities."""
     if math.isinf(x):
         return math.inf
     return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)

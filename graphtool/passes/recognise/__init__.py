@@ -33,12 +33,14 @@ def _whole(name: str, *operands: Any, **attrs: Any) -> Any:
 # ---- activations -------------------------------------------------------------------------------
 
 @rule(lambda x: _whole("silu", x))
-def silu(x: Any) -> Any:  # x · σ(x)
+def silu(x: Any) -> Any:
+    """x · σ(x) = silu(x)"""
     return o.silu(x)
 
 
 @rule(lambda x: _whole("relu", x))
-def relu(x: Any) -> Any:  # x ≤ 0 ? 0 : x
+def relu(x: Any) -> Any:
+    """(x ≤ 0 ? 0 : x) = relu(x)"""
     return o.relu(x)
 
 
@@ -79,11 +81,13 @@ def _gelus() -> list[Rule]:
 
 @rule(lambda x, a: _whole("softmax", x, axis=a))
 def softmax(x: Any, a: Any) -> Any:
+    """exp(x − max x) / Σ exp(x − max x) over axis a = softmax(x)"""
     return o.softmax(x, axis=a)
 
 
 @rule(lambda x, a: _whole("log_softmax", x, axis=a))
 def log_softmax(x: Any, a: Any) -> Any:
+    """x − max x − log Σ exp(x − max x) over axis a = log_softmax(x)"""
     return o.log_softmax(x, axis=a)
 
 
@@ -98,36 +102,43 @@ def _over_root(centred: Any, variance: Any) -> Any:
 
 @rule(lambda x, a, e: _whole("layer_norm", x, axes=a, epsilon=e))
 def layer_norm(x: Any, a: Any, e: Any) -> Any:
+    """(x − mean x) · 1/√(var x + e) over axes a = layer_norm(x), if e is a number"""
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
 @rule(lambda x, a, e: _over_root(*_deviation(x, a, e)), numerics="reassociated")
 def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
+    """(x − mean x) / √(var x + e) over axes a = layer_norm(x), if e is a number"""
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
 @rule(lambda x, a, e: _whole("rms_norm", x, axes=a, epsilon=e))
 def rms_norm(x: Any, a: Any, e: Any) -> Any:
+    """x · 1/√(mean x² + e) over axes a = rms_norm(x), if e is a number"""
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
 @rule(lambda x, a, e: x / o.sqrt(o.reduce_mean(x * x, axes=a) + e), numerics="reassociated")
 def rms_norm_by_root(x: Any, a: Any, e: Any) -> Any:
+    """x / √(mean x² + e) over axes a = rms_norm(x), if e is a number"""
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
 @rule(lambda x, s, a, e: o.layer_norm(x, axes=a, epsilon=e) * s, once=True)
 def layer_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
+    """layer_norm(x) · s = layer_norm(x, s), if s is a constant that broadcasts to x"""
     return o.layer_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
 
 
 @rule(lambda x, s, b, a, e: o.layer_norm(x, s, None, axes=a, epsilon=e) + b, once=True)
 def layer_norm_bias(x: Any, s: Any, b: Any, a: Any, e: Any) -> Any:
+    """layer_norm(x, s) + b = layer_norm(x, s, b), if b is a constant that broadcasts to x"""
     return o.layer_norm(x, s, b, axes=a, epsilon=e) if _is_affine(b, x) else None
 
 
 @rule(lambda x, s, a, e: o.rms_norm(x, axes=a, epsilon=e) * s, once=True)
 def rms_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
+    """rms_norm(x) · s = rms_norm(x, s), if s is a constant that broadcasts to x"""
     return o.rms_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
 
 

@@ -63,6 +63,11 @@ LOSSES: dict[str, Callable[..., Any]] = {
 
 
 def target_type(call: PassCall, x: TensorType) -> TensorType:
+    """The type of the targets for an output x: x's own, or i64 without the class axis for
+    cross_entropy.
+
+    Raises InputError GT0613 if x has no such axis.
+    """
     if call.name != "cross_entropy":
         return x
     axis = int(call.arguments.get("axis", 1))

@@ -24,6 +24,7 @@ class State:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
+        """The inputs of the state, in the order of their names' definition."""
         return tuple(self.named.values())
 
     def add(self, name: str, type: TensorType, start: float) -> Tracer:
