@@ -676,9 +676,9 @@ _LESS = trace(lambda k, x, s: (o.sub(k, 1), o.mul(x, s)), [_COUNT, _ROW, _ROW])
 _CELL = trace(lambda h, x, s: (o.add(h, x), o.mul(h, s)), [_ROW, _ROW, _ROW])
 for _yes in (True, False):
     case("cond", [np.asarray(_yes), (4,), (4,)], then=_DOUBLE, orelse=_SUM)
-for _turns in (0, 3):
-    case("while", [np.asarray(_turns), (4,), (4,)], cond=_MORE, body=_LESS, carries=2)
-    case("while", [np.asarray(_turns), (4,), (4,)], cond=_MORE, body=_LESS, carries=2, bound=2)
+for _trips in (0, 3):
+    case("while", [np.asarray(_trips), (4,), (4,)], cond=_MORE, body=_LESS, carries=2)
+    case("while", [np.asarray(_trips), (4,), (4,)], cond=_MORE, body=_LESS, carries=2, bound=2)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5)
 case("scan", [(4,), (5, 4), (4,)], body=_CELL, carries=1, xs=1, length=5, reverse=True)
 case("scan", [(4,), (0, 4), (4,)], body=_CELL, carries=1, xs=1, length=0)

@@ -20,7 +20,7 @@ Idx = tuple[Dim, ...]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Reduce(metaclass=Interned):
-    """fn over a box of iterators; lives in pulls only, lower/nest.py turns it into loops."""
+    """fn over a box of iterators; occurs in pulls only, lower/nest.py makes loops of it."""
 
     fn: str  # add, mul, max, min, or, and
     init: Const

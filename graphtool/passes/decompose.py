@@ -46,7 +46,7 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool
 
 
 def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, placed: bool) -> bool:
-    """Whether a composite is expanded; a loop with a bound becomes one that counts its turns."""
+    """Whether a composite is expanded; a loop with a bound becomes one that counts iterations."""
     if Trait.LAYOUT in op.traits and not placed:
         return False
     if Trait.COMPOSITE not in op.traits and attrs.get("bound") is None:

@@ -205,19 +205,19 @@ class Fuser:
                     "axes" in n.attrs and _trailing(n) for n in inside
                     if Trait.REDUCTION in n.op.traits)):
                 return "a reduction is computed in place over the innermost axes only"
-            return "" if not self.turned(maker, inside) else (
-                "its rows are turned on the way: each element would sum its row again")
+            return "" if not self.transposed(maker, inside) else (
+                "its rows are transposed on the way: each element would sum its row again")
         if Trait.ELEMENTWISE not in maker.op.traits and maker.op not in (o.gather, o.iota):
             return f"{maker.op.name} is computed for itself"
         return "it belongs to another group already" if maker in self.taken else ""
 
-    def turned(self, maker: Node, inside: set[Node]) -> bool:
+    def transposed(self, maker: Node, inside: set[Node]) -> bool:
         """Whether a member that is computed from this one moves the innermost axis."""
         pending = [maker]
         seen: set[Node] = set()
         while pending:
             node = pending.pop()
-            if _turns(node):
+            if _transposes(node):
                 return True
             new = inside.intersection(self.readers.get(node.outputs[0], ())) - seen
             seen |= new
@@ -250,7 +250,7 @@ def _trailing(node: Node) -> bool:
     return not kept or all(a > kept[-1] for a in axes if shape[a] != 1)
 
 
-def _turns(node: Node) -> bool:
+def _transposes(node: Node) -> bool:
     """Whether it is a transpose that puts another axis of several elements innermost, or packs
     panels of columns.
     """

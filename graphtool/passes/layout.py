@@ -57,8 +57,8 @@ class Layout:
         if self.keeps(node, inputs):
             self.last.add(node.outputs[0])
             return None
-        turns = node.op is o.conv or any(self.twin(builder, x) is not None for x in inputs)
-        handler = _handler(node.op) if turns else None
+        changes = node.op is o.conv or any(self.twin(builder, x) is not None for x in inputs)
+        handler = _handler(node.op) if changes else None
         rank = len(node.outputs[0].type.shape)
         if handler is None or rank < 3 or (handler is not _elementwise and any(
                 x.type.rank != rank for x in inputs if isinstance(x, Value))):
@@ -68,8 +68,8 @@ class Layout:
         return (o.transpose(last, perm=to_first(rank)),)
 
     def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
-        """Whether lines that the graph itself turned channels last stay so: known as such, they are
-        still when it turns them back, before the next convolution.
+        """Whether a sequence that the graph itself transposed to channels last stays so: then the
+        transpose back before the next convolution is known to restore it.
         """
         shape = node.outputs[0].type.shape
         return len(shape) == 3 and node.op not in (o.conv, o.transpose) and any(
@@ -82,15 +82,15 @@ class Layout:
         if node.outputs[0] not in self.wanted:
             return None
         shape = node.outputs[0].type.shape
-        image, turned = self.twin(b, inputs[0]), _made(b, inputs[0], o.transpose)
+        image, transposed = self.twin(b, inputs[0]), _made(b, inputs[0], o.transpose)
         source: Operand
         if image is not None and len(shape) == 3:
             source, (n, *spatial, c) = image, image.type.shape
             whole = shape == (n, c, product(spatial))
-        elif turned is not None and len(shape) > 3:
-            source, (n, c, *spatial) = turned.inputs[0], shape
-            whole = turned.outputs[0].type.shape == (n, c, product(spatial)) and (
-                tuple(turned.attrs["perm"]) == to_last(3))
+        elif transposed is not None and len(shape) > 3:
+            source, (n, c, *spatial) = transposed.inputs[0], shape
+            whole = transposed.outputs[0].type.shape == (n, c, product(spatial)) and (
+                tuple(transposed.attrs["perm"]) == to_last(3))
         else:
             return None
         if not whole or not isinstance(source, Value):
@@ -149,12 +149,12 @@ def _wanted(graph: Graph) -> set[Value]:
     found: set[Value] = set()
     for node in reversed(graph.nodes):
         follows = any(y in found for y in node.outputs) and _handler(node.op) is not None
-        if _turns(node) or follows:
+        if _reads_last(node) or follows:
             found |= {x for x in node.inputs if isinstance(x, Value)}
     return found
 
 
-def _turns(node: Node) -> bool:
+def _reads_last(node: Node) -> bool:
     """Whether the node reads what lies channels first as if it lay channels last."""
     if node.op is o.transpose:
         return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))

@@ -1,4 +1,4 @@
-"""Writes out loops of few small turns, and takes the branch that a constant decides."""
+"""Writes out loops of few short iterations, and takes the branch that a constant decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_NODES = 48
 def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
     """The graph with short scans written out: all iterations are at most `max_nodes` nodes.
 
-    Straight code fuses across turns and needs no copies of what is carried; long code compiles
+    Straight code fuses across iterations and needs no copies of what is carried; long code compiles
     slowly and overflows the instruction cache.
     """
     found = False

@@ -32,12 +32,12 @@ from graphtool.transforms.training.phases import PHASES
 
 HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 
-FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, TURNS, MARKS = range(7)  # as runtime.h counts
+FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
 
 
 class ProfileStep(msgspec.Struct):
-    """One kernel call, medians over the runs, of the thread that took longest; all its turns, where
-    it stands in a loop.
+    """One kernel call, medians over the runs, of the thread that took longest; all its
+    iterations where it stands in a loop.
 
     `wait_us` is what the threads stood idle for until their next step, summed; `roof` the least
     time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
@@ -56,7 +56,7 @@ class ProfileStep(msgspec.Struct):
     gbps: float
     roof: float
     phase: str = ""
-    turns: int = 1
+    iterations: int = msgspec.field(default=1, name="turns")
 
 
 class Profile(msgspec.Struct):
@@ -94,13 +94,13 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     rows = []
     for i, step in enumerate(model.manifest.steps):
         us = float(np.median(samples[:, :, i, INSIDE].max(axis=1))) / 1000
-        turns = int(middle[:, i, TURNS].max())
-        flops, moved = (turns * _amount(model, n) for n in (step.flops, step.bytes))
-        least = turns * top.least_us(flops // turns, moved // turns) if moved and turns else 0.0
+        count = int(middle[:, i, ITERATIONS].max())
+        flops, moved = (count * _amount(model, n) for n in (step.flops, step.bytes))
+        least = count * top.least_us(flops // count, moved // count) if moved and count else 0.0
         rows.append(ProfileStep(
             step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
             _over(us, total), _waits(samples, i), _over(flops, us * 1000),
-            _over(moved, us * 1000), _over(least, us), step.phase, turns))
+            _over(moved, us * 1000), _over(least, us), step.phase, count))
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
@@ -155,13 +155,13 @@ def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
         marks[:] = 0
         model.call()
         samples.append(marks.copy())
-    took_part = int((marks[:, :, TURNS] != 0).any(axis=1).sum())
+    took_part = int((marks[:, :, ITERATIONS] != 0).any(axis=1).sum())
     return np.stack(samples)[:, :max(1, took_part)]
 
 
 def _span(marks: Array) -> int:
     """From the first step's beginning to the end of the last."""
-    first = marks[:, :, FIRST][marks[:, :, TURNS] > 0]
+    first = marks[:, :, FIRST][marks[:, :, ITERATIONS] > 0]
     return int(marks[:, :, LEAVE].max() - first.min()) if first.size else 0
 
 
@@ -171,7 +171,7 @@ def _waits(samples: Array, i: int) -> float:
     """
     done = samples[:, :, :, LEAVE].max(axis=2)
     late = np.where(samples[:, :, i, LEAVE] == done, done.max(axis=1, keepdims=True) - done, 0)
-    idle = samples[:, :, i, OUTSIDE] + np.where(samples[:, :, i, TURNS] > 0, late, 0)
+    idle = samples[:, :, i, OUTSIDE] + np.where(samples[:, :, i, ITERATIONS] > 0, late, 0)
     return float(np.median(idle.sum(axis=1))) / 1000
 
 
@@ -197,9 +197,9 @@ def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
 
 def trace(p: Profile, marks: Array) -> str:
     """The run as Chrome's trace events, which Perfetto opens: a row a thread, in order of time;
-    of a loop its last turn.
+    of a loop the last iteration.
     """
-    ran = marks[:, :, ENTER][marks[:, :, TURNS] > 0]
+    ran = marks[:, :, ENTER][marks[:, :, ITERATIONS] > 0]
     start = int(ran.min()) if ran.size else 0
     events: list[dict[str, Any]] = [_named("process_name", 0, p.name)]
     events += [_named("thread_name", t, f"thread {t}") for t in range(p.threads)]
@@ -224,7 +224,7 @@ def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str
     rows: list[tuple[str, ...]] = [
         (f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
          f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "",
-         s.kernel + (f" ×{s.turns}" if s.turns > 1 else ""), s.source, s.label,
+         s.kernel + (f" ×{s.iterations}" if s.iterations > 1 else ""), s.source, s.label,
          s.where) for s in slowest]
     if not any(s.phase for s in p.steps):
         return HEAD, rows

@@ -78,15 +78,15 @@ def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
     return arrays, n
 
 
-def shuffled(seed: int, turn: int, n: int) -> Array:
-    """0 … n − 1 sorted by keys that follow from seed, turn and number alone.
+def shuffled(seed: int, epoch: int, n: int) -> Array:
+    """0 … n − 1 sorted by keys that follow from seed, epoch and number alone.
 
     A hash of our own and not numpy's generator: a resumed run may have another numpy, and the
     stand-alone program none (kernels/examples.h has the same one).
     """
     start = np.array([seed], np.uint64)
     numbers = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
-    keys = _mixed(_mixed(_mixed(start) + np.uint64(turn)) + numbers)
+    keys = _mixed(_mixed(_mixed(start) + np.uint64(epoch)) + numbers)
     return np.argsort(keys, kind="stable")
 
 

@@ -184,8 +184,8 @@ class Trainer:
         total, count, score, scored = 0.0, 0, 0.0, 0
         call = loss_call(self.model.row.loss, {self.model.row.loss: 0}) if (
             self.model.row.target) else None
-        for turn, (rows, n) in enumerate(padded(self.data.val, self.share)):
-            if turn % self.world.size != self.world.rank:
+        for number, (rows, n) in enumerate(padded(self.data.val, self.share)):
+            if number % self.world.size != self.world.rank:
                 continue
             if self.model.batch is None:
                 rows = rows[:n]

@@ -1,5 +1,5 @@
-"""Derivatives, graph → graph: `reverse` is the chain rule, `forward` turns it round,
-`regions` knows branches and loops."""
+"""Derivatives, graph → graph: `reverse` is the chain rule, `forward` the same from
+the inputs on, `regions` knows branches and loops."""
 
 from graphtool.transforms.forward import jvp
 from graphtool.transforms.regions import bounded, lifted

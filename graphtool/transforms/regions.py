@@ -53,7 +53,7 @@ def active_outputs(node: Node, given: Sequence[bool], active: Active) -> list[bo
 
 
 def loop_inputs(node: Node, given: Sequence[bool], active: Active) -> list[bool]:
-    """Which inputs of a loop's body depend on the given operands, at any turn."""
+    """Which inputs of a loop's body depend on the given operands, at any iteration."""
     body, count = node.attrs["body"], node.attrs["carries"]
     reached = list(given)
     while True:
@@ -120,12 +120,12 @@ def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
              *(ys[kept[i]] if i < count else xs[i] for i in moving), *(gs[n] for n in rows),
              *(xs[i] for i in still)]
     by_row = [i for i in which if count <= i < cut]
-    turn = Graph((*(cotangents[n] for n in carried), *(t for t, _ in totals),
+    step = Graph((*(cotangents[n] for n in carried), *(t for t, _ in totals),
                   *(body.inputs[i] for i in moving), *(cotangents[n] for n in rows),
                   *(body.inputs[i] for i in still)), inner.nodes,
                  (*(grads[i] for i in carried), *(t for _, t in totals),
                   *(grads[i] for i in by_row)))
-    out = _tuple(o.scan(*outer, body=turn, carries=len(carried) + len(fixed),
+    out = _tuple(o.scan(*outer, body=step, carries=len(carried) + len(fixed),
                         xs=len(moving) + len(rows), length=node.attrs["length"],
                         reverse=not node.attrs["reverse"]))
     found = dict(zip([*carried, *fixed, *by_row], out, strict=True))
@@ -133,7 +133,7 @@ def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
 
 
 def _summed(graph: Graph, grads: Sequence[Value]) -> tuple[Graph, list[tuple[Value, Value]]]:
-    """The graph with a running total for each of these gradients: (before, after) this turn."""
+    """The graph with a running total for each of these gradients: (before, after) an iteration."""
     builder, totals = Builder(), []
     for n in graph.nodes:
         builder.add(n)
@@ -176,24 +176,24 @@ def prepared(node: Node, operands: Sequence[Any], given: Sequence[bool], vjp: Vj
 
 
 def saved(node: Node) -> dict[int, int]:
-    """The carries that a scan stacks as they were before each turn: carry → result."""
+    """The carries that a scan stacks as they were before each iteration: carry → result."""
     body, count = node.attrs["body"], node.attrs["carries"]
     places = {v: i for i, v in enumerate(body.inputs[:count])}
     return {places[v]: n for n, v in enumerate(body.outputs) if n >= count and v in places}
 
 
 def _as_scan(node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """A loop of at most n turns as n turns that each go on or stand still.
+    """A loop of at most n iterations as n steps that each go on or stand still.
 
     Once the condition fails nothing changes any more, so it keeps failing.
     """
     cond, body, count = (node.attrs[k] for k in ("cond", "body", "carries"))
     stay = Graph(body.inputs, (), body.inputs[:count])
 
-    def turn(*xs: Any) -> Any:
+    def step(*xs: Any) -> Any:
         (on,) = inline(xs[0].builder, cond, xs)
         return o.cond(on, *xs, then=body, orelse=stay)
-    scanned = trace(turn, [v.type for v in body.inputs], [v.hint for v in body.inputs])
+    scanned = trace(step, [v.type for v in body.inputs], [v.hint for v in body.inputs])
     return _tuple(o.scan(*operands, body=scanned, carries=count, xs=0,
                          length=node.attrs["bound"]))
 
@@ -201,7 +201,7 @@ def _as_scan(node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
 def unbounded(nodes: Sequence[Node]) -> UnsupportedError:
     """The error for loops that have no bound."""
     return UnsupportedError("GT0619", "loops without a bound", tuple(
-        Unsupported(n.outputs[0].hint, "nothing says how often the loop turns at most",
+        Unsupported(n.outputs[0].hint, "nothing says how often the loop runs at most",
                     (n.where,) if n.where else ()) for n in nodes),
         hint="give one: --bound 64, or the attribute bound of `while` in the graph's file")
 

@@ -13,7 +13,7 @@ import torch
 from graphtool.io import npz
 from tests.cli.conftest import Cli
 
-# until the sum is large a layer at each turn, then one of two ways out
+# until the sum is large a layer at each iteration, then one of two ways out
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
 m (float[4] x) => (float[4] z) <float[4, 4] w, float[4] scale> {
@@ -51,10 +51,10 @@ SCALE = np.array([1, -2, 0.5, 3], np.float32)
 
 
 def in_torch(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    turns, again = 0, bool(x.sum() < 20)
-    while again and turns < 9:
+    done, again = 0, bool(x.sum() < 20)
+    while again and done < 9:
         x = torch.tanh(w @ x) + x
-        turns, again = turns + 1, bool(x.abs().sum() < 20)
+        done, again = done + 1, bool(x.abs().sum() < 20)
     if x.sum() > 0:
         return torch.sigmoid(-x.exp()) * (x * scale)
     return torch.sin(x * x * scale) - x

@@ -59,7 +59,7 @@ def collatz() -> Graph:
 
 
 def powers() -> Graph:
-    """A matrix product at each turn, the matrix standing outside."""
+    """A matrix product at each iteration, the matrix standing outside."""
     types = [f32(5, 4), COUNT, f32(4, 4)]
     cond = trace(lambda x, k, w: o.gt(k, 0), types)
     body = trace(lambda x, k, w: (o.tanh(o.matmul(x, w)), o.sub(k, 1)), types)
@@ -81,10 +81,10 @@ def recurrent(reverse: bool, length: Any = 5) -> Graph:
 
 
 def nested() -> Graph:
-    """In each turn of a scan a branch, and in one side of it a loop."""
-    turn = [COUNT, f32(4)]
-    cond = trace(lambda k, x: o.lt(k, 3), turn)
-    double = trace(lambda k, x: (o.add(k, 1), o.mul(x, 2.0)), turn)
+    """In each iteration of a scan a branch, and in one side of it a loop."""
+    types = [COUNT, f32(4)]
+    cond = trace(lambda k, x: o.lt(k, 3), types)
+    double = trace(lambda k, x: (o.add(k, 1), o.mul(x, 2.0)), types)
     then = trace(lambda h, k: o.while_(k, h, cond=cond, body=double, carries=2)[1],
                  [f32(4), COUNT])
     orelse = trace(lambda h, k: o.neg(h), [f32(4), COUNT])

@@ -45,21 +45,21 @@ def real(x: Any) -> Any:
 
 
 def loop(w: Any, x: Any) -> Any:
-    """A while loop that starts from a constant, and reads one at each turn; a branch inside."""
+    """A while loop from a constant, which each iteration reads another of; a branch inside."""
     kept, row = TensorType(w.dtype, (5, 7)), TensorType(w.dtype, (7,))
     at = [COUNT, X, kept, row, kept]
     pick = trace(lambda y, w: (y + real(w), w), [X, kept])
     leave = trace(lambda y, w: (o.neg(y), w), [X, kept])
     cond = trace(lambda n, *_: o.lt(n, 5), at)
 
-    def turn(n: Any, y: Any, last: Any, row: Any, w: Any) -> Any:
+    def step(n: Any, y: Any, last: Any, row: Any, w: Any) -> Any:
         drawn = o.gather(w, o.reshape(n, shape=(1, 1)), axes=(0,))
         y, last = o.cond(o.eq(o.mod(n, 2), 0), y, w, then=pick, orelse=leave)
         return n + 1, y * 0.5, last, o.reshape(drawn, shape=(7,))
     zero = x.builder.constant(np.zeros((), np.int64))
     one = o.reshape(o.slice(w, start=(1, 0), limit=(2, 7), strides=(1, 1)), shape=(7,))
     return o.while_(zero, x, o.reverse(w, axes=(0,)), one, w, cond=cond,
-                    body=trace(turn, at), carries=4)[1:]
+                    body=trace(step, at), carries=4)[1:]
 
 
 def module(dtype: DType, rows: Any) -> Module:

@@ -64,15 +64,15 @@ def counting() -> Graph:
 
 
 def in_a_loop() -> Graph:
-    """Each turn keeps what is above its bound, and adds that up."""
+    """Each iteration keeps what is above its bound, and adds that up."""
     types = [COUNT, TensorType(float32, (1,)), f32(6)]
     n = symbol("above", 0, 6)
 
-    def turn(k: Any, s: Any, x: Any) -> Any:
+    def step(k: Any, s: Any, x: Any) -> Any:
         at = o.nonzero(o.gt(x, o.cast(k, dtype=float32)), size=n)
         return o.sub(k, 1), o.add(s, o.reduce_sum(o.gather(x, at, axes=(0,)), axes=(0,)))
     cond = trace(lambda k, s, x: o.gt(k, -3), types)
-    body = trace(turn, types)
+    body = trace(step, types)
     return trace(lambda k, s, x: o.while_(k, s, x, cond=cond, body=body, carries=2), types,
                  ["k", "s", "x"])
 

@@ -28,7 +28,7 @@ def weight(x: Any, *shape: int) -> Any:
         shape).astype(np.float32) * 0.3)
 
 
-def turn(x: Any, *perm: int) -> Any:
+def moved(x: Any, *perm: int) -> Any:
     return o.transpose(x, perm=perm)
 
 
@@ -47,21 +47,21 @@ def conv(x: Any) -> Any:
 
 
 CROSSED: dict[str, tuple[Body, tuple[Any, ...]]] = {
-    "plain": (lambda x: turn(x, 1, 0), (67, 130)),
-    "two axes as one": (lambda x: turn(x, 0, 3, 1, 2), (2, 9, 15, 33)),
-    "planes between": (lambda x: turn(x, 2, 1, 0), (31, 9, 40)),
+    "plain": (lambda x: moved(x, 1, 0), (67, 130)),
+    "two axes as one": (lambda x: moved(x, 0, 3, 1, 2), (2, 9, 15, 33)),
+    "planes between": (lambda x: moved(x, 2, 1, 0), (31, 9, 40)),
     "with an operand of each kind": (
-        lambda x: o.relu(turn(x, 1, 0) * weight(x, 96, 1) + weight(x, 64) - weight(x, 96, 64)),
+        lambda x: o.relu(moved(x, 1, 0) * weight(x, 96, 1) + weight(x, 64) - weight(x, 96, 64)),
         (64, 96)),
     "an image in and out": (lambda x: o.relu(conv(x)), (1, 17, 18, 19)),
-    "an open batch": (lambda x: turn(x, 0, 2, 1), (B, 70, 64)),
+    "an open batch": (lambda x: moved(x, 0, 2, 1), (B, 70, 64)),
 }
 PLAIN: dict[str, tuple[Body, tuple[Any, ...]]] = {
-    "little": (lambda x: turn(x, 1, 0), (40, 40)),
-    "few columns": (lambda x: turn(x, 1, 0), (4096, 3)),
-    "two read across": (lambda x: turn(rows(x, 0), 1, 0) + turn(rows(x, 64), 1, 0), (128, 96)),
-    "where the data say": (lambda x: turn(picked(x), 1, 0), (3, 64, 96)),
-    "a sum": (lambda x: o.reduce_sum(turn(x, 1, 0), axes=(1,)), (64, 96)),
+    "little": (lambda x: moved(x, 1, 0), (40, 40)),
+    "few columns": (lambda x: moved(x, 1, 0), (4096, 3)),
+    "two read across": (lambda x: moved(rows(x, 0), 1, 0) + moved(rows(x, 64), 1, 0), (128, 96)),
+    "where the data say": (lambda x: moved(picked(x), 1, 0), (3, 64, 96)),
+    "a sum": (lambda x: o.reduce_sum(moved(x, 1, 0), axes=(1,)), (64, 96)),
 }
 
 

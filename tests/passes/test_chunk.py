@@ -1,5 +1,5 @@
-"""chunk: the values stay whatever the size of a turn, examples that meet end the loop, and it is
-there where activations outgrow the caches.
+"""chunk: the values stay whatever the size of an iteration, examples that meet end the loop, and
+it is there where activations outgrow the caches.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def deep(x: Any) -> Any:
     return y
 
 
-@pytest.mark.parametrize(("type_", "turns"), [("f32[64,3,64,64]", True), ("f32[2,3,64,64]", False),
-                                              ("f32[64,3,8,8]", False)])
-def test_large_activations_alone_are_worth_it(type_: str, turns: bool) -> None:
+@pytest.mark.parametrize(("type_", "worth"), [("f32[64,3,64,64]", True), ("f32[2,3,64,64]", False),
+                                             ("f32[64,3,8,8]", False)])
+def test_large_activations_alone_are_worth_it(type_: str, worth: bool) -> None:
     graph = chunk(module(deep, type_).graph, target=TARGET)
-    assert bool(loops(graph)) == turns
+    assert bool(loops(graph)) == worth

@@ -50,12 +50,12 @@ def test_steps_have_rates_under_a_roof(found: tuple[Profile, Any]) -> None:
     assert "GB/s from memory" in profile_lines(p)[-1]
 
 
-def test_a_loop_counts_all_its_turns(tmp_path: Path) -> None:
+def test_a_loop_counts_all_its_iterations(tmp_path: Path) -> None:
     m = run(SAMPLES["convnet"], ["specialize{B=8}", *(
         PassCall("chunk", {"size": 2}) if c.name == "chunk" else c for c in calls())])
     p, marks = profiled(build(m, tmp_path / "b", name="net"))
-    inside = [s for s in p.steps if s.turns > 1]
-    assert inside and {s.turns for s in inside} == {4}
+    inside = [s for s in p.steps if s.iterations > 1]
+    assert inside and {s.iterations for s in inside} == {4}
     assert sum(s.us for s in p.steps) <= 1.5 * p.total_us
     assert any(row[6].endswith(" ×4") for row in profile_rows(p, 99)[1])
     assert json.loads(trace(p, marks))["traceEvents"]

@@ -305,7 +305,7 @@ def test_help_names_the_arrays(builds: Any) -> None:
 
 
 def test_shuffling_is_a_permutation() -> None:
-    orders = [shuffled(seed, turn, 1000) for seed in (0, 1) for turn in (0, 1)]
+    orders = [shuffled(seed, epoch, 1000) for seed in (0, 1) for epoch in (0, 1)]
     assert all(sorted(x) == list(range(1000)) for x in orders)
     assert len({x.tobytes() for x in orders}) == 4
     assert abs(np.corrcoef(orders[0], np.arange(1000))[0, 1]) < 0.1

@@ -74,7 +74,7 @@ def recurrent_torch(reverse: bool) -> Callable[..., Any]:
 
 
 def growing(bound: int | None) -> Graph:
-    """Until the sum is large: the number of turns depends on the data."""
+    """Until the sum is large: the trip count depends on the data."""
     types = [f64(4), COUNT, f64(4)]
     cond = trace(lambda x, k, s: o.lt(total(o.abs(x)), 40.0), types)
     body = trace(lambda x, k, s: (x * s + o.sin(x), k + 1), types)
@@ -89,10 +89,10 @@ def growing_torch(x: Any, k: Any, s: Any) -> Any:
 
 
 def nested() -> Graph:
-    """In each turn of a scan a branch, on one side of it a loop that reads what stands outside."""
-    turn = [COUNT, f64(4), f64(4, 4)]
-    cond = trace(lambda k, x, w: o.lt(k, 3), turn)
-    more = trace(lambda k, x, w: (k + 1, step(x, x, w)), turn)
+    """Each iteration of a scan branches; one side is a loop that reads what stands outside."""
+    types = [COUNT, f64(4), f64(4, 4)]
+    cond = trace(lambda k, x, w: o.lt(k, 3), types)
+    more = trace(lambda k, x, w: (k + 1, step(x, x, w)), types)
     side = [f64(4), COUNT, f64(4, 4)]
     then = trace(lambda h, k, w: o.while_(k, h, w, cond=cond, body=more, carries=2, bound=4)[1],
                  side)
@@ -131,7 +131,7 @@ PROGRAMS: dict[str, tuple[Graph, Callable[..., Any], Row]] = {
     "scan": (recurrent(False), recurrent_torch(False), (X[0], X, W)),
     "scan reversed": (recurrent(True), recurrent_torch(True), (X[0], X, W)),
     "while": (growing(32), growing_torch, (X[4], number(0), X[4] + 1.5)),
-    "while of no turn": (growing(3), growing_torch, (X[4] + 90, number(0), X[4] + 1.5)),
+    "while of no iteration": (growing(3), growing_torch, (X[4] + 90, number(0), X[4] + 1.5)),
     "nested": (nested(), nested_torch, (X[0], MIXED, number(1), W)),
 }
 every_program = pytest.mark.parametrize("name", PROGRAMS)

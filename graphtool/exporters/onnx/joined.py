@@ -99,12 +99,12 @@ def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
     while (node := made.get(v)) is not None and node.op.name in ("reverse", "transpose", "reshape"):
         steps.append(node)
         (v,) = (x for x in node.inputs if isinstance(x, Value))
-        if steps and v.type.rank == kernel.type.rank and _turns(v, steps, conv.attrs["groups"]):
+        if steps and v.type.rank == kernel.type.rank and _reorders(v, steps, conv.attrs["groups"]):
             return replace(conv, op=TRANSPOSED, inputs=(conv.inputs[0], v))
     return conv
 
 
-def _turns(v: Value, steps: list[Node], groups: int) -> bool:
+def _reorders(v: Value, steps: list[Node], groups: int) -> bool:
     """Whether the steps put the numbers of v's elements where ConvTranspose has them."""
     shape = [d for d in v.type.shape if isinstance(d, int)]
     if len(shape) < v.type.rank or shape[0] % groups:

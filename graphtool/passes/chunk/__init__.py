@@ -2,7 +2,7 @@
 
 The first layers of a network have the largest activations and the smallest weights. A whole batch
 of such activations is in no cache when the next layer reads it; those of a few examples are.
-The loop is a scan. Where it ends, and how many examples a turn takes, a cost decides.
+The loop is a scan. Where it ends, and how many examples an iteration takes, a cost decides.
 """
 
 from __future__ import annotations

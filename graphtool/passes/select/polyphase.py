@@ -2,7 +2,7 @@
 
 With stride s, output s·i + a meets only the taps k ≡ lo − a (mod s), which read the input at
 i + m + q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by
-concatenation, which placement turns into strided stores. Where the channels are so few
+concatenation, which buffer assignment makes strided stores. Where the channels are so few
 that the phases of a row fit one vector together, they are one convolution over the union of their
 taps, whose channels already lie as the result wants them.
 """

@@ -45,8 +45,8 @@ def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
     columns = array_of(w)
     if columns is None or columns.ndim != 2 or node.attrs["transpose_b"] or across:
         return None
-    turned = w.builder.constant(np.ascontiguousarray(columns.T), hint=w.value.hint)
-    return o.matmul(x, turned, **{**node.attrs, "transpose_b": True})
+    transposed = w.builder.constant(np.ascontiguousarray(columns.T), hint=w.value.hint)
+    return o.matmul(x, transposed, **{**node.attrs, "transpose_b": True})
 
 
 def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:

@@ -30,7 +30,7 @@ class Recipe:
     batch_norm: bool = True  # statistics of the batch; else those the model came with
     batch_norm_momentum: float = 0.1
     checkpoint: Sequence[str] = ()  # modules whose inside is computed again in the backward pass
-    bound: int | None = None  # the most turns of loops that state none
+    bound: int | None = None  # the most iterations of loops that state none
     groups: Sequence[str] = ()  # the optimizer's arguments for some parameters: head.*{momentum=0}
 
 

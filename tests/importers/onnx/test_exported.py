@@ -87,8 +87,8 @@ class Cells(nn.Module):
         return self.l(y)[0], self.g(y)[0], self.r(y)[0]
 
 
-class Turns(nn.Module):
-    """Turns and a branch that the data decide, kept by scripting."""
+class Loops(nn.Module):
+    """Loops and a branch that the data decide, kept by scripting."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x
@@ -99,12 +99,12 @@ class Turns(nn.Module):
 
 
 MODULES = {"resized": Calls(resized), "picked": Calls(picked), "reduced": Calls(reduced),
-           "moved": Calls(moved), "layers": Layers(), "cells": Cells(), "turns": Turns()}
+           "moved": Calls(moved), "layers": Layers(), "cells": Cells(), "loops": Loops()}
 
 
 def written(name: str, opset: int, dynamo: bool) -> onnx.ModelProto | None:
     module = MODULES[name].eval()
-    source: Any = torch.jit.script(module) if name == "turns" and not dynamo else module
+    source: Any = torch.jit.script(module) if name == "loops" and not dynamo else module
     file = io.BytesIO()
     try:
         with warnings.catch_warnings():

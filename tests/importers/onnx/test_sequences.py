@@ -1,4 +1,4 @@
-"""Loops over sequences whose number of turns is computed, against onnxruntime; compiled too."""
+"""Loops over sequences whose trip count is computed, against onnxruntime; compiled too."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_refused_by_name(reason: str) -> None:
     assert "sequence" in str(found.value) and found.value.code == "GT1020"
 
 
-def test_a_number_of_turns_without_a_bound() -> None:
+def test_a_trip_count_without_a_bound() -> None:
     """The evaluator does them all; C wants to know how many there can be."""
     proto = loop(APPEND, before=EMPTY, inputs=", int64 n")
     module = checked(proto)
@@ -124,7 +124,7 @@ def test_a_number_of_turns_without_a_bound() -> None:
         compiled(optimised(module), Path("."))
 
 
-def test_turns_that_only_a_condition_ends(tmp_path: Path) -> None:
+def test_a_loop_that_only_a_condition_ends(tmp_path: Path) -> None:
     """They have a bound of the user's; data that lead beyond it are an error."""
     proto = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
         m (float[3] x, float most) => (float[N,3] y) <bool yes = {{1}}, int64 neg = {{-1}}> {{

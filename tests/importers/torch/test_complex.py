@@ -14,7 +14,7 @@ from tests.importers.torch.agreement import agree, normal
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about its own
 X = normal(3, 12)
 HANN = torch.hann_window(16).double()
-TURN = torch.polar(torch.ones(6).double(), torch.arange(6).double())
+ROTATION = torch.polar(torch.ones(6).double(), torch.arange(6).double())
 fft, parts = torch.fft, torch.view_as_real
 ROWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "rfft": lambda x: parts(fft.rfft(x)),
@@ -23,7 +23,7 @@ ROWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "ifftn": lambda x: fft.ifftn(fft.fftn(x, norm="ortho")).real,
     "hfft": lambda x: fft.hfft(fft.fft(x)),
     "long": lambda x: (fft.fft(x, 600).abs(), fft.irfft(fft.rfft(x, 600))),
-    "rotary": lambda x: parts(torch.view_as_complex(x.reshape(3, 6, 2)) * TURN).flatten(1),
+    "rotary": lambda x: parts(torch.view_as_complex(x.reshape(3, 6, 2)) * ROTATION).flatten(1),
     "angle": lambda x: fft.fft(x).angle(),
     "divide": lambda x: parts(fft.fft(x) / (fft.fft(x) + 3j)),
     "products": lambda x: parts(fft.fft(x) @ fft.fft(x).mH),
@@ -49,10 +49,10 @@ def test_a_spectrogram_and_back() -> None:
 class Rotated(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("turn", TURN)
+        self.register_buffer("rotation", ROTATION)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return parts(torch.view_as_complex(x.reshape(3, 6, 2)) * self.turn)
+        return parts(torch.view_as_complex(x.reshape(3, 6, 2)) * self.rotation)
 
 
 def test_a_complex_buffer() -> None:

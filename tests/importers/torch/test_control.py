@@ -71,9 +71,9 @@ def _complex_loop(x: Any) -> Any:
 
 
 def _complex_scan(x: Any, a: Any) -> Any:
-    turn = torch.polar(torch.sigmoid(a[0]), a[1])
+    rot = torch.polar(torch.sigmoid(a[0]), a[1])
     state = torch.zeros(x.shape[1], dtype=torch.complex128)
-    last, rows = scan(lambda h, u: (turn * h + u, (turn * h).real), state, torch.complex(x, x))
+    last, rows = scan(lambda h, u: (rot * h + u, (rot * h).real), state, torch.complex(x, x))
     return last.real, rows, map(lambda r: r * r.conj() * 2j, torch.complex(x, -x)).imag
 
 

@@ -102,7 +102,7 @@ class AsCaptured(nn.Module):
         torch.manual_seed(0)
         self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
         self.b.weight = self.a.weight
-        self.register_buffer("turn", torch.polar(torch.ones(2), torch.arange(2.0)))
+        self.register_buffer("rotation", torch.polar(torch.ones(2), torch.arange(2.0)))
         self.register_buffer("kept", torch.zeros(3, 4))
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -110,7 +110,7 @@ class AsCaptured(nn.Module):
         y = torch.relu_(self.a(x) + self.b(x))
         y[:, ::2] += 1
         y = torch.einsum("ij,kj->ik", y, self.kept)
-        z = torch.view_as_real(torch.view_as_complex(x.reshape(-1, 2, 2)) * self.turn)
+        z = torch.view_as_real(torch.view_as_complex(x.reshape(-1, 2, 2)) * self.rotation)
         w = torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos(), (x,))
         for _ in range(2):
             w = torch._higher_order_ops.map(lambda row, m: row * m.sum(), w, self.kept)
