@@ -123,6 +123,7 @@ def quiet() -> Iterator[None]:
 # ---- dynamic dims ------------------------------------------------------------------------------
 
 def dynamic_bounds(dynamic: Mapping[str, Bounds]) -> dict[str, Bounds]:
+    """Symbol name → bounds, without the `@input.axis` part of each key."""
     return {key.partition("@")[0]: bounds for key, bounds in dynamic.items()}
 
 

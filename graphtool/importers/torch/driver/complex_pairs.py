@@ -1,7 +1,7 @@
-"""Complex tensors inside a program: pairs of real ones. At its boundary they stay refused.
+"""Complex tensors inside a program are pairs of real ones; inputs and outputs are never complex.
 
-A table of handlers of its own serves calls that take or give one. What moves elements, or is
-linear with real factors, does the same to both parts and needs only its name here.
+Calls that take or return a complex tensor have their own table of handlers, PAIRED. An op that
+moves elements, or is linear with real factors, runs once on each part; _ALIKE lists these ops.
 """
 
 from __future__ import annotations
@@ -31,19 +31,22 @@ class Pair:
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The shape, equal for both parts."""
         return self.real.shape
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.real.ndim
 
     @property
     def dtype(self) -> DType:
+        """The real element type of each part."""
         return self.real.dtype
 
 
 def paired(*names: str) -> Callable[[Handler], Handler]:
-    """Declare the function as the handler of `aten.name` where complex numbers take part."""
+    """Declare the function as the handler of `aten.name` for calls with complex numbers."""
     def declare(fn: Handler) -> Handler:
         PAIRED.update({f"aten.{name}": fn for name in names})
         return fn
@@ -51,7 +54,7 @@ def paired(*names: str) -> Callable[[Handler], Handler]:
 
 
 def paired_handler(target: str) -> Handler | None:
-    """The handler among pairs, of that overload or of the op."""
+    """The handler for complex operands, of the overload or else of the op; None without one."""
     found = PAIRED.get(target) or PAIRED.get(target.rpartition(".")[0])
     if found is None and target.rpartition(".")[0].removeprefix("aten.") in _ALIKE:
         plain = handler(target)
@@ -74,7 +77,7 @@ _ALIKE = frozenset((
 
 
 def _each(plain: Handler) -> Handler:
-    """The real handler once for each part; in a list of tensors the real ones gain a part."""
+    """Calls the real handler once for each part; a real tensor in a list has imaginary part 0."""
     def fn(c: Context, *args: Any, **kwargs: Any) -> Any:
         parts = []
         for part in (0, 1):
@@ -99,7 +102,7 @@ def _part(c: Context, x: Any, part: int) -> Any:
 
 
 def pair(c: Context, x: Any, dtype: DType | None = None) -> Pair:
-    """x as a complex tensor; numbers are spread over no axes."""
+    """x as a pair of real tensors of `dtype`; a number becomes two of rank 0."""
     match x:
         case Pair():
             return x if dtype in (None, x.dtype) else Pair(c.cast(x.real, dtype),
@@ -113,7 +116,7 @@ def pair(c: Context, x: Any, dtype: DType | None = None) -> Pair:
 
 
 def real_of(x: Any) -> Any:
-    """A real operand, or None where x has an imaginary part."""
+    """x as a real operand; None if it is complex with an imaginary part that may not be 0."""
     if isinstance(x, Pair):
         return None
     return x.real if isinstance(x, complex) and not x.imag else (
@@ -121,7 +124,7 @@ def real_of(x: Any) -> Any:
 
 
 def modulus(x: Pair) -> Any:
-    """|x|, without overflow in between."""
+    """|x| as big·√(1 + (small / big)²), which does not overflow."""
     a, b = o.abs(x.real), o.abs(x.imag)
     big = o.max(a, b)
     ratio = o.div(o.min(a, b), o.select(o.eq(big, 0.0), 1.0, big))

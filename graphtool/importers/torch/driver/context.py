@@ -1,6 +1,6 @@
-"""What a handler works with: the builder, the types torch declared, and torch's conventions.
+"""Context, the first argument of every handler: the graph builder and torch's result types.
 
-Casting, promotion and literals are decided here, so that handlers state only the mathematics.
+Casts, type promotion and literals are decided here, so that a handler states only mathematics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RANDOM_STATE = TensorType(dtypes.uint64, (2,))
 
 
 class Missing(Exception):
-    """Raised by a handler for a form of its op that cannot be said; becomes a listed item."""
+    """A handler refuses this form of its op; the import's error lists it with the reason."""
 
     def __init__(self, reason: str, name: str = "") -> None:
         super().__init__(reason)
@@ -34,12 +34,12 @@ class Missing(Exception):
 
 
 class Context:
-    """The current call's surroundings. `outs` are torch's types of its results, None if unused;
-    `first` is that of the first in any case."""
+    """The call that a handler converts. `outs` are the types torch gives for its results, None for
+    an unused one; `first` is the type of the first result, used or not."""
 
     def __init__(self, builder: Builder,
                  convert: Callable[[Program], Graph] | None = None) -> None:
-        """`convert` makes a closed graph of one that is an argument."""
+        """`convert` makes a closed graph of a Program, for calls that take one."""
         self.builder = builder
         self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
@@ -52,25 +52,25 @@ class Context:
         self.number_wanted: tuple[Dim, Dim | None] | None = None  # the symbol a number becomes
 
     def random_state(self) -> Tracer:
-        """The state of the random generator, a graph input from the first use on."""
+        """The state of the random generator; the first use makes it a graph input."""
         if self.state is None:
             self.seed = self.state = self.builder.input(RANDOM_STATE, "rng")
         return self.state
 
     def drawn(self, op: Any, *operands: Any, **attrs: Any) -> Tracer:
-        """What a random op gives; the state moves on."""
+        """The values that a random op draws; the context keeps the new generator state."""
         value: Tracer
         value, self.state = op(*operands, self.random_state(), **attrs)
         return value
 
     def region(self, program: Program) -> Graph:
-        """A graph that is an argument, closed, for the attributes of one of our ops."""
+        """The closed graph of a Program, to be an attribute (a region) of one of our ops."""
         if self.convert is None:
             raise InternalError("GT7205", "a graph is an argument where none can be converted")
         return self.convert(program)
 
     def open_size(self) -> tuple[Dim, tuple[Value, Tracer] | None]:
-        """The size of the result that data decide, and what is known of it already."""
+        """(the size that depends on data, (mask, indices) of an earlier call with it, or None)."""
         kinds = [t for t in (self.first, *self.outs) if t is not None]
         for d in (d for t in kinds for d in t.shape):
             s = bare(d)
@@ -80,6 +80,7 @@ class Context:
 
     @property
     def complex_out(self) -> bool:
+        """True if a result of the call is complex."""
         return any(self.complex_outs)
 
     @property
@@ -90,28 +91,31 @@ class Context:
         return self.first
 
     def used(self, i: int) -> bool:
+        """True if result i of the call is read by anything."""
         return i < len(self.outs) and self.outs[i] is not None
 
     # ---- constants -----------------------------------------------------------------------------
 
     def constant(self, array: Any, dtype: DType | None = None) -> Tracer:
+        """A constant of the array, in `dtype` if given."""
         data = np.asarray(array, dtype.numpy if dtype else None)
         return self.builder.constant(data)
 
     def full(self, shape: Sequence[Dim], value: Any, dtype: DType) -> Tracer:
-        """One value everywhere: a rank-0 constant, broadcast."""
+        """A tensor of one value: a rank-0 constant, broadcast."""
         if isinstance(value, Poly):
             value = self.number(value, dtype)
         x = value if isinstance(value, Tracer) else self.constant(value, dtype)
         return self.broadcast(self.cast(x, dtype), shape)
 
     def iota(self, shape: Sequence[Dim], axis: int, dtype: DType = dtypes.int64) -> Tracer:
+        """The indices 0, 1, … along one axis, the same along the others."""
         out: Tracer = self.builder.emit(
             OPS["iota"], (), {"shape": tuple(shape), "axis": axis, "dtype": dtype})
         return out
 
     def number(self, d: Dim, dtype: DType) -> Any:
-        """A size as an operand: a literal, or the op that reads a symbolic one."""
+        """A size as an operand: a literal, or the dim op that reads a symbolic size."""
         if isinstance(d, int):
             return self.literal(d, dtype)
         return self.builder.emit(OPS["dim"], (), {"of": d, "dtype": dtype})
@@ -125,7 +129,7 @@ class Context:
         return float(x) if dtype.is_float else int(x)
 
     def cast(self, x: Any, dtype: DType) -> Any:
-        """x in the element type; numbers stay literals, sizes become operands."""
+        """x in the element type: a tensor is cast, a number becomes a literal, a size a dim op."""
         match x:
             case Tracer():
                 return x if x.dtype is dtype else o.cast(x, dtype=dtype)
@@ -137,21 +141,24 @@ class Context:
                 return x
 
     def promoted(self, *xs: Any) -> tuple[Any, ...]:
-        """All operands in torch's result type; at least one must be a tensor."""
+        """The operands in the type that torch promotes them to; at least one must be a tensor."""
         dtype = result_type(*xs)
         return tuple(self.cast(x, dtype) for x in xs)
 
     # ---- shapes --------------------------------------------------------------------------------
 
     def reshape(self, x: Tracer, shape: Sequence[Dim]) -> Tracer:
+        """reshape(x); x itself if it has the shape already."""
         shape = tuple(shape)
         return x if x.shape == shape else o.reshape(x, shape=shape)
 
     def broadcast(self, x: Tracer, shape: Sequence[Dim]) -> Tracer:
+        """broadcast(x); x itself if it has the shape already."""
         shape = tuple(shape)
         return x if x.shape == shape else o.broadcast(x, shape=shape)
 
     def transpose(self, x: Tracer, perm: Sequence[int]) -> Tracer:
+        """transpose(x), negative axes allowed; x itself if nothing moves."""
         perm = tuple(p % x.ndim for p in perm)
         return x if perm == tuple(range(x.ndim)) else o.transpose(x, perm=perm)
 
@@ -167,7 +174,7 @@ class Context:
         return out
 
     def wrap(self, index: Tracer, size: Dim) -> Tracer:
-        """Negative indices counted from the end, as int64."""
+        """i64 indices; a negative one counts from the end, so `size` is added to it."""
         index = self.cast(index, dtypes.int64)
         producer = self.builder.made.get(index.value)
         if producer is not None and producer.op.name == "iota":
@@ -182,7 +189,7 @@ class Context:
 
 
 def axis_of(dim: int, rank: int) -> int:
-    """A dim counted from the front; torch lets rank 0 have one."""
+    """A possibly negative dim as an axis number; torch allows 0 and −1 for rank 0."""
     return dim % max(rank, 1)
 
 
@@ -195,7 +202,7 @@ def axes_of(dim: Any, rank: int) -> tuple[int, ...]:
 
 
 def pairs(x: Any, n: int) -> tuple[int, ...]:
-    """An int or a list as n entries."""
+    """n entries: a single int, or a list of one, is repeated."""
     if isinstance(x, int):
         return (x,) * n
     return tuple(x) * n if len(x) == 1 and n > 1 else tuple(x)

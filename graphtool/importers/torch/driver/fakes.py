@@ -1,5 +1,5 @@
-"""Shapes of what torch's operators give where torch itself has none, which a capture needs: they
-are torch's own in any program, and hold only during a capture.
+"""Shape functions for ATen operators that have none in torch but that a capture needs. They are
+registered only during a capture, and apply to every torch program in this process meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
-    """The solution; residuals and ranks, whose sizes depend on the data, without elements."""
+    """(solution, residuals, ranks, singular values); all but the solution are empty."""
     vector = b.ndim == a.ndim - 1
     lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-1] if vector else b.shape[:-2])
     wide = () if vector else (b.shape[-1],)
@@ -22,7 +22,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
 
 def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
               blank: int = 0, zero_infinity: bool = False) -> Any:
-    """A loss for each line; what its gradient needs, as long as the longest target may be."""
+    """(a loss for each sequence, log α [n, time, 2·longest target + 1] for the gradient)."""
     n = log_probs.shape[1] if log_probs.ndim == 3 else 1
     return (log_probs.new_empty(n if log_probs.ndim == 3 else ()),
             log_probs.new_empty((n, log_probs.shape[0], 2 * targets.shape[-1] + 1)))
@@ -35,6 +35,7 @@ _FAKES: dict[str, Callable[..., Any]] = {
 
 @contextmanager
 def fakes() -> Iterator[None]:
+    """Registers the shape functions within the `with` block, and removes them after it."""
     library = torch.library.Library("aten", "FRAGMENT")
     try:
         for name, fake in _FAKES.items():

@@ -1,7 +1,7 @@
-"""torch.fx's symbolic trace, made exportable: the traced nodes are run one by one.
+"""A torch.fx symbolic trace as a module for torch.export: it runs the traced nodes in order.
 
-Each runs from a code object that is named after it, so that the stack which export records leads
-back to the traced node, and through it to the module path and the user's line.
+Each node runs from a code object with the node's name as its file name. The stack that export
+records therefore names the traced node, and so the module path and the line in the user's code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
     record_stack_traces = True
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
-        """With the module stack and the line, which fx leaves out while annotations are kept."""
+        """Creates the node with its module stack and its source line: fx keeps those only if
+        `preserve_node_meta` is off."""
         with traceback.preserve_node_meta(False):
             node = super().create_node(*args, **kwargs)
         if node.stack_trace:  # up to the call of this method
@@ -42,7 +43,7 @@ class _Tracer(fx.Tracer):  # type: ignore[misc]
 def traced(model: nn.Module, count: int, torch_dir: str) -> Replay:
     """The trace of a call with `count` arguments; the other parameters keep their defaults.
 
-    Raises UnsupportedError GT1102 with the line that symbolic tracing cannot pass.
+    Raises UnsupportedError GT1102, which names the line that torch.fx cannot trace.
     """
     tracer = _Tracer()
     try:
@@ -58,7 +59,7 @@ def _defaults(model: nn.Module, count: int) -> dict[str, Any]:
 
 
 class Replay(nn.Module):  # type: ignore[misc]
-    """Runs a traced module; its submodules and parameters stand here under their own names."""
+    """Runs a traced module; it has the submodules and parameters of that module by name."""
 
     def __init__(self, module: fx.GraphModule, owner: str) -> None:
         super().__init__()
@@ -79,22 +80,23 @@ class Replay(nn.Module):  # type: ignore[misc]
             n.meta.pop("nn_module_stack", None)
 
     def forward(self, *args: Any) -> Any:
+        """Runs the traced nodes on the arguments."""
         return self._graphtool_run(*args)
 
 
 def places_of(model: nn.Module) -> dict[str, Place]:
-    """What each file name in the stacks of a replayed model stands for; else nothing."""
+    """File name of a replayed node → its place in the user's code; empty for other models."""
     return model._graphtool_places if isinstance(model, Replay) else {}
 
 
 def _within(place: Place, owner: str) -> Place:
-    """fx leaves the root out of its module stack."""
+    """The place with `owner` as its class if it has none: fx leaves out the root module."""
     return place if place.owner else replace(place, owner=owner)
 
 
 class _Interpreter(fx.Interpreter):  # type: ignore[misc]
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """As fx does; `x.data`, which export cannot follow, is `x.detach()`."""
+        """As in fx, but `x.data`, which export cannot trace, becomes `x.detach()`."""
         if target is getattr and args[1:] == ("data",) and isinstance(args[0], torch.Tensor):
             return args[0].detach()
         return super().call_function(target, args, kwargs)
@@ -110,7 +112,7 @@ def _file(node: fx.Node) -> str:
 
 
 def _frame(name: str) -> Callable[..., Any]:
-    """A call that shows up in a stack as `forward` in a file of that name."""
+    """forward(run, n) = run(n); a stack shows it as `forward` in a file of the given name."""
     scope: dict[str, Any] = {}
     exec(compile("def forward(run, n):\n    return run(n)\n", name, "exec"), scope)
     made: Callable[..., Any] = scope["forward"]

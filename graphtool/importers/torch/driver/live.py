@@ -111,9 +111,11 @@ class Nodes:
                        inner.outputs(module.graph), inner.types, self.symbols)
 
     def inputs(self, graph: fx.Graph) -> tuple[Source, ...]:
+        """The graph's placeholders, as user inputs under their own names."""
         return tuple(Source(n.name, "user", n.name) for n in graph.nodes if n.op == "placeholder")
 
     def outputs(self, graph: fx.Graph) -> tuple[Sink, ...]:
+        """The graph's results, named output_0, output_1, …"""
         results = next(n for n in graph.nodes if n.op == "output").args[0]
         results = results if isinstance(results, (tuple, list)) else (results,)
         return tuple(Sink(self._argument(x), "user", f"output_{i}")
@@ -166,6 +168,7 @@ class Nodes:
                 return None
 
     def dim(self, d: int | torch.SymInt) -> Dim:
+        """A size: an int, or torch's symbolic expression as a Poly of our symbols."""
         if isinstance(d, int):
             return d
         return exprs.read(str(d.node.expr), self._symbol)

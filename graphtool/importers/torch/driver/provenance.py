@@ -1,6 +1,6 @@
-"""From a Python stack and a module path to a name prefix and an entry of the table of locations.
+"""Source locations: a Python stack and a module path give a key and an entry in the location table.
 
-Frames inside torch itself are passed over, and no absolute path survives.
+Frames inside torch are skipped, and absolute paths are shortened.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _LIBRARIES = ("torch/", "torchgen/")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
+    """One call of a Python stack: shortened file, line, function, source text."""
+
     file: str
     line: int
     function: str
@@ -25,7 +27,7 @@ class Frame:
 
 
 def short_file(path: str) -> str:
-    """The path below the package directory, else the file's name alone."""
+    """The path below site-packages or dist-packages, else the file's name alone."""
     path = path.replace("\\", "/")
     for root in _ROOTS:
         if root in path:
@@ -53,13 +55,14 @@ def describe(place: Place) -> str:
 
 
 def location(place: Place, frame: Frame) -> Location:
+    """The table's entry for a place: `file:line Class.function` and the source text."""
     function = f"{place.owner}.{frame.function}" if place.owner and (
         frame.function == "forward") else frame.function
     return Location(f"{frame.file}:{frame.line} {function}", frame.text)
 
 
 def clean_path(path: str) -> str:
-    """A module path as the model's own attribute path: without `L['self']`, wrappers, `@n`."""
+    """torch's module path as an attribute path of the model, without `L['self']` and `@n`."""
     path = re.sub(r"^L\['self'\]|^L__self__|^self(?=\.|$)", "", path)
     path = re.sub(r"\['?([^'\]]*)'?\]", r".\1", path)
     path = re.sub(r"_modules\.|@\d+", "", path)
@@ -68,13 +71,14 @@ def clean_path(path: str) -> str:
 
 @dataclass
 class Locations:
-    """Hands out keys: the module's path, with `#2`, `#3` for its further source lines."""
+    """The table of locations. A key is a module's path, with `#2`, `#3` for its further lines."""
 
     table: dict[str, Location] = field(default_factory=dict)
     _keys: dict[tuple[str, str], str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
     def key(self, place: Place) -> str:
+        """The key of a place, added to the table if new; "" without a stack."""
         frame = user_frame(place.stack)
         if frame is None:
             return ""

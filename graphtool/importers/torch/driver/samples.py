@@ -1,4 +1,4 @@
-"""Sample inputs from specs such as `x:f32[1,3,224,224]`; the same at every call."""
+"""Sample inputs from specs such as `x:f32[1,3,224,224]`; the same specs give the same numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _ELEMENTS = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Spec:
+    """A sample input: its name ("" if none), element type and fixed sizes."""
+
     name: str
     dtype: DType
     shape: tuple[int, ...]
 
 
 def read_spec(text: str) -> Spec:
-    """Raises UsageError GT1115 for a spec that cannot be read."""
+    """Parses `name:type[sizes]`; raises UsageError GT1115 for a text that is no such spec."""
     found = _SPEC.fullmatch(text)
     dims = [d.strip() for d in found["dims"].split(",")] if found else []
     if found is None or (dims != [""] and "" in dims):
@@ -38,7 +40,7 @@ def read_spec(text: str) -> Spec:
 
 
 def sample(specs: Sequence[Spec], seed: int = 0) -> list[Array]:
-    """Normal floats, random bools, and integers 0 or 1, which index anything but the empty."""
+    """Arrays: normal floats, random bools, and integers 0 or 1, which are valid indices."""
     rng = np.random.default_rng(seed)
     return [_array(rng, s) for s in specs]
 

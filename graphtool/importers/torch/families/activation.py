@@ -1,4 +1,4 @@
-"""Activations that torch has as ops of their own; the composites stay whole."""
+"""Activation functions: each becomes one of our activation ops where there is one."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ for _name, _ours in {"relu": "relu", "silu": "silu", "mish": "mish", "hardswish"
 
 @aten("log_sigmoid_forward")
 def log_sigmoid_forward(c: Context, self: Tracer) -> Any:
+    """log_sigmoid(x); the second result, a buffer for the gradient, is not needed."""
     return o.log_sigmoid(self), None
 
 
 @aten("gelu")
 def gelu(c: Context, self: Tracer, *, approximate: str = "none") -> Any:
+    """gelu(x), exact or by the tanh formula (`approximate="tanh"`)."""
     return o.gelu(self, approximate=approximate)
 
 
 @aten("hardtanh")
 def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> Any:
+    """hardtanh(x, lo, hi) of floats; clamp(x, min_val, max_val) of integers."""
     if self.dtype.is_float:
         return o.hardtanh(self, lo=float(min_val), hi=float(max_val))
     return o.clamp(self, c.literal(min_val, self.dtype), c.literal(max_val, self.dtype))
@@ -41,11 +44,13 @@ def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> A
 
 @aten("relu6")
 def relu6(c: Context, self: Tracer) -> Any:
+    """hardtanh(x, 0, 6)."""
     return hardtanh(c, self, 0, 6)
 
 
 @aten("elu")
 def elu(c: Context, self: Tracer, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    """scale·elu(x, α); with an input scale s, α·(exp(s·x) − 1) where x ≤ 0."""
     if input_scale == 1:
         y = o.elu(self, alpha=float(alpha))
     else:
@@ -56,16 +61,19 @@ def elu(c: Context, self: Tracer, alpha: Any = 1, scale: Any = 1, input_scale: A
 
 @aten("celu")
 def celu(c: Context, self: Tracer, alpha: Any = 1) -> Any:
+    """celu(x, α) = max(x, 0) + min(α·(exp(x / α) − 1), 0)."""
     return o.celu(self, alpha=float(alpha))
 
 
 @aten("leaky_relu")
 def leaky_relu(c: Context, self: Tracer, negative_slope: Any = 0.01) -> Any:
+    """leaky_relu(x, slope): x where x > 0, else slope·x."""
     return o.leaky_relu(self, slope=float(negative_slope))
 
 
 @aten("prelu", "_prelu_kernel")
 def prelu(c: Context, self: Tracer, weight: Tracer) -> Any:
+    """prelu(x, w) with one slope for each channel (axis 1), or one for all elements."""
     if weight.ndim == 1 and self.ndim > 1:  # one slope a channel, axis 1
         weight = c.reshape(weight, (weight.shape[0], *(1,) * (self.ndim - 2)))
     return o.prelu(self, weight)
@@ -73,22 +81,26 @@ def prelu(c: Context, self: Tracer, weight: Tracer) -> Any:
 
 @aten("softplus")
 def softplus(c: Context, self: Tracer, beta: Any = 1, threshold: Any = 20) -> Any:
+    """softplus(x, β, threshold) = log(1 + exp(β·x)) / β; x itself where β·x > threshold."""
     return o.softplus(self, beta=float(beta), threshold=float(threshold))
 
 
 @aten("threshold")
 def threshold(c: Context, self: Tracer, threshold: Any, value: Any) -> Any:
+    """select(x > threshold, x, value)."""
     return o.select(o.gt(self, c.literal(threshold, self.dtype)), self,
                     c.literal(value, self.dtype))
 
 
 @aten("hardshrink")
 def hardshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+    """select(|x| ≤ λ, 0, x)."""
     return o.select(o.le(o.abs(self), float(lambd)), 0.0, self)
 
 
 @aten("softshrink")
 def softshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+    """sign(x)·(|x| − λ) where |x| > λ, else 0·x, so that NaN stays NaN."""
     bound = float(lambd)
     kept = o.mul(o.sign(self), o.sub(o.abs(self), bound))
     return o.select(o.gt(o.abs(self), bound), kept, o.mul(self, 0.0))
@@ -96,6 +108,7 @@ def softshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
 
 @aten("glu")
 def glu(c: Context, self: Tracer, dim: int = -1) -> Any:
+    """a·sigmoid(b), where a and b are the two halves of x along `dim`."""
     axis = axis_of(dim, self.ndim)
     n = self.shape[axis]
     return o.mul(c.window(self, axis, 0, n // 2),
@@ -104,16 +117,18 @@ def glu(c: Context, self: Tracer, dim: int = -1) -> Any:
 
 @aten("softmax", "_softmax", "_safe_softmax")
 def softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+    """softmax along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
     return _normalised(c, "softmax", self, dim)
 
 
 @aten("log_softmax", "_log_softmax")
 def log_softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+    """log_softmax along one axis, in the dtype of the result."""
     return _normalised(c, "log_softmax", self, dim)
 
 
 def _normalised(c: Context, name: str, x: Tracer, dim: int) -> Any:
-    """In the result's type: `dtype`, and `half_to_float` of the private forms, both say only it."""
+    """The named op along one axis, in the dtype of the result, which torch has worked out."""
     x = c.cast(x, c.out.dtype)
     if not x.ndim:
         return c.reshape(_normalised_axis(name, c.reshape(x, (1,)), 0), ())

@@ -1,4 +1,4 @@
-"""Attention: kept whole, with what its gradient needs, and the fused layers around it."""
+"""Attention as our one op, its gradient, and torch's fused transformer layers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: 
                                  attn_mask: Tracer | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, *, scale: float | None = None,
                                  enable_gqa: bool = False) -> Any:
+    """softmax(scale·q·kᵀ + mask)·v by our attention op; refuses dropout, which is random."""
     if dropout_p:
         raise Missing("attention with dropout is random; call model.eval() before the import")
     lead = _lead(query, key, value)
@@ -29,7 +30,7 @@ def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: 
 
 
 def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
-    """Leading dims: heads may be shared by groups of queries, the dims before them broadcast."""
+    """Leading dims of q, k, v: batch dims broadcast; each keeps its number of heads."""
     if q.ndim == 2:
         return {x: () for x in (q, k, v)}
     batch = broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
@@ -38,7 +39,7 @@ def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
 
 def _scores(c: Context, q: Tracer, k: Tracer, mask: Tracer | None, causal: bool,
             scale: float) -> Any:
-    """scale·qkᵀ plus the mask; −∞ where attention may not look."""
+    """scale·q·kᵀ plus the mask, [..., queries, keys]; −∞ at masked places."""
     s = o.mul(o.matmul(q, k, transpose_b=True), scale)
     if causal:
         rows, cols = (c.iota(s.shape[-2:], axis) for axis in (0, 1))
@@ -60,7 +61,7 @@ def _scale_of(q: Tracer, scale: float | None) -> float:
 def flash_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, dropout_p: float = 0.0,
                     is_causal: bool = False, *, attn_mask: Tracer | None = None,
                     scale: float | None = None) -> Any:
-    """(y, the logarithm of each row's sum of exponentials)"""
+    """(attention, the logarithm of each row's sum of exponentials [..., queries])."""
     y = scaled_dot_product_attention(c, query, key, value, attn_mask, dropout_p, is_causal,
                                      scale=scale)
     if not c.used(1):
@@ -119,7 +120,7 @@ def encoder_layer(c: Context, src: Tracer, embed_dim: int, num_heads: int, qkv_w
                   norm_weight_2: Tracer, norm_bias_2: Tracer, ffn_weight_1: Tracer,
                   ffn_bias_1: Tracer, ffn_weight_2: Tracer, ffn_bias_2: Tracer,
                   mask: Tracer | None = None, mask_type: int | None = None) -> Any:
-    """Attention and a feed-forward net, each added to what came in, and two layer norms."""
+    """x + attention(x), then x + feed_forward(x), with a layer norm before or after each sum."""
     def norm(x: Any, w: Tracer, b: Tracer) -> Any:
         return o.layer_norm(x, w, b, axes=(x.ndim - 1,), epsilon=float(eps))
 
@@ -143,6 +144,7 @@ def multi_head_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, 
                          num_head: int, qkv_weight: Tracer, qkv_bias: Tracer, proj_weight: Tracer,
                          proj_bias: Tracer, mask: Tracer | None = None, need_weights: bool = True,
                          average_attn_weights: bool = True, mask_type: int | None = None) -> Any:
+    """Self-attention with its projections, [batch, length, width]; refuses q, k, v that differ."""
     if query is not key or key is not value or c.used(1):
         raise Missing("the fused attention over different inputs, or with its weights asked for")
     return _self_attention(c, query, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias),

@@ -1,4 +1,4 @@
-"""The gradient ops that core ATen names, as AOTAutograd leaves them in a captured backward."""
+"""ATen's gradient ops, which AOTAutograd leaves in a captured backward graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphtool.transforms import vjp
 @aten("embedding_dense_backward")
 def embedding_dense_backward(c: Context, grad_output: Tracer, indices: Tracer, num_weights: Any,
                              padding_idx: Any, scale_grad_by_freq: bool) -> Any:
-    """Each row of the gradient added where it was read, but nothing to the padding row."""
+    """Adds each row of the gradient to the row it was read from; the padding row gets nothing."""
     index = c.reshape(c.cast(indices, dtypes.int64), (*indices.shape, 1))
     if isinstance(padding_idx, int) and padding_idx >= 0:
         grad_output = o.select(o.eq(index, padding_idx), c.literal(0, grad_output.dtype),
@@ -43,14 +43,14 @@ def weight_norm_back(c: Context, grad_w: Tracer, saved_v: Tracer, saved_g: Trace
 @aten("rrelu_with_noise_backward")
 def rrelu_back(c: Context, grad_output: Tracer, self: Tracer, noise: Tracer, lower: float,
                upper: float, training: bool, self_is_result: bool = False) -> Any:
-    """By the slopes that were drawn, or the middle one."""
+    """g·slope: the slopes drawn in training, else (lower + upper) / 2 where x ≤ 0."""
     slope = noise if training else o.select(o.gt(self, 0.0), c.full((), 1.0, self.dtype),
                                             (lower + upper) / 2)
     return o.mul(grad_output, slope)
 
 
 def _max_pool_backward(n: int) -> Any:
-    """Each gradient added to the place in its plane that won; the indices come last."""
+    """Adds each gradient to the place of its maximum; the last operand holds the indices."""
     def gradient(c: Context, grad_output: Tracer, self: Tracer, *rest: Any) -> Any:
         planes, size = self.shape[:-n], product(self.shape[-n:])
         count = product(grad_output.shape[-n:])
@@ -79,6 +79,7 @@ def _normalised(c: Context, g: Any, centred: Any, rstd: Any, axes: tuple[int, ..
 def layer_norm_backward(c: Context, grad_out: Tracer, input: Tracer, normalized_shape: Any,
                         mean: Tracer, rstd: Tracer, weight: Tracer | None, bias: Tracer | None,
                         output_mask: tuple[bool, ...]) -> Any:
+    """(ḡx, ḡw, ḡb): ḡx = rstd·(g·w − mean(g·w) − x̂·mean(g·w·x̂)), ḡw = Σ g·x̂, ḡb = Σ g."""
     lead = input.ndim - len(normalized_shape)
     inner, outer = tuple(range(lead, input.ndim)), tuple(range(lead))
     centred = o.sub(input, mean)
@@ -95,6 +96,7 @@ def layer_norm_backward(c: Context, grad_out: Tracer, input: Tracer, normalized_
 def group_norm_backward(c: Context, grad_out: Tracer, input: Tracer, mean: Tracer, rstd: Tracer,
                         weight: Tracer | None, N: Any, C: Any, HxW: Any, group: int,
                         output_mask: tuple[bool, ...]) -> Any:
+    """(ḡx, ḡw, ḡb) as in a layer norm, over each group of channels; ḡw and ḡb are [C]."""
     shape = (N, group, C // group, HxW)
     m, r = (c.reshape(x, (N, group, 1, 1)) for x in (mean, rstd))
     g, centred = c.reshape(grad_out, shape), o.sub(c.reshape(input, shape), m)
@@ -112,7 +114,7 @@ def convolution_backward(c: Context, grad_output: Tracer, input: Tracer, weight:
                          bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
                          transposed: bool, output_padding: Any, groups: int,
                          output_mask: tuple[bool, ...]) -> Any:
-    """conv's own derivative; the transposed one goes through the convolution that it is."""
+    """The vjp of our conv; a transposed convolution is first written as a plain one."""
     n = weight.ndim - 2
     if transposed:
         w = turned(c, weight, groups)
@@ -161,7 +163,7 @@ def _of_forward(name: str, count: int, same: bool) -> Any:
 
 
 def _mask(x: Any) -> bool:
-    """Which gradients are wanted; unused ones fall away by themselves."""
+    """True for a tuple of bools: ATen's mask of wanted gradients, which we ignore."""
     return isinstance(x, tuple) and bool(x) and all(isinstance(i, bool) for i in x)
 
 

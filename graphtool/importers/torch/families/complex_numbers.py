@@ -1,4 +1,4 @@
-"""Arithmetic of complex tensors, their parts and Fourier transforms, on pairs of real ones."""
+"""Complex arithmetic and Fourier transforms, on pairs of real tensors (real, imaginary)."""
 
 from __future__ import annotations
 
@@ -17,48 +17,56 @@ from graphtool.symbolic import Dim
 
 @paired("view_as_real", "view_as_real_copy")
 def view_as_real(c: Context, self: Pair) -> Any:
+    """stack(re, im) along a new last axis of size 2."""
     return o.stack(self.real, self.imag, axis=self.ndim)
 
 
 @paired("view_as_complex", "view_as_complex_copy")
 def view_as_complex(c: Context, self: Tracer) -> Any:
+    """The pair (x[..., 0], x[..., 1]) of a real tensor whose last axis is 2."""
     n = self.ndim - 1
     return Pair(*(c.reshape(c.window(self, n, i, i + 1), self.shape[:-1]) for i in (0, 1)))
 
 
 @paired("complex")
 def complex_(c: Context, real: Tracer, imag: Tracer) -> Any:
+    """The pair (real, imag), both broadcast to the shape of the result."""
     return Pair(*(c.broadcast(x, c.out.shape) for x in (real, imag)))
 
 
 @paired("polar")
 def polar(c: Context, abs: Tracer, angle: Tracer) -> Any:
+    """(r·cos φ, r·sin φ)."""
     return Pair(o.mul(abs, o.cos(angle)), o.mul(abs, o.sin(angle)))
 
 
 @paired("real")
 def real(c: Context, self: Pair) -> Any:
+    """The real part; no op."""
     return self.real
 
 
 @paired("imag")
 def imag(c: Context, self: Pair) -> Any:
+    """The imaginary part; no op."""
     return self.imag
 
 
 @paired("conj", "_conj", "_conj_copy", "_conj_physical", "conj_physical")
 def conj(c: Context, self: Pair) -> Any:
+    """(re, −im)."""
     return Pair(self.real, o.neg(self.imag))
 
 
 @paired("resolve_conj", "resolve_neg")
 def resolve(c: Context, self: Pair) -> Any:
+    """The operand unchanged: conjugates and negatives are computed at once here."""
     return self
 
 
 @paired("_to_copy", "to", "_to_dense")
 def to_copy(c: Context, self: Any, *_: Any, **__: Any) -> Any:
-    """A real tensor gains a part, a complex one may lose it."""
+    """A cast: a real tensor gains an imaginary part of 0; a cast to a real type drops it."""
     if c.complex_out:
         return pair(c, self, c.out.dtype)
     return c.cast(self.real, c.out.dtype)
@@ -66,7 +74,7 @@ def to_copy(c: Context, self: Any, *_: Any, **__: Any) -> Any:
 
 @paired("full", "full_like", "scalar_tensor", "fill", "empty")
 def filled(c: Context, *args: Any, **_: Any) -> Any:
-    """Of one number, the last operand if that is one."""
+    """Every element is the last operand if that is a number, else 0."""
     number = args[-1] if isinstance(args[-1], (int, float, complex)) else 0
     if not c.complex_out:
         return c.full(c.out.shape, number, c.out.dtype)
@@ -76,6 +84,7 @@ def filled(c: Context, *args: Any, **_: Any) -> Any:
 
 @paired("constant_pad_nd")
 def constant_pad_nd(c: Context, self: Pair, pad: Any, value: Any = 0) -> Any:
+    """Both parts padded: the real one with re(value), the imaginary one with im(value)."""
     plain, number = HANDLERS["aten.constant_pad_nd"], complex(value)
     return Pair(plain(c, self.real, pad, number.real), plain(c, self.imag, pad, number.imag))
 
@@ -92,23 +101,27 @@ def _spread(c: Context, x: Pair) -> Pair:
 
 @paired("add")
 def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """a + alpha·b, part by part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other if alpha == 1 else mul(c, other, alpha))
     return _spread(c, Pair(o.add(a.real, b.real), o.add(a.imag, b.imag)))
 
 
 @paired("sub", "subtract")
 def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """a − alpha·b, part by part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other if alpha == 1 else mul(c, other, alpha))
     return _spread(c, Pair(o.sub(a.real, b.real), o.sub(a.imag, b.imag)))
 
 
 @paired("rsub")
 def rsub(c: Context, self: Any, other: Any, alpha: Any = 1) -> Any:
+    """b − alpha·a: sub with its operands exchanged."""
     return sub(c, other, self, alpha=alpha)
 
 
 @paired("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
+    """(ac − bd, ad + bc); a real factor multiplies both parts."""
     for x, y in ((self, other), (other, self)):
         factor = real_of(y)
         if factor is not None and isinstance(x, Pair):
@@ -125,6 +138,7 @@ def _times(a: Pair, b: Pair, op: Any = o.mul) -> Pair:
 
 @paired("div", "divide", "true_divide")
 def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """a·b̄ / |b|²; a real divisor divides both parts."""
     factor = real_of(other)
     if factor is not None:
         by = c.cast(factor, self.dtype)
@@ -134,7 +148,7 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
 
 
 def _over(a: Pair, b: Pair) -> Pair:
-    """a·b̄ / |b|², with b scaled to a greatest part of 1."""
+    """a·b̄ / |b|², with b divided by max(|re b|, |im b|) first, so that |b|² cannot overflow."""
     big = o.max(o.abs(b.real), o.abs(b.imag))
     scale = o.select(o.eq(big, 0.0), 1.0, big)
     unit = Pair(o.div(b.real, scale), o.neg(o.div(b.imag, scale)))
@@ -145,21 +159,25 @@ def _over(a: Pair, b: Pair) -> Pair:
 
 @paired("reciprocal")
 def reciprocal(c: Context, self: Pair) -> Any:
+    """1 / z by complex division."""
     return _over(pair(c, 1.0, self.dtype), self)
 
 
 @paired("abs")
 def abs_(c: Context, self: Pair) -> Any:
+    """√(re² + im²), scaled so that squares do not overflow."""
     return modulus(self)
 
 
 @paired("angle")
 def angle(c: Context, self: Pair) -> Any:
+    """atan2(im, re), in radians."""
     return o.atan2(self.imag, self.real)
 
 
 @paired("sgn")
 def sgn(c: Context, self: Pair) -> Any:
+    """z / |z|, and 0 for z = 0."""
     size = modulus(self)
     by = o.select(o.eq(size, 0.0), 1.0, size)
     return Pair(o.div(self.real, by), o.div(self.imag, by))
@@ -167,26 +185,31 @@ def sgn(c: Context, self: Pair) -> Any:
 
 @paired("square")
 def square(c: Context, self: Pair) -> Any:
+    """z·z by complex multiplication."""
     return _times(self, self)
 
 
 @paired("exp")
 def exp(c: Context, self: Pair) -> Any:
+    """exp(re)·(cos im, sin im)."""
     return polar(c, o.exp(self.real), self.imag)
 
 
 @paired("log")
 def log(c: Context, self: Pair) -> Any:
+    """(log |z|, atan2(im, re))."""
     return Pair(o.log(modulus(self)), o.atan2(self.imag, self.real))
 
 
 @paired("sqrt")
 def sqrt(c: Context, self: Pair) -> Any:
+    """√|z| at half the angle: the principal root."""
     return polar(c, o.sqrt(modulus(self)), o.mul(o.atan2(self.imag, self.real), 0.5))
 
 
 @paired("pow")
 def pow(c: Context, self: Any, exponent: Any) -> Any:
+    """z·z·… for an exponent of 1 to 4, else exp(b·log a)."""
     n = real_of(exponent)
     if isinstance(n, (int, float)) and n in (1, 2, 3, 4):
         y = self
@@ -217,6 +240,7 @@ for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer"):
 
 @paired("vdot")
 def vdot(c: Context, self: Pair, other: Pair) -> Any:
+    """Σ conj(a)·b of two vectors; rank 0."""
     return _product("aten.dot")(c, conj(c, self), other)
 
 
@@ -224,6 +248,7 @@ def vdot(c: Context, self: Pair, other: Pair) -> Any:
 
 @paired("eq")
 def eq(c: Context, self: Any, other: Any) -> Any:
+    """bool: both parts are equal."""
     kind = next(x.dtype for x in (self, other) if isinstance(x, Pair))
     a, b = pair(c, self, kind), pair(c, other, kind)
     return o.and_(o.eq(a.real, b.real), o.eq(a.imag, b.imag))
@@ -231,11 +256,13 @@ def eq(c: Context, self: Any, other: Any) -> Any:
 
 @paired("ne")
 def ne(c: Context, self: Any, other: Any) -> Any:
+    """bool: a part differs."""
     return o.not_(eq(c, self, other))
 
 
 @paired("where")
 def where(c: Context, condition: Tracer, self: Any, other: Any) -> Any:
+    """select(condition, a, b) of each part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other)
     return _spread(c, Pair(o.select(condition, a.real, b.real),
                            o.select(condition, a.imag, b.imag)))
@@ -243,18 +270,20 @@ def where(c: Context, condition: Tracer, self: Any, other: Any) -> Any:
 
 @paired("isnan")
 def isnan(c: Context, self: Pair) -> Any:
+    """bool: a part is NaN."""
     return o.or_(o.is_nan(self.real), o.is_nan(self.imag))
 
 
 @paired("isfinite")
 def isfinite(c: Context, self: Pair) -> Any:
+    """bool: both parts are finite."""
     return o.and_(o.is_finite(self.real), o.is_finite(self.imag))
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------
 
 def _last(c: Context, x: Any, axis: int, f: Any) -> Pair:
-    """f of x with an axis put last, and back."""
+    """f applied along one axis: the axis is moved last, f is called, the axis is moved back."""
     n = (x if isinstance(x, Tracer) else x.real).ndim
     perm = [*(i for i in range(n) if i != axis), axis]
     back = [perm.index(i) for i in range(n)]
@@ -271,7 +300,7 @@ def _length(n: Dim) -> int:
 
 
 def _scaled(x: Any, dims: list[Dim], mode: int) -> Any:
-    """0 nothing, 1 by the root of the number of points, 2 by their number."""
+    """x divided by 1 (mode 0), by √points (mode 1) or by the number of points (mode 2)."""
     points = math.prod(_length(d) for d in dims)
     if not mode or points == 1:
         return x
@@ -289,6 +318,7 @@ def _along(c: Context, x: Any, axes: list[int], inverse: bool) -> Any:
 @paired("_fft_c2c")
 def fft_c2c(c: Context, self: Pair, dim: tuple[int, ...], normalization: int,
             forward: bool) -> Any:
+    """Complex Fourier transform along each axis of `dim`, forward or inverse, then the scale."""
     axes = [axis_of(d, self.ndim) for d in dim]
     sizes = [self.shape[a] for a in axes]
     return _scaled(_along(c, self, axes, not forward), sizes, normalization)
@@ -297,6 +327,7 @@ def fft_c2c(c: Context, self: Pair, dim: tuple[int, ...], normalization: int,
 @paired("_fft_r2c")
 def fft_r2c(c: Context, self: Tracer, dim: tuple[int, ...], normalization: int,
             onesided: bool) -> Any:
+    """Real to complex: `dim[-1]` first (its half with `onesided`), then the other axes."""
     axes = [axis_of(d, self.ndim) for d in dim]
     sizes = [_length(self.shape[a]) for a in axes]
     half = _last(c, self, axes[-1], lambda re, im: o.fourier(re, im, half=onesided))
@@ -306,6 +337,7 @@ def fft_r2c(c: Context, self: Tracer, dim: tuple[int, ...], normalization: int,
 @paired("_fft_c2r")
 def fft_back(c: Context, self: Pair, dim: tuple[int, ...], normalization: int,
              last_dim_size: Dim) -> Any:
+    """Complex to real: inverse along all axes but `dim[-1]`, then n/2 + 1 terms to n reals."""
     axes = [axis_of(d, self.ndim) for d in dim]
     size, last = _length(last_dim_size), axes[-1]
     x = _along(c, self, axes[:-1], True)

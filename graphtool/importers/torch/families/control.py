@@ -1,6 +1,6 @@
 """torch's higher-order ops: branches, loops and scans become ours, with their graphs as regions.
 
-What a graph inside reads from outside is an operand already: capture has lifted it.
+A region is closed: capture has turned every outer value that it reads into an operand.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _SPACE = "higher_order"
 
 
 def region_op(*names: str) -> Callable[[Handler], Handler]:
-    """Declare a handler whose tensors may be complex: their parts go in and come out side by side,
-    as they do in the graphs inside."""
+    """Declare a handler whose tensors may be complex. The regions take and return the real and
+    the imaginary part of such a tensor as two neighbouring values."""
     def declare(fn: Handler) -> Handler:
         def joined(c: Context, *args: Any, **kwargs: Any) -> Any:
             return _joined(c, fn(c, *args, **kwargs))
@@ -31,14 +31,14 @@ def region_op(*names: str) -> Callable[[Handler], Handler]:
 
 
 def _joined(c: Context, results: Any) -> tuple[Any, ...]:
-    """The parts of complex results as pairs."""
+    """The results as a tuple; the two parts of a complex one become a Pair."""
     parts = iter(results if isinstance(results, (tuple, list)) else (results,))
     return tuple(Pair(next(parts), next(parts)) if split else next(parts)
                  for split in c.complex_outs)
 
 
 def _tensors(*groups: Any) -> list[Tracer]:
-    """The operands that are tensors; sizes need not be handed into a region."""
+    """The tensor operands, complex ones as two; a region reads sizes without an operand."""
     return [part for group in groups for x in group if isinstance(x, (Tracer, Pair))
             for part in ((x.real, x.imag) if isinstance(x, Pair) else (x,))]
 
@@ -51,6 +51,7 @@ def _all_tensors(what: str, *groups: Any) -> None:
 @region_op("cond")
 def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
          operands: tuple[Any, ...] = ()) -> Any:
+    """Our cond with the two graphs as regions; `pred` may also be a comparison of sizes."""
     if not isinstance(pred, (Tracer, bool)):
         raise Missing("a branch on something that is neither a tensor nor a comparison of sizes")
     flag = c.reshape(pred, ()) if isinstance(pred, Tracer) else c.constant(pred)
@@ -61,13 +62,14 @@ def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
 @region_op("while_loop")
 def while_loop(c: Context, cond_fn: Program, body_fn: Program, carried: tuple[Any, ...],
                extra: tuple[Any, ...] = ()) -> Any:
+    """Our while_ with the condition and the body as regions; numbers cannot be carried."""
     _all_tensors("a carried value", carried)
     return o.while_(*_tensors(carried, extra), cond=_flag(c.region(cond_fn)),
                     body=c.region(body_fn), carries=len(_tensors(carried)))
 
 
 def _flag(graph: Graph) -> Graph:
-    """The condition with its one result of rank 0."""
+    """The graph of a condition, its one result reshaped to rank 0."""
     if graph.outputs[0].type.rank == 0:
         return graph
     types = [v.type for v in graph.inputs]
@@ -80,6 +82,7 @@ def _flag(graph: Graph) -> Graph:
 @region_op("scan")
 def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, ...],
          extra: tuple[Any, ...] = ()) -> Any:
+    """Our scan over axis 0 of `xs`: (final carries…, stacked rows…)."""
     _all_tensors("a carried or scanned value", init, xs)
     if not xs:
         raise Missing("a scan over nothing")
@@ -89,14 +92,14 @@ def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, 
 
 @region_op("map_impl")
 def map_impl(c: Context, f: Program, xs: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Any:
-    """A scan that carries nothing."""
+    """f of each slice along axis 0: a scan without carried values."""
     return scan(c, f, (), xs, extra)
 
 
 @region_op("associative_scan")
 def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
                      extra: tuple[Any, ...] = ()) -> Any:
-    """y₀ = x₀ and yₜ = f(yₜ₋₁, xₜ): in order, as the carry of a scan that is also its row."""
+    """y₀ = x₀, yₜ = f(yₜ₋₁, xₜ): a scan whose carried value is also its output row."""
     _all_tensors("a scanned value", xs)
     xs, graph = tuple(_tensors(xs)), c.region(combine_fn)
     n = len(xs)
@@ -122,7 +125,7 @@ def _inlined(c: Context, graph: Program, operands: Any) -> Any:
 
 @region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
-    """(enabled, graph, …) and (graph, identifier, …)"""
+    """The graph inlined; called with gradients off (first is False), its results are detached."""
     found = _inlined(c, first if isinstance(first, Program) else second, operands)
     return tuple(o.detach(x) for x in found) if first is False else found
 
@@ -130,6 +133,7 @@ def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
 @region_op("wrap_with_autocast")
 def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, graph: Program,
              *operands: Any) -> Any:
+    """The graph inlined if autocast is off; refused if it is on."""
     if enabled:
         raise Missing("autocast is decided by torch at run time; cast by hand")
     return _inlined(c, graph, operands)
@@ -137,4 +141,5 @@ def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, gra
 
 @region_op("tag_activation_checkpoint", "wrap")
 def checkpoint(c: Context, graph: Program, *operands: Any, **_: Any) -> Any:
+    """The graph inlined: recomputation is decided by our own passes."""
     return _inlined(c, graph, operands)

@@ -1,4 +1,4 @@
-"""Elements chosen by a condition, kept in bounds, converted or passed on as they are."""
+"""Selection by a condition, clamping, casts, and ops that return their operand."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from graphtool.ir.trace import Tracer
 
 @aten("where")
 def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) -> Any:
+    """select(condition, a, b); the form with a condition alone has a size that depends on data."""
     if self is None:
         raise Missing("its size depends on the data")
     a, b = operands(c, self, other)
@@ -27,59 +28,69 @@ def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) ->
 
 @aten("masked_fill")
 def masked_fill(c: Context, self: Tracer, mask: Tracer, value: Any) -> Any:
+    """select(mask, value, x), with the value in the dtype of x."""
     return o.select(c.cast(mask, dtypes.bool_), c.cast(value, self.dtype), self)
 
 
 @aten("clamp", "clip")
 def clamp(c: Context, self: Tracer, min: Any = None, max: Any = None) -> Any:
+    """clamp(x, min, max) in the dtype of the result; a missing bound does not limit."""
     return o.clamp(c.cast(self, c.out.dtype), c.cast(min, c.out.dtype), c.cast(max, c.out.dtype))
 
 
 @aten("clamp_min")
 def clamp_min(c: Context, self: Tracer, min: Any) -> Any:
+    """clamp(x, min, none)."""
     return clamp(c, self, min, None)
 
 
 @aten("clamp_max")
 def clamp_max(c: Context, self: Tracer, max: Any) -> Any:
+    """clamp(x, none, max)."""
     return clamp(c, self, None, max)
 
 
 @aten("_to_copy", "to", "type_as")
 def to_copy(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    """A cast to the dtype that torch gives for the result; device and layout are ignored."""
     return c.cast(self, c.out.dtype)
 
 
 @aten("convert_element_type", namespace="prims")
 def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
+    """A cast to `dtype`."""
     return c.cast(a, dtype)
 
 
 @aten("detach", "detach_", "detach_copy")
 def detach(c: Context, self: Tracer) -> Any:
-    """The tensor itself, through which no gradient flows."""
+    """detach(x): the same values, but no gradient flows through them."""
     return o.detach(self)
 
 
 @aten("alias", "clone", "lift_fresh_copy", "lift_fresh", "contiguous",
       "alias_copy", "positive", "real")
 def identity(c: Context, self: Tracer, **_: Any) -> Any:
+    """The operand itself: copies and aliases need no op here."""
     return self
 
 
 @aten("copy")
 def copy(c: Context, self: Tracer, src: Tracer, non_blocking: bool = False) -> Any:
+    """`src` cast to the dtype of self and broadcast to its shape."""
     return c.broadcast(c.cast(src, self.dtype), self.shape)
 
 
 @aten("fill")
 def fill(c: Context, self: Tracer, value: Any) -> Any:
+    """`value` in the shape and dtype of self."""
     return c.full(self.shape, value, self.dtype)
 
 
 @aten("nan_to_num")
 def nan_to_num(c: Context, self: Tracer, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:
+    """select: NaN becomes `nan` or 0, ±∞ the given bounds or the dtype's greatest and least."""
     if not self.dtype.is_float:
         return self
     limit = ml_dtypes.finfo(self.dtype.numpy)

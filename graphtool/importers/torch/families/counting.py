@@ -1,4 +1,4 @@
-"""Searching sorted lines, histograms, what occurs most, and whole-number relatives of division."""
+"""Search in sorted rows, histograms, mode and median, divisors, repetition by counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graphtool.symbolic import Dim, product
 def searchsorted(c: Context, sorted_sequence: Tracer, self: Any, *, out_int32: bool = False,
                  right: bool = False, side: str | None = None,
                  sorter: Tracer | None = None) -> Any:
-    """How many elements of the line are smaller (or, from the right, not greater): a count."""
+    """The number of elements of the sorted row that are < x (with `right`: ≤ x), by a sum."""
     line, x = sorted_sequence, self
     if not isinstance(x, Tracer):
         x = c.full((), x, line.dtype)
@@ -41,11 +41,13 @@ def searchsorted(c: Context, sorted_sequence: Tracer, self: Any, *, out_int32: b
 @aten("bucketize")
 def bucketize(c: Context, self: Any, boundaries: Tracer, *, out_int32: bool = False,
               right: bool = False) -> Any:
+    """searchsorted(boundaries, x)."""
     return searchsorted(c, boundaries, self, right=right)
 
 
 @aten("histc")
 def histc(c: Context, self: Tracer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """[bins]: a scatter that adds 1 at ⌊(x − lo)·bins / (hi − lo)⌋; what lies outside counts 0."""
     x = c.reshape(self, (product(self.shape),))
     lo, hi = (c.full((1,), v, x.dtype) for v in (min, max))
     if min == max:  # the span of the data, or ±1 around their one value
@@ -63,7 +65,7 @@ def histc(c: Context, self: Tracer, bins: int = 100, min: Any = 0, max: Any = 0)
 
 @aten("mode")
 def mode(c: Context, self: Tracer, dim: int = -1, keepdim: bool = False) -> Any:
-    """The most frequent value, the least of several; its last place."""
+    """(the most frequent value, its last index); of equally frequent values the least one."""
     if not self.ndim:
         return self, c.full((), 0, dtypes.int64)
     axis, n = axis_of(dim, self.ndim), self.ndim
@@ -85,17 +87,19 @@ def mode(c: Context, self: Tracer, dim: int = -1, keepdim: bool = False) -> Any:
 
 @aten("nanmedian.dim")
 def nanmedian_dim(c: Context, self: Tracer, dim: int, keepdim: bool = False) -> Any:
+    """(the lower median along one axis, its index), without NaN."""
     return middle(c, self, axis_of(dim, self.ndim), True)
 
 
 @aten("nanmedian.default")
 def nanmedian(c: Context, self: Tracer) -> Any:
+    """The lower median of all elements, without NaN; rank 0."""
     return middle(c, c.reshape(self, (product(self.shape),)), 0, True)[0]
 
 
 def middle(c: Context, x: Tracer, axis: int, skip: bool) -> Any:
-    """The lower of the middle ones: of the numbers with `skip`, else the first NaN if there is
-    one. A sort puts NaN last."""
+    """(the lower median along the axis, its index) by a sort, which puts NaN last. With `skip`
+    NaN is left out; without it a row that has a NaN gives NaN."""
     shape = next(t.shape for t in c.outs if t is not None)
     if not x.ndim:
         return x, c.full((), 0, dtypes.int64)
@@ -116,7 +120,7 @@ def middle(c: Context, x: Tracer, axis: int, skip: bool) -> Any:
 
 @aten("gcd")
 def gcd(c: Context, self: Tracer, other: Tracer) -> Any:
-    """Euclid's, until every remainder is zero."""
+    """Euclid's algorithm as a while_ loop over all elements, until every remainder is 0."""
     kind = TensorType(c.out.dtype, c.out.shape)
     axes = tuple(range(len(kind.shape)))
 
@@ -136,6 +140,7 @@ def gcd(c: Context, self: Tracer, other: Tracer) -> Any:
 
 @aten("lcm")
 def lcm(c: Context, self: Tracer, other: Tracer) -> Any:
+    """|a / gcd(a, b)·b|; 0 where both are 0."""
     a, b = c.cast(self, c.out.dtype), c.cast(other, c.out.dtype)
     common = gcd(c, a, b)
     size = o.mul(o.div(a, o.select(o.eq(common, 0), 1, common)), b)
@@ -146,6 +151,7 @@ def lcm(c: Context, self: Tracer, other: Tracer) -> Any:
 
 @aten("signbit")
 def signbit(c: Context, self: Tracer) -> Any:
+    """x < 0, or 1/x < 0 so that −0.0 counts as negative."""
     if self.dtype.is_float:
         return o.or_(o.lt(self, 0.0), o.lt(o.div(1.0, self), 0.0))  # −0.0 by 1/−0.0
     if self.dtype.kind == "int":
@@ -155,19 +161,21 @@ def signbit(c: Context, self: Tracer) -> Any:
 
 @aten("angle")
 def angle(c: Context, self: Tracer) -> Any:
-    """Of real numbers: π for negative ones."""
+    """The angle of a real number: 0, or π where x < 0; NaN stays NaN."""
     x = c.cast(self, c.out.dtype)
     return o.select(o.is_nan(x), x, o.select(o.lt(x, 0.0), c.full((), math.pi, x.dtype), 0.0))
 
 
 @aten("ldexp")
 def ldexp(c: Context, self: Tracer, other: Any) -> Any:
+    """x·2ᵉ."""
     x, e = c.cast(self, c.out.dtype), c.cast(other, c.out.dtype)
     return o.mul(x, o.pow(2.0, e))
 
 
 @aten("dist")
 def dist(c: Context, self: Tracer, other: Tracer, p: Any = 2) -> Any:
+    """The p-norm of a − b over all elements; rank 0."""
     gap = o.sub(*c.promoted(self, other))
     axes = tuple(range(gap.ndim))
     if p == 0:
@@ -190,13 +198,14 @@ aten("triu_indices")(_triangle(False))
 
 @aten("repeat_interleave.Tensor")
 def repeat_interleave(c: Context, repeats: Tracer, *, output_size: Any = None) -> Any:
-    """Which entry each place belongs to: how many running sums do not reach beyond it."""
+    """i64[total]: entry i repeated repeats[i] times, by a comparison with running sums."""
     return c.cast(_owners(c, repeats, c.out.shape[0]), c.out.dtype)
 
 
 @aten("repeat_interleave.self_Tensor")
 def repeat_interleave_along(c: Context, self: Tracer, repeats: Tracer, dim: int | None = None, *,
                             output_size: Any = None) -> Any:
+    """gather along one axis: slice i appears repeats[i] times."""
     x = c.reshape(self, (product(self.shape),)) if dim is None or not self.ndim else self
     axis = axis_of(dim or 0, x.ndim)
     total = c.out.shape[axis]
@@ -208,7 +217,7 @@ def repeat_interleave_along(c: Context, self: Tracer, repeats: Tracer, dim: int 
 
 
 def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
-    """The entry that each of `total` places belongs to; constant repeats bound the size."""
+    """i64[total]: the entry that each place belongs to; constant repeats bound the size."""
     counts = c.cast(repeats, dtypes.int64)
     if not isinstance(total, int):
         size, known = c.open_size()
@@ -225,7 +234,7 @@ def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
 
 @aten("bincount")
 def bincount(c: Context, self: Tracer, weights: Tracer | None = None, minlength: Any = 0) -> Any:
-    """As many counts as the largest element asks for, and at least `minlength`."""
+    """[max(max(x) + 1, minlength)]: a scatter that adds 1, or the weight, at each element."""
     x = c.cast(self, dtypes.int64)
     total = c.out.shape[0]
     if not isinstance(total, int):

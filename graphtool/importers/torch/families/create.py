@@ -1,4 +1,4 @@
-"""Tensors from nothing: filled ones, ranges, triangles, identities."""
+"""Tensors made without data: constants, ranges, identities, triangles, one-hot rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from graphtool.ir.trace import Tracer
 
 @aten("full", "full_like", "new_full")
 def full(c: Context, first: Any, *more: Any, **keywords: Any) -> Any:
+    """The fill value broadcast to the shape and dtype of the result."""
     value = keywords.get("fill_value", more[-1] if more else 0)
     return c.full(c.out.shape, value, c.out.dtype)
 
@@ -22,26 +23,31 @@ def full(c: Context, first: Any, *more: Any, **keywords: Any) -> Any:
 @aten("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty", "empty_strided",
       "new_empty_strided", "empty_permuted")
 def zeros(c: Context, *_: Any, **__: Any) -> Any:
+    """Zeros in the shape of the result; "empty" tensors are zeros too."""
     return c.full(c.out.shape, 0, c.out.dtype)
 
 
 @aten("ones", "ones_like", "new_ones")
 def ones(c: Context, *_: Any, **__: Any) -> Any:
+    """Ones in the shape of the result."""
     return c.full(c.out.shape, 1, c.out.dtype)
 
 
 @aten("scalar_tensor")
 def scalar_tensor(c: Context, s: Any, **_: Any) -> Any:
+    """A rank-0 tensor of a number or a size."""
     return c.full((), s, c.out.dtype)
 
 
 @aten("arange.default")
 def arange(c: Context, end: Any, **_: Any) -> Any:
+    """0, 1, …, end − 1: arange_step from 0 with step 1."""
     return arange_step(c, 0, end)
 
 
 @aten("arange.start", "arange.start_step")
 def arange_step(c: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> Any:
+    """start + step·iota in the dtype of the result."""
     dtype = c.out.dtype
     x = c.iota(c.out.shape, 0, dtype)
     x = x if step == 1 else o.mul(x, c.cast(step, dtype))
@@ -50,11 +56,13 @@ def arange_step(c: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> An
 
 @aten("iota", namespace="prims")
 def iota(c: Context, length: Any, *, start: Any, step: Any, **_: Any) -> Any:
+    """start + step·(0, 1, …): arange_step of the prims form."""
     return arange_step(c, start, None, step)
 
 
 @aten("linspace")
 def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
+    """A constant of `steps` evenly spaced numbers from start to end, both included."""
     if not all(isinstance(x, (int, float)) for x in (start, end, steps)):
         raise Missing("linspace between tensors")
     return c.constant(np.linspace(start, end, steps), c.out.dtype)
@@ -62,6 +70,7 @@ def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
 
 @aten("eye")
 def eye(c: Context, n: Any, m: Any = None, **_: Any) -> Any:
+    """iota(rows) = iota(columns), cast to the dtype: ones on the diagonal."""
     same = o.eq(c.iota((c.out.shape[0], 1), 0), c.iota((1, c.out.shape[1]), 1))
     return c.cast(same, c.out.dtype)
 
@@ -76,17 +85,20 @@ def _triangle(c: Context, x: Tracer, diagonal: int, lower: bool) -> Any:
 
 @aten("tril")
 def tril(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+    """select(column ≤ row + diagonal, x, 0)."""
     return _triangle(c, self, diagonal, True)
 
 
 @aten("triu")
 def triu(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+    """select(column ≥ row + diagonal, x, 0)."""
     return _triangle(c, self, diagonal, False)
 
 
 
 @aten("one_hot")
 def one_hot(c: Context, self: Tracer, num_classes: int = -1) -> Any:
+    """index = iota(classes), along a new last axis."""
     classes = c.out.shape[-1]
     index = c.reshape(c.cast(self, dtypes.int64), (*self.shape, 1))
     line = c.iota((*(1,) * self.ndim, classes), self.ndim)

@@ -47,6 +47,7 @@ for _name, _ours in _ROUNDING.items():
 
 @aten("round.decimals")
 def round_decimals(c: Context, self: Tracer, *, decimals: int = 0) -> Any:
+    """round(x·10ᵈ) / 10ᵈ; for d < 0, round(x / 10⁻ᵈ)·10⁻ᵈ."""
     scale = 10.0 ** abs(decimals)
     if decimals >= 0:
         return o.div(o.round(o.mul(self, scale)), scale)
@@ -55,36 +56,43 @@ def round_decimals(c: Context, self: Tracer, *, decimals: int = 0) -> Any:
 
 @aten("log2")
 def log2(c: Context, self: Tracer) -> Any:
+    """log(x)·(1 / log 2)."""
     return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(2))
 
 
 @aten("log10")
 def log10(c: Context, self: Tracer) -> Any:
+    """log(x)·(1 / log 10)."""
     return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(10))
 
 
 @aten("exp2")
 def exp2(c: Context, self: Tracer) -> Any:
+    """pow(2, x)."""
     return o.pow(2.0, c.cast(self, c.out.dtype))
 
 
 @aten("erfc")
 def erfc(c: Context, self: Tracer) -> Any:
+    """1 − erf(x)."""
     return o.sub(1.0, o.erf(c.cast(self, c.out.dtype)))
 
 
 @aten("reciprocal")
 def reciprocal(c: Context, self: Tracer) -> Any:
+    """1 / x, in the float type of the result."""
     return o.div(1.0, c.cast(self, c.out.dtype))
 
 
 @aten("square")
 def square(c: Context, self: Tracer) -> Any:
+    """x·x."""
     return o.mul(self, self)
 
 
 @aten("frac")
 def frac(c: Context, self: Tracer) -> Any:
+    """x − trunc(x)."""
     return o.sub(self, o.trunc(self))
 
 
@@ -103,23 +111,26 @@ for _name, _ours, _integers in (("isnan", "is_nan", False), ("isinf", "is_inf", 
 
 @aten("logical_not")
 def logical_not(c: Context, self: Tracer) -> Any:
+    """not_(x) of x cast to bool."""
     return o.not_(c.cast(self, dtypes.bool_))
 
 
 @aten("bitwise_not")
 def bitwise_not(c: Context, self: Tracer) -> Any:
+    """not_(x): every bit inverted; of bools the negation."""
     return o.not_(self)
 
 
 # ---- two operands ------------------------------------------------------------------------------
 
 def operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
-    """Both in the result's type; one at least stays a tensor."""
+    """Both operands cast to the dtype of the result; numbers become literals."""
     return c.cast(a, c.out.dtype), c.cast(b, c.out.dtype)
 
 
 @aten("add")
 def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """a + alpha·b; of bools a or b."""
     a, b = operands(c, self, other)
     if c.out.dtype is dtypes.bool_:
         return o.or_(a, b) if alpha else a
@@ -128,12 +139,14 @@ def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @aten("sub", "subtract")
 def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """a − alpha·b."""
     a, b = operands(c, self, other)
     return o.sub(a, _scaled(c, b, alpha))
 
 
 @aten("rsub")
 def rsub(c: Context, self: Any, other: Any, alpha: Any = 1) -> Any:
+    """b − alpha·a."""
     a, b = operands(c, self, other)
     return o.sub(b, _scaled(c, a, alpha))
 
@@ -147,12 +160,14 @@ def _scaled(c: Context, x: Any, alpha: Any) -> Any:
 
 @aten("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
+    """a·b; of bools a and b."""
     a, b = operands(c, self, other)
     return o.and_(a, b) if c.out.dtype is dtypes.bool_ else o.mul(a, b)
 
 
 @aten("div", "divide", "true_divide")
 def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """a / b; `rounding_mode` "trunc" rounds towards 0, "floor" downwards."""
     a, b = operands(c, self, other)
     if rounding_mode is None:
         return o.div(a, b)
@@ -163,11 +178,12 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
 
 @aten("floor_divide")
 def floor_divide(c: Context, self: Any, other: Any) -> Any:
+    """a / b rounded downwards."""
     return _floor_div(c.out.dtype, *operands(c, self, other))
 
 
 def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
-    """(a − a mod b) / b, which is whole: ⌊a / b⌋ of floats would round 1 / 0.1 up to 10."""
+    """(a − a mod b) / b, a whole number; ⌊a / b⌋ of floats would give 10 for 1 / 0.1, not 9."""
     exact = o.div(o.sub(a, o.mod(a, b)), b)
     if not dtype.is_float:
         return exact
@@ -179,36 +195,43 @@ def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
 
 @aten("remainder")
 def remainder(c: Context, self: Any, other: Any) -> Any:
+    """mod(a, b): the sign of the result is that of b."""
     return o.mod(*operands(c, self, other))
 
 
 @aten("fmod")
 def fmod(c: Context, self: Any, other: Any) -> Any:
+    """rem(a, b): the sign of the result is that of a."""
     return o.rem(*operands(c, self, other))
 
 
 @aten("pow")
 def pow(c: Context, self: Any, exponent: Any) -> Any:
+    """pow(a, b) in the dtype of the result."""
     return o.pow(*operands(c, self, exponent))
 
 
 @aten("atan2", "arctan2")
 def atan2(c: Context, self: Any, other: Any) -> Any:
+    """atan2(y, x), in radians."""
     return o.atan2(*operands(c, self, other))
 
 
 @aten("maximum", "max.other")
 def maximum(c: Context, self: Any, other: Any) -> Any:
+    """max(a, b); NaN if an operand is NaN."""
     return o.max(*operands(c, self, other))
 
 
 @aten("minimum", "min.other")
 def minimum(c: Context, self: Any, other: Any) -> Any:
+    """min(a, b); NaN if an operand is NaN."""
     return o.min(*operands(c, self, other))
 
 
 @aten("fmax")
 def fmax(c: Context, self: Any, other: Any) -> Any:
+    """The greater operand by a select; NaN only if both are NaN."""
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.max(a, b)
@@ -217,6 +240,7 @@ def fmax(c: Context, self: Any, other: Any) -> Any:
 
 @aten("fmin")
 def fmin(c: Context, self: Any, other: Any) -> Any:
+    """The smaller operand by a select; NaN only if both are NaN."""
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.min(a, b)
@@ -225,6 +249,7 @@ def fmin(c: Context, self: Any, other: Any) -> Any:
 
 @aten("hypot")
 def hypot(c: Context, self: Any, other: Any) -> Any:
+    """√(a² + b²) as big·√(1 + (small / big)²), which does not overflow."""
     a, b = (o.abs(x) for x in operands(c, self, other))
     big = o.max(a, b)
     safe = o.select(o.eq(big, 0.0), 1.0, big)
@@ -234,6 +259,7 @@ def hypot(c: Context, self: Any, other: Any) -> Any:
 
 @aten("copysign")
 def copysign(c: Context, self: Any, other: Any) -> Any:
+    """|a| with the sign of b; −0.0 counts as negative."""
     a, b = operands(c, self, other)
     size = o.abs(a)
     if isinstance(b, float):
@@ -244,6 +270,7 @@ def copysign(c: Context, self: Any, other: Any) -> Any:
 
 @aten("logaddexp")
 def logaddexp(c: Context, self: Any, other: Any) -> Any:
+    """log(exp a + exp b) as max(a, b) + log1p(exp(−|a − b|))."""
     a, b = operands(c, self, other)
     gap = o.neg(o.abs(o.sub(a, b)))
     return o.select(o.eq(a, b), o.add(a, math.log(2)),
@@ -251,7 +278,7 @@ def logaddexp(c: Context, self: Any, other: Any) -> Any:
 
 
 def _times_log(log: Any, one: float) -> Any:
-    """a·log(b); 0 where a is and the logarithm (0 at `one`) is not finite, its gradients too."""
+    """a·log(b), and 0 where a = 0 and the logarithm is not finite; so are its gradients."""
     def handler(c: Context, self: Any, other: Any) -> Any:
         a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
                 for x in operands(c, self, other))
@@ -266,7 +293,7 @@ aten("special_xlog1py")(_times_log(o.log1p, 0.0))
 
 @aten("sinc")
 def sinc(c: Context, self: Tracer) -> Any:
-    """sin(πx) / (πx), and 1 at 0; what is divided by is never 0, so that gradients stay finite."""
+    """sin(πx) / (πx), and 1 at 0; the divisor is never 0, so that gradients stay finite."""
     angle = o.mul(c.cast(self, c.out.dtype), math.pi)
     origin = o.eq(angle, 0.0)
     divisor = o.select(origin, 1.0, angle)
@@ -275,17 +302,20 @@ def sinc(c: Context, self: Tracer) -> Any:
 
 @aten("lerp")
 def lerp(c: Context, self: Tracer, end: Tracer, weight: Any) -> Any:
+    """a + w·(b − a)."""
     return o.add(self, o.mul(c.cast(weight, c.out.dtype), o.sub(end, self)))
 
 
 @aten("addcmul")
 def addcmul(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+    """a + value·b·d."""
     a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
     return o.add(a, _scaled(c, o.mul(b, d), value))
 
 
 @aten("addcdiv")
 def addcdiv(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+    """a + value·b / d."""
     a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
     return o.add(a, _scaled(c, o.div(b, d), value))
 

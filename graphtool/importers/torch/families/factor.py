@@ -1,5 +1,5 @@
-"""Factorisations of matrices, linear systems and determinants; decompositions into eigenvectors or
-singular vectors are not here. What torch reports as a failure comes out as NaN or infinity.
+"""Cholesky, LU and QR factorisations, linear systems and determinants; spectral.py has eigenvectors
+and singular values. Where torch raises for a singular matrix, the result is NaN or infinite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _turned(c: Context, x: Tracer) -> Tracer:
 
 
 def _spread(c: Context, *xs: Tracer) -> list[Tracer]:
-    """All with the same leading axes."""
+    """Matrices broadcast to the same leading axes."""
     lead = broadcast_shapes(*(x.shape[:-2] for x in xs))
     return [c.broadcast(x, (*lead, *x.shape[-2:])) for x in xs]
 
@@ -37,7 +37,7 @@ def _diagonal(c: Context, x: Tracer) -> Tracer:
 
 
 def _first(c: Context, bad: Tracer) -> Tracer:
-    """The number, from 1, of the first true place of the last axis; 0 if there is none."""
+    """i32: the first true place of the last axis, counted from 1; 0 if there is none."""
     n = bad.shape[-1]
     if 0 in bad.shape:
         return c.full(bad.shape[:-1], 0, dtypes.int32)
@@ -58,18 +58,21 @@ def _upper(c: Context, x: Tracer, upper: bool) -> Tracer:
 
 @aten("cholesky")
 def cholesky(c: Context, self: Tracer, upper: bool = False) -> Any:
+    """L with L·Lᵀ = a, [..., n, n]; with `upper` the transpose."""
     return _upper(c, o.cholesky(_upper(c, self, upper)), upper)
 
 
 @aten("linalg_cholesky_ex")
 def linalg_cholesky_ex(c: Context, self: Tracer, *, upper: bool = False,
                        check_errors: bool = False) -> Any:
+    """(L, i32 code): 0, or the first row, from 1, whose pivot is not positive."""
     factor = cholesky(c, self, upper)
     return factor, _first(c, o.not_(o.gt(_diagonal(c, factor), 0.0))) if c.used(1) else None
 
 
 @aten("cholesky_solve")
 def cholesky_solve(c: Context, self: Tracer, input2: Tracer, upper: bool = False) -> Any:
+    """x of L·Lᵀ·x = b: one triangular_solve with L, one with Lᵀ."""
     b, factor = _spread(c, self, _upper(c, input2, upper))
     half = o.triangular_solve(factor, b)
     return o.triangular_solve(_turned(c, factor), half, lower=False)
@@ -77,6 +80,7 @@ def cholesky_solve(c: Context, self: Tracer, input2: Tracer, upper: bool = False
 
 @aten("cholesky_inverse")
 def cholesky_inverse(c: Context, self: Tracer, upper: bool = False) -> Any:
+    """(L·Lᵀ)⁻¹: cholesky_solve of the identity."""
     return cholesky_solve(c, identity(self, self.shape[-1], self.shape[:-2]), self, upper)
 
 
@@ -85,6 +89,7 @@ def cholesky_inverse(c: Context, self: Tracer, upper: bool = False) -> Any:
 @aten("linalg_solve_triangular")
 def linalg_solve_triangular(c: Context, self: Tracer, B: Tracer, *, upper: bool,
                             left: bool = True, unitriangular: bool = False) -> Any:
+    """triangular_solve of a·x = b; of x·a = b by way of aᵀ·xᵀ = bᵀ."""
     a, b = _spread(c, self, B)
     if left:
         return o.triangular_solve(a, b, lower=not upper, unit=unitriangular)
@@ -95,6 +100,7 @@ def linalg_solve_triangular(c: Context, self: Tracer, B: Tracer, *, upper: bool,
 @aten("triangular_solve")
 def triangular_solve(c: Context, self: Tracer, A: Tracer, upper: bool = True,
                      transpose: bool = False, unitriangular: bool = False) -> Any:
+    """(x, a) with a·x = b, or aᵀ·x = b, by triangular_solve."""
     b, a = _spread(c, self, A)
     if transpose:
         a, upper = _turned(c, a), not upper
@@ -123,6 +129,7 @@ def _from_zero(c: Context, pivots: Tracer) -> Tracer:
 @aten("linalg_lu_factor_ex")
 def linalg_lu_factor_ex(c: Context, A: Tracer, *, pivot: bool = True,
                         check_errors: bool = False) -> Any:
+    """(L and U in one matrix, i32 row swaps from 1, i32 code: 0 or first zero pivot)."""
     factors, swaps = _lu(c, A, pivot)
     singular = _first(c, o.eq(_diagonal(c, factors), 0.0)) if c.used(2) else None
     return factors, _from_one(c, swaps), singular
@@ -131,6 +138,7 @@ def linalg_lu_factor_ex(c: Context, A: Tracer, *, pivot: bool = True,
 @aten("linalg_lu_solve")
 def linalg_lu_solve(c: Context, LU: Tracer, pivots: Tracer, B: Tracer, *, left: bool = True,
                     adjoint: bool = False) -> Any:
+    """x of a·x = b, x·a = b or the same with aᵀ, from a's LU factors and row swaps."""
     factors, b = _spread(c, LU, B if left else _turned(c, B))
     swaps = c.broadcast(_from_zero(c, pivots), (*factors.shape[:-2], pivots.shape[-1]))
     x = _transposed_solve(c, factors, swaps, b) if adjoint is left else (
@@ -139,7 +147,7 @@ def linalg_lu_solve(c: Context, LU: Tracer, pivots: Tracer, B: Tracer, *, left: 
 
 
 def _transposed_solve(c: Context, factors: Tracer, swaps: Tracer, b: Tracer) -> Any:
-    """aᵀ·x = b: Uᵀ, then Lᵀ, then the rows put back."""
+    """Solves aᵀ·x = b: first with Uᵀ, then with Lᵀ, then the row swaps are undone."""
     turned = _turned(c, factors)
     x = o.triangular_solve(turned, o.triangular_solve(turned, b), lower=False, unit=True)
     order = o.swapped(swaps, size=b.shape[-2])
@@ -148,7 +156,7 @@ def _transposed_solve(c: Context, factors: Tracer, swaps: Tracer, b: Tracer) -> 
 
 
 def _unpacked(c: Context, factors: Tracer, swaps: Tracer) -> tuple[Any, Any, Any]:
-    """P, L, U as matrices."""
+    """(P, L, U) as matrices: [m, m], [m, k], [k, n]."""
     m = factors.shape[-2]
     k = swaps.shape[-1]
     axis = factors.ndim - 2
@@ -163,6 +171,7 @@ def _unpacked(c: Context, factors: Tracer, swaps: Tracer) -> tuple[Any, Any, Any
 @aten("lu_unpack")
 def lu_unpack(c: Context, LU_data: Tracer, LU_pivots: Tracer, unpack_data: bool = True,
               unpack_pivots: bool = True) -> Any:
+    """(P, L, U) from the packed factors; refuses factors or pivots alone."""
     if not (unpack_data and unpack_pivots):
         raise Missing("the factors or the pivots alone")
     return _unpacked(c, LU_data, _from_zero(c, LU_pivots))
@@ -170,11 +179,12 @@ def lu_unpack(c: Context, LU_data: Tracer, LU_pivots: Tracer, unpack_data: bool 
 
 @aten("linalg_lu")
 def linalg_lu(c: Context, A: Tracer, *, pivot: bool = True) -> Any:
+    """(P, L, U) with P·L·U = a."""
     return _unpacked(c, *_lu(c, A, pivot))
 
 
 def _flips(c: Context, swaps: Tracer) -> Any:
-    """−1 for each row that was swapped with another, multiplied."""
+    """The sign of the permutation: −1 for each real swap of rows, multiplied."""
     moved = o.ne(swaps, c.iota((*(1,) * (swaps.ndim - 1), swaps.shape[-1]), swaps.ndim - 1))
     return o.sub(1.0, o.mul(o.mod(o.reduce_sum(c.cast(moved, dtypes.float64), axes=(
         swaps.ndim - 1,)), 2.0), 2.0))
@@ -182,6 +192,7 @@ def _flips(c: Context, swaps: Tracer) -> Any:
 
 @aten("_linalg_det")
 def det(c: Context, A: Tracer) -> Any:
+    """det a = ± the product of U's diagonal; the factors are not returned."""
     factors, swaps = _lu(c, A)
     size = o.reduce_prod(_diagonal(c, factors), axes=(A.ndim - 2,))
     signed = o.mul(size, c.cast(_flips(c, swaps), A.dtype))
@@ -190,6 +201,7 @@ def det(c: Context, A: Tracer) -> Any:
 
 @aten("_linalg_slogdet")
 def slogdet(c: Context, A: Tracer) -> Any:
+    """(sign of det a, log |det a|) from U's diagonal and the row swaps."""
     factors, swaps = _lu(c, A)
     line, axis = _diagonal(c, factors), (A.ndim - 2,)
     sign = o.mul(o.reduce_prod(o.sign(line), axes=axis), c.cast(_flips(c, swaps), A.dtype))
@@ -200,6 +212,7 @@ def slogdet(c: Context, A: Tracer) -> Any:
 @aten("_linalg_solve_ex")
 def solve(c: Context, A: Tracer, B: Tracer, *, left: bool = True,
           check_errors: bool = False) -> Any:
+    """x of a·x = b or x·a = b by lu and lu_solve; b may be a vector."""
     shape = c.out.shape
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     b = c.reshape(B, (*B.shape, 1)) if vector else B
@@ -211,13 +224,14 @@ def solve(c: Context, A: Tracer, B: Tracer, *, left: bool = True,
 
 @aten("linalg_inv_ex")
 def inverse(c: Context, A: Tracer, *, check_errors: bool = False) -> Any:
+    """(a⁻¹ by lu_solve of the identity, i32 code: 0 or the first zero pivot, from 1)."""
     factors, swaps = _lu(c, A)
     return o.lu_solve(factors, swaps, identity(A, A.shape[-1], A.shape[:-2])), (
         _first(c, o.eq(_diagonal(c, factors), 0.0)) if c.used(1) else None)
 
 
 def _sound(c: Context, i: int) -> Any:
-    """No failure; a singular matrix shows in the result."""
+    """torch's error code, always 0 here: a singular matrix gives NaN or infinity instead."""
     kind = c.outs[i] if c.used(i) else None
     return None if kind is None else c.full(kind.shape, 0, kind.dtype)
 
@@ -226,6 +240,7 @@ def _sound(c: Context, i: int) -> Any:
 
 @aten("geqrf")
 def geqrf(c: Context, self: Tracer) -> Any:
+    """householder(a): (R above the reflection vectors, their factors tau)."""
     return o.householder(self)
 
 
@@ -236,13 +251,14 @@ def _eye(c: Context, like: Tracer, rows: Dim, columns: Dim) -> Tracer:
 
 @aten("linalg_householder_product", "orgqr")
 def householder_product(c: Context, input: Tracer, tau: Tracer) -> Any:
+    """Q, [..., m, n]: the reflections applied to the identity."""
     return o.reflect(input, tau, _eye(c, input, *input.shape[-2:]))
 
 
 @aten("ormqr")
 def ormqr(c: Context, self: Tracer, input2: Tracer, input3: Tracer, left: bool = True,
           transpose: bool = False) -> Any:
-    """Q·x or x·Q, with Q or its transpose."""
+    """reflect: Q·x or x·Q, with Q or its transpose; Q stands as Householder vectors."""
     if left:
         return o.reflect(self, input2, input3, transpose=transpose)
     return _turned(c, o.reflect(self, input2, _turned(c, input3), transpose=not transpose))
@@ -250,6 +266,7 @@ def ormqr(c: Context, self: Tracer, input2: Tracer, input3: Tracer, left: bool =
 
 @aten("linalg_qr")
 def qr(c: Context, A: Tracer, mode: str = "reduced") -> Any:
+    """(Q, R): "reduced" Q is [m, k], "complete" [m, m]; mode "r" gives R alone."""
     m = A.shape[-2]
     packed, tau = o.householder(A)
     rows = m if mode == "complete" else tau.shape[-1]
@@ -265,7 +282,7 @@ _TERMS = 18  # for a norm of at most 1 the next term is below the precision of f
 
 @aten("linalg_matrix_exp", "matrix_exp")
 def matrix_exp(c: Context, self: Tracer) -> Any:
-    """Taylor's series of a·2⁻ˢ, whose norm is at most 1, squared s times."""
+    """exp(a): the Taylor series of a·2⁻ˢ, whose norm is at most 1, squared s times in a loop."""
     axes = (self.ndim - 2, self.ndim - 1)
     norm = o.reduce_max(o.reduce_sum(o.abs(self), axes=axes[1:]), axes=axes[:1])
     halvings = o.max(o.ceil(o.div(o.log(o.max(norm, 1.0)), 0.6931471805599453)), 0.0)

@@ -1,4 +1,4 @@
-"""Indexing by data: gather and scatter in torch's many forms, all said with one of each of ours."""
+"""Indexing by data: every form of torch becomes our one gather or our one scatter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphtool.symbolic import Dim, product
 @aten("embedding")
 def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    """Rows of the table; no gradient reaches the row `padding_idx`."""
+    """embedding(table, indices); the row `padding_idx` gets no gradient."""
     rows = o.embedding(weight, indices)
     if not isinstance(padding_idx, int) or padding_idx < 0:
         return rows
@@ -31,6 +31,7 @@ def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1
 
 @aten("index_select")
 def index_select(c: Context, self: Tracer, dim: int, index: Tracer) -> Any:
+    """gather of whole slices along one axis."""
     if not self.ndim:
         return self
     axis = axis_of(dim, self.ndim)
@@ -41,6 +42,7 @@ def index_select(c: Context, self: Tracer, dim: int, index: Tracer) -> Any:
 
 @aten("take")
 def take(c: Context, self: Tracer, index: Tracer) -> Any:
+    """gather from the flat elements; the result has the shape of the index."""
     flat = c.reshape(self, (product(self.shape),))
     at = c.wrap(index, flat.shape[0])
     return o.gather(flat, c.reshape(at, (*index.shape, 1)), axes=(0,))
@@ -52,11 +54,12 @@ def _last(x: Tracer, axis: int) -> list[int]:
 
 
 def back(perm: list[int]) -> list[int]:
+    """The inverse of a permutation."""
     return [perm.index(i) for i in range(len(perm))]
 
 
 def _cropped(c: Context, x: Tracer, like: tuple[Dim, ...], axis: int | None) -> Tracer:
-    """x cut to another shape on all axes but one."""
+    """x cut to the sizes of `like` on all axes but one."""
     for i, d in enumerate(like):
         if i != axis and x.shape[i] != d:
             x = c.window(x, i, 0, d)
@@ -66,7 +69,7 @@ def _cropped(c: Context, x: Tracer, like: tuple[Dim, ...], axis: int | None) -> 
 @aten("gather")
 def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
            sparse_grad: bool = False) -> Any:
-    """out[i][j] = self[i][index[i][j]]: the axis goes last, all others are batch axes."""
+    """out[i][j] = self[i][index[i][j]]: a gather along the axis, all others are batch axes."""
     if not self.ndim or not index.ndim:
         return c.reshape(self, c.out.shape)
     if index.ndim != self.ndim:  # torch lets an empty index have any rank
@@ -82,6 +85,7 @@ def gather(c: Context, self: Tracer, dim: int, index: Tracer, *,
 
 @aten("take_along_dim")
 def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = None) -> Any:
+    """torch's gather after both operands are broadcast to each other; negative indices wrap."""
     if dim is None:
         return take(c, self, indices)
     axis = axis_of(dim, self.ndim)
@@ -95,7 +99,7 @@ def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = 
 # ---- scatter along one axis --------------------------------------------------------------------
 
 def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
-    """x[i][index[i][j]] ∘= src[i][j]; where the index is smaller, only its part takes part."""
+    """x[i][index[i][j]] ∘= src[i][j]; a smaller index uses only that part of x and src."""
     if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
         whole = _scatter(c, c.cast(x, dtypes.int32), dim, index, c.cast(src, dtypes.int32), kind)
         return c.cast(whole, dtypes.bool_)
@@ -124,6 +128,7 @@ def _combined(c: Context, x: Tracer, y: Tracer, kind: str) -> Any:
 @aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce")
 def scatter(c: Context, self: Tracer, dim: int, index: Tracer, src: Any = None, *,
             value: Any = None, reduce: str | None = None) -> Any:
+    """x[index[i]] = src[i] along one axis by scatter; `reduce` adds or multiplies instead."""
     src = value if src is None else src
     if not isinstance(src, Tracer):
         src = c.full(index.shape, src, self.dtype)
@@ -133,6 +138,7 @@ def scatter(c: Context, self: Tracer, dim: int, index: Tracer, src: Any = None, 
 
 @aten("scatter_add")
 def scatter_add(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer) -> Any:
+    """x[index[i]] += src[i] along one axis by scatter."""
     return _scatter(c, self, dim, index, src, "add")
 
 
@@ -143,6 +149,7 @@ _NEUTRAL = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 @aten("scatter_reduce")
 def scatter_reduce(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer, reduce: str,
                    *, include_self: bool = True) -> Any:
+    """scatter with sum, product, max or min; "mean" divides the sum by a scattered count."""
     kind = _REDUCE[reduce]
     start = self
     if not include_self:  # what will be hit starts from the neutral element
@@ -181,6 +188,7 @@ def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind:
 @aten("index_add")
 def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, *,
               alpha: Any = 1) -> Any:
+    """x[:, index[k]] += alpha·source[:, k] by scatter."""
     if self.dtype is dtypes.bool_:
         source = source if alpha else c.full(source.shape, False, dtypes.bool_)
         alpha = 1
@@ -190,12 +198,14 @@ def index_add(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer,
 
 @aten("index_copy")
 def index_copy(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer) -> Any:
+    """x[:, index[k]] = source[:, k] by scatter."""
     return _along(c, self, dim, index, source, "set")
 
 
 @aten("index_reduce")
 def index_reduce(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, reduce: str,
                  *, include_self: bool = True) -> Any:
+    """index_add with product, max or min; "mean" divides the sum by a scattered count."""
     kind = _REDUCE[reduce]
     start = self
     if not include_self:
@@ -211,6 +221,7 @@ def index_reduce(c: Context, self: Tracer, dim: int, index: Tracer, source: Trac
 
 @aten("put")
 def put(c: Context, self: Tracer, index: Tracer, source: Tracer, accumulate: bool = False) -> Any:
+    """scatter into the flat elements; sets, or adds with `accumulate`."""
     n = product(self.shape)
     at = c.reshape(c.wrap(index, n), (product(index.shape), 1))
     y = o.scatter(c.reshape(self, (n,)), at, c.reshape(source, at.shape[:1]), axes=(0,),
@@ -221,6 +232,7 @@ def put(c: Context, self: Tracer, index: Tracer, source: Tracer, accumulate: boo
 @aten("as_strided_scatter")
 def as_strided_scatter(c: Context, self: Tracer, src: Tracer, size: tuple[Dim, ...],
                        stride: tuple[Dim, ...], storage_offset: Any = None) -> Any:
+    """scatter of src at the flat positions of a strided view."""
     at = strided(c, size, stride, storage_offset)
     n = product(src.shape)
     y = o.scatter(c.reshape(self, (product(self.shape),)), c.reshape(at, (n, 1)),
@@ -231,7 +243,7 @@ def as_strided_scatter(c: Context, self: Tracer, src: Tracer, size: tuple[Dim, .
 @aten("embedding_renorm")
 def embedding_renorm(c: Context, self: Tracer, indices: Tracer, max_norm: float,
                      norm_type: float) -> Any:
-    """The rows that are read, shortened to the norm where they are longer."""
+    """The table, in which the rows that `indices` names have a norm of at most `max_norm`."""
     n = product(indices.shape)
     hit = o.scatter(c.full((self.shape[0], 1), False, dtypes.bool_),
                     c.reshape(c.cast(indices, dtypes.int64), (n, 1)),
@@ -243,6 +255,7 @@ def embedding_renorm(c: Context, self: Tracer, indices: Tracer, max_norm: float,
 
 @aten("index_fill")
 def index_fill(c: Context, self: Tracer, dim: int, index: Tracer, value: Any) -> Any:
+    """x[:, index[k]] = value by scatter."""
     axis = axis_of(dim, self.ndim)
     shape = (*self.shape[:axis], product(index.shape), *self.shape[axis + 1:])
     return _along(c, self, dim, index, c.full(shape, c.cast(value, self.dtype), self.dtype), "set")
@@ -252,11 +265,8 @@ def index_fill(c: Context, self: Tracer, dim: int, index: Tracer, value: Any) ->
 
 def _advanced(c: Context, x: Tracer, indices: tuple[Any, ...]) -> tuple[tuple[int, ...], Tracer,
                                                                        list[int]]:
-    """The indexed axes, the joint index [..., n], and the order of axes that torch gives back.
-
-    Our gather puts the index dims first; torch puts them where the indexed axes stood if those
-    were neighbours, else first.
-    """
+    """(indexed axes, joint index [..., n], order of the result's axes). Our gather puts the index
+    dims first; torch puts them at the first indexed axis if the indexed axes are neighbours."""
     indices = tuple(i for x in indices for i in (
         columns(c, x) if x is not None and x.dtype is dtypes.bool_ else (x,)))
     axes = tuple(a for a, i in enumerate(indices) if i is not None)
@@ -273,6 +283,7 @@ def _advanced(c: Context, x: Tracer, indices: tuple[Any, ...]) -> tuple[tuple[in
 
 @aten("index", "_unsafe_index")
 def index(c: Context, self: Tracer, indices: tuple[Any, ...]) -> Any:
+    """x[i, :, j, …]: one gather at the joint index, then a transpose to torch's order."""
     axes, joint, order = _advanced(c, self, indices)
     return c.transpose(o.gather(self, joint, axes=axes), order)
 
@@ -280,6 +291,7 @@ def index(c: Context, self: Tracer, indices: tuple[Any, ...]) -> Any:
 @aten("index_put", "_unsafe_index_put")
 def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer,
               accumulate: bool = False) -> Any:
+    """x[i, :, j, …] = values by one scatter (+= with `accumulate`); masks by select."""
     if any(i is not None and i.dtype is dtypes.bool_ for i in indices):
         return _masked_put(c, self, indices, values, accumulate)
     if self.dtype is dtypes.bool_ and accumulate:
@@ -295,7 +307,7 @@ def index_put(c: Context, self: Tracer, indices: tuple[Any, ...], values: Tracer
 
 def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
                 accumulate: bool) -> Any:
-    """Under one mask: one value for all of it, or the k-th row for the k-th true place."""
+    """Writes under one mask: one value everywhere, or row k of the values at true place k."""
     masks = [(a, i) for a, i in enumerate(indices) if i is not None]
     if len(masks) != 1:
         raise Missing("values put by a mask and another index at once")
@@ -316,7 +328,7 @@ def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
 
 
 def _rank(c: Context, mask: Tracer, count: Dim) -> Any:
-    """How many true places lie before each, within the number of values there are."""
+    """The number of true places before each place, at most count − 1."""
     flags = c.reshape(mask, (product(mask.shape),))
     before = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0, exclusive=True)
     last = max(count - 1, 0) if isinstance(count, int) else o.max(
@@ -326,7 +338,7 @@ def _rank(c: Context, mask: Tracer, count: Dim) -> Any:
 
 @aten("masked_scatter")
 def masked_scatter(c: Context, self: Tracer, mask: Tracer, source: Tracer) -> Any:
-    """The k-th true place takes the k-th element of the source."""
+    """The k-th true place takes the k-th element of the source: a gather by running sums."""
     shape = broadcast_shapes(self.shape, mask.shape)
     flags = c.reshape(c.broadcast(mask, shape), (product(shape),))
     rank = o.cumulative(c.cast(flags, dtypes.int64), kind="sum", axis=0)

@@ -1,4 +1,4 @@
-"""Contractions: matrix products, linear layers, convolutions, attention."""
+"""Contractions: matrix products, linear layers, convolutions, distances."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from graphtool.symbolic import Dim
 
 @aten("mm", "bmm")
 def mm(c: Context, self: Tracer, mat2: Tracer, **_: Any) -> Any:
+    """matmul of two matrices, or of two batches of matrices."""
     return o.matmul(self, mat2)
 
 
 @aten("matmul", "mv", "dot", "vdot")
 def matmul(c: Context, self: Tracer, other: Tracer) -> Any:
-    """NumPy's rule: a vector gains an axis, which the result loses."""
+    """matmul; a vector gets an axis of size 1 for it, which the result does not have."""
     a = self if self.ndim > 1 else c.reshape(self, (1, self.shape[0]))
     b = other if other.ndim > 1 else c.reshape(other, (other.shape[0], 1))
     return c.reshape(o.matmul(a, b), c.out.shape)
@@ -31,6 +32,7 @@ def matmul(c: Context, self: Tracer, other: Tracer) -> Any:
 
 @aten("outer", "ger")
 def outer(c: Context, self: Tracer, vec2: Tracer) -> Any:
+    """x[:, none]·y, [n, m]."""
     return o.mul(c.reshape(c.cast(self, c.out.dtype), (self.shape[0], 1)),
                  c.cast(vec2, c.out.dtype))
 
@@ -47,12 +49,14 @@ def _plus(c: Context, self: Tracer, product: Any, beta: Any, alpha: Any) -> Any:
 @aten("addmm", "baddbmm")
 def addmm(c: Context, self: Tracer, mat1: Tracer, mat2: Tracer, *, beta: Any = 1,
           alpha: Any = 1) -> Any:
+    """beta·x + alpha·matmul(a, b)."""
     return _plus(c, self, o.matmul(mat1, mat2), beta, alpha)
 
 
 @aten("addbmm")
 def addbmm(c: Context, self: Tracer, batch1: Tracer, batch2: Tracer, *, beta: Any = 1,
            alpha: Any = 1) -> Any:
+    """beta·x + alpha·Σ over the batch of matmul(a, b)."""
     total = o.reduce_sum(o.matmul(batch1, batch2), axes=(0,))
     return _plus(c, self, c.reshape(total, total.shape[1:]), beta, alpha)
 
@@ -60,17 +64,20 @@ def addbmm(c: Context, self: Tracer, batch1: Tracer, batch2: Tracer, *, beta: An
 @aten("addmv")
 def addmv(c: Context, self: Tracer, mat: Tracer, vec: Tracer, *, beta: Any = 1,
           alpha: Any = 1) -> Any:
+    """beta·x + alpha·(matrix · vector)."""
     return _plus(c, self, matmul(c, mat, vec), beta, alpha)
 
 
 @aten("addr")
 def addr(c: Context, self: Tracer, vec1: Tracer, vec2: Tracer, *, beta: Any = 1,
          alpha: Any = 1) -> Any:
+    """beta·x + alpha·outer(u, v)."""
     return _plus(c, self, outer(c, vec1, vec2), beta, alpha)
 
 
 @aten("linear")
 def linear(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None) -> Any:
+    """x·wᵀ + b by our linear; a vector x or w becomes a matrix for the call."""
     if weight.ndim == 1:
         y = matmul(c, input, weight)
         return y if bias is None else o.add(y, bias)
@@ -85,8 +92,8 @@ def linear(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None
 @aten("_grouped_mm")
 def grouped_mm(c: Context, self: Tracer, mat2: Tracer, offs: Tracer | None = None,
                bias: Tracer | None = None, out_dtype: Any = None) -> Any:
-    """Rows up to offs[e] by matrix e; zeros behind the last. Few rows fetch a matrix each, many
-    are multiplied by all of them."""
+    """Row r times matrix e, where offs[e − 1] ≤ r < offs[e]; rows after the last group are 0.
+    With few rows each row gathers its matrix; with many, all products are made, one is taken."""
     if offs is None or bias is not None or self.ndim != 2 or mat2.ndim != 3:
         raise Missing("groups of columns, or with a bias")
     rows, (count, depth, width) = self.shape[0], mat2.shape
@@ -106,6 +113,7 @@ def grouped_mm(c: Context, self: Tracer, mat2: Tracer, offs: Tracer | None = Non
 
 @aten("grouped_mm_fallback", namespace="transformers")
 def grouped_mm_fallback(c: Context, input: Tracer, weight: Tracer, offs: Tracer) -> Any:
+    """grouped_mm, as the transformers library spells it."""
     return grouped_mm(c, input, weight, offs)
 
 
@@ -113,7 +121,7 @@ def grouped_mm_fallback(c: Context, input: Tracer, weight: Tracer, offs: Tracer)
 
 def _conv(c: Context, x: Tracer, w: Tracer, bias: Tracer | None, strides: tuple[int, ...],
           padding: Any, dilation: tuple[int, ...], groups: int) -> Any:
-    """x without a batch gains one for the time."""
+    """conv plus the bias; an x without a batch axis gets one for the call."""
     single = x.ndim == w.ndim - 1
     x = c.reshape(x, (1, *x.shape)) if single else x
     y = _biased(c, o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilation,
@@ -130,6 +138,7 @@ def _biased(c: Context, y: Any, bias: Tracer | None) -> Any:
 @aten("conv1d", "conv2d", "conv3d")
 def conv(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None, stride: Any = 1,
          padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+    """Our conv, channels at axis 1; `padding` is numbers, "same" or "valid"."""
     n = weight.ndim - 2
     dilation = pairs(dilation, n)
     if isinstance(padding, str):
@@ -140,7 +149,7 @@ def conv(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None, 
 
 
 def _named_padding(name: str, window: tuple[Dim, ...], dilation: tuple[int, ...]) -> Any:
-    """"same" puts the odd one behind."""
+    """(lo, hi) for each axis; of an odd total "same" puts the larger half at the end."""
     total = [d * (k - 1) if name == "same" else 0 for d, k in zip(dilation, window, strict=True)]
     return tuple((t // 2, t - t // 2) for t in total)
 
@@ -149,6 +158,7 @@ def _named_padding(name: str, window: tuple[Dim, ...], dilation: tuple[int, ...]
 def convolution(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None, stride: Any,
                 padding: Any, dilation: Any, transposed: bool, output_padding: Any,
                 groups: int, *_: Any) -> Any:
+    """conv, or conv_transpose if `transposed`."""
     if transposed:
         return conv_transpose(c, input, weight, bias, stride, padding, output_padding, groups,
                               dilation)
@@ -159,7 +169,7 @@ def convolution(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None, 
 def conv_transpose(c: Context, input: Tracer, weight: Tracer, bias: Tracer | None = None,
                    stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                    dilation: Any = 1) -> Any:
-    """A convolution of the input spread out by the stride with the window turned around."""
+    """conv of the input dilated by the stride (lhs_dilation), with the window reversed."""
     single = input.ndim == weight.ndim - 1
     x = c.reshape(input, (1, *input.shape)) if single else input
     y = o.conv(x, turned(c, weight, groups),
@@ -170,7 +180,7 @@ def conv_transpose(c: Context, input: Tracer, weight: Tracer, bias: Tracer | Non
 
 def transposed_attrs(w: Tracer, stride: Any, padding: Any, output_padding: Any, groups: int,
                      dilation: Any) -> dict[str, Any]:
-    """The attributes of the plain convolution that a transposed one is."""
+    """The attributes of the plain conv that computes a transposed convolution."""
     n = w.ndim - 2
     strides, pad, more, spread = (pairs(x, n) for x in (stride, padding, output_padding, dilation))
     edges = tuple((d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(
@@ -197,7 +207,7 @@ def turned(c: Context, w: Tracer, groups: int) -> Tracer:
 def trilinear(c: Context, i1: Tracer, i2: Tracer, i3: Tracer, expand1: tuple[int, ...],
               expand2: tuple[int, ...], expand3: tuple[int, ...], sumdim: tuple[int, ...],
               unroll_dim: int = 1) -> Any:
-    """Σ over `sumdim` of the product of three tensors, each given new axes of size 1."""
+    """Σ over `sumdim` of the product of three tensors, each with new axes of size 1."""
     parts = []
     for x, new in ((i1, expand1), (i2, expand2), (i3, expand3)):
         dims = iter(x.shape)
@@ -208,7 +218,7 @@ def trilinear(c: Context, i1: Tracer, i2: Tracer, i3: Tracer, expand1: tuple[int
 
 
 def _distance(c: Context, gap: Any, p: float) -> Any:
-    """The p-norm of the last axis."""
+    """The p-norm along the last axis, which the result does not have."""
     axis = (gap.ndim - 1,)
     if p == 0:
         y = o.reduce_sum(c.cast(o.ne(gap, 0.0), gap.dtype), axes=axis)
@@ -219,6 +229,7 @@ def _distance(c: Context, gap: Any, p: float) -> Any:
 
 @aten("_cdist_forward")
 def cdist(c: Context, x1: Tracer, x2: Tracer, p: float, compute_mode: Any = None) -> Any:
+    """The p-norm of every row of x1 minus every row of x2, [..., n, m]."""
     a = c.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1]))
     b = c.reshape(x2, (*x2.shape[:-2], 1, *x2.shape[-2:]))
     return _distance(c, o.sub(a, b), p)
@@ -226,7 +237,7 @@ def cdist(c: Context, x1: Tracer, x2: Tracer, p: float, compute_mode: Any = None
 
 @aten("_pdist_forward")
 def pdist(c: Context, self: Tracer, p: float = 2.0) -> Any:
-    """Rows i < j, by two gathers."""
+    """The distances of rows i < j, [n·(n − 1) / 2], by two gathers."""
     if not isinstance(self.shape[0], int):
         raise Missing("the distances within a symbolic number of rows")
     rows = np.stack(np.triu_indices(self.shape[0], 1))

@@ -1,4 +1,4 @@
-"""Normalisations: layer, rms, group, instance and batch norm, in both of torch's spellings."""
+"""Layer, RMS, group, instance and batch norm, as torch's plain ops and as its native_* ops."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ def _last_axes(x: Tracer, normalized_shape: tuple[Any, ...]) -> tuple[int, ...]:
 def layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
                weight: Tracer | None = None, bias: Tracer | None = None, eps: float = 1e-5,
                cudnn_enable: bool = True) -> Any:
+    """layer_norm over the last axes, those of `normalized_shape`."""
     return o.layer_norm(input, weight, bias, axes=_last_axes(input, normalized_shape), epsilon=eps)
 
 
 @aten("native_layer_norm")
 def native_layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
                       weight: Tracer | None, bias: Tracer | None, eps: float) -> Any:
+    """(layer_norm, mean, 1 / √(var + ε))."""
     axes = _last_axes(input, normalized_shape)
     y = o.layer_norm(input, weight, bias, axes=axes, epsilon=eps) if c.used(0) else None
     return y, *_statistics(c, input, axes, eps)
 
 
 def _statistics(c: Context, x: Tracer, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """The mean and 1 / √(var + ε) that torch keeps for the gradient, where they are read."""
+    """(mean, 1 / √(var + ε)) in torch's shapes; None for a result that nobody reads."""
     mean = o.reduce_mean(x, axes=axes) if c.used(1) else None
     rstd = o.rsqrt(o.add(o.reduce_var(x, axes=axes), eps)) if c.used(2) else None
     return (None if mean is None or c.outs[1] is None else c.reshape(mean, c.outs[1].shape),
@@ -42,6 +44,7 @@ def _statistics(c: Context, x: Tracer, axes: tuple[int, ...], eps: float) -> tup
 @aten("rms_norm")
 def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
              weight: Tracer | None = None, eps: float | None = None) -> Any:
+    """rms_norm over the last axes; ε is the dtype's precision unless given."""
     if eps is None:
         eps = float(ml_dtypes.finfo(input.dtype.numpy).eps)
     return o.rms_norm(input, weight, axes=_last_axes(input, normalized_shape), epsilon=eps)
@@ -50,18 +53,21 @@ def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
 @aten("_fused_rms_norm")
 def fused_rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
                    weight: Tracer | None, eps: float | None = None) -> Any:
+    """(rms_norm, none): the second result is only for torch's own gradient."""
     return rms_norm(c, input, normalized_shape, weight, eps), None
 
 
 @aten("group_norm")
 def group_norm(c: Context, input: Tracer, num_groups: int, weight: Tracer | None = None,
                bias: Tracer | None = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
+    """group_norm with `num_groups` groups of channels (axis 1)."""
     return o.group_norm(input, weight, bias, groups=num_groups, epsilon=eps)
 
 
 @aten("native_group_norm")
 def native_group_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                       N: Any, C: Any, HxW: Any, group: int, eps: float) -> Any:
+    """(group_norm, mean, 1 / √(var + ε)), the last two [batch, groups]."""
     y = group_norm(c, input, group, weight, bias, eps) if c.used(0) else None
     grouped = c.reshape(input, (N, group, C // group * HxW))
     return y, *_statistics(c, grouped, (2,), eps)
@@ -72,6 +78,7 @@ def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer
                   running_mean: Any, running_var: Any,
                   use_input_stats: bool, momentum: float, eps: float,
                   cudnn_enabled: bool = True) -> Any:
+    """instance_norm; batch_norm by running statistics if `use_input_stats` is false."""
     if not use_input_stats:
         return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
     return o.instance_norm(input, weight, bias, epsilon=eps)
@@ -83,6 +90,7 @@ def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer
 def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                          running_mean: Tracer, running_var: Tracer, momentum: float,
                          eps: float) -> Any:
+    """(batch_norm by running statistics, empty, empty)."""
     y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
     return y, *(None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:])  # empty
 
@@ -91,6 +99,7 @@ def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias:
 def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                running_mean: Any, running_var: Any, training: bool,
                momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:
+    """batch_norm by running statistics; by those of the batch in training."""
     if training or running_mean is None:
         return o.batch_norm_training(input, weight, bias, epsilon=eps)[0]
     return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
@@ -100,7 +109,7 @@ def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | 
 def batch_norm_functional(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                           running_mean: Tracer, running_var: Tracer, training: bool,
                           momentum: float, eps: float) -> Any:
-    """Training with running statistics: (y, mean, 1/√(var + ε), new mean, new variance)."""
+    """(y, mean, 1/√(var + ε), new running mean, new running variance)."""
     if not training:
         y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
         empty = (None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:3])
@@ -133,6 +142,7 @@ def _moved(old: Tracer, new: Any, momentum: float) -> Any:
 @aten("_native_batch_norm_legit.no_stats")
 def batch_norm_no_stats(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                         training: bool, momentum: float, eps: float) -> Any:
+    """(batch_norm by the batch's statistics, mean, 1 / √(var + ε))."""
     y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
     return y, mean, o.rsqrt(o.add(var, eps)) if c.used(2) else None
 
@@ -141,8 +151,8 @@ def batch_norm_no_stats(c: Context, input: Tracer, weight: Tracer | None, bias: 
 def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                      running_mean: Tracer, running_var: Tracer, training: bool, momentum: float,
                      eps: float) -> Any:
-    """(y, mean, 1/√(var + ε)); what it does to the running statistics export has made a result
-    of another call."""
+    """(y, mean, 1/√(var + ε)), without the new running statistics: export has rewritten their
+    update as another call."""
     return batch_norm_functional(c, input, weight, bias, running_mean, running_var, training,
                                  momentum, eps)[:3]
 
@@ -151,7 +161,7 @@ def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tra
 def batch_norm_with_update(c: Context, input: Tracer, weight: Tracer | None,
                            bias: Tracer | None, running_mean: Tracer, running_var: Tracer,
                            momentum: float, eps: float) -> Any:
-    """(y, mean, 1/√(var + ε), nothing, new mean, new variance)"""
+    """(y, mean, 1/√(var + ε), an unused buffer, new mean, new variance), in training."""
     y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
     blank = c.outs[3] if c.used(3) else None
     count = c.number(_count(input), var.dtype)

@@ -1,4 +1,4 @@
-"""Sorting, the k greatest, and what is read off a sorted line."""
+"""Sorting, the k greatest elements, and medians."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from graphtool.symbolic import product
 
 @aten("sort.default")
 def sort(c: Context, self: Tracer, dim: int = -1, descending: bool = False) -> Any:
+    """(values, i64 indices) by our stable sort; a rank-0 tensor is its own result."""
     return _sorted(c, self, dim, descending)
 
 
 @aten("sort.stable")
 def sort_stable(c: Context, self: Tracer, *, stable: Any = None, dim: int = -1,
                 descending: bool = False) -> Any:
+    """(values, i64 indices) by our sort, which is always stable."""
     return _sorted(c, self, dim, descending)
 
 
@@ -33,7 +35,7 @@ def _sorted(c: Context, x: Tracer, dim: int, descending: bool) -> Any:
 @aten("argsort")
 def argsort(c: Context, self: Tracer, *args: Any, dim: int = -1, descending: bool = False,
             stable: bool = False) -> Any:
-    """argsort(dim, descending), or argsort.stable(*, stable, dim, descending)."""
+    """i64 indices of sort. Calls: argsort(dim, descending), argsort.stable(stable, dim, …)."""
     dim = args[0] if args else dim
     return _sorted(c, self, dim, args[1] if len(args) > 1 else descending)[1]
 
@@ -41,6 +43,7 @@ def argsort(c: Context, self: Tracer, *args: Any, dim: int = -1, descending: boo
 @aten("topk")
 def topk(c: Context, self: Tracer, k: Any, dim: int = -1, largest: bool = True,
          sorted: bool = True) -> Any:
+    """(values, i64 indices) by top_k, always sorted."""
     if not self.ndim:
         return self, c.full((), 0, dtypes.int64)
     return o.top_k(self, k=k, axis=axis_of(dim, self.ndim), largest=largest)
@@ -48,6 +51,7 @@ def topk(c: Context, self: Tracer, k: Any, dim: int = -1, largest: bool = True,
 
 @aten("kthvalue")
 def kthvalue(c: Context, self: Tracer, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """(k-th smallest value, its index): entry k − 1 of a sort."""
     if not self.ndim:
         return self, c.full((), 0, dtypes.int64)
     return _picked(c, _sorted(c, self, dim, False), axis_of(dim, self.ndim), k - 1)
@@ -55,12 +59,13 @@ def kthvalue(c: Context, self: Tracer, k: int, dim: int = -1, keepdim: bool = Fa
 
 @aten("median.dim")
 def median_dim(c: Context, self: Tracer, dim: int, keepdim: bool = False) -> Any:
+    """(the lower median along one axis, its index); a NaN in the row wins."""
     return middle(c, self, axis_of(dim, self.ndim), False)
 
 
 @aten("median.default")
 def median(c: Context, self: Tracer) -> Any:
-    """The lower of the middle elements; its equals share the gradient."""
+    """The lower median of all elements, rank 0; elements equal to it share the gradient."""
     line = c.reshape(self, (product(self.shape),))
     found = middle(c, line, 0, False)[0]
     if not self.dtype.is_float:

@@ -1,4 +1,4 @@
-"""Padding: by a value, by what is inside mirrored or repeated, or around the corner."""
+"""Padding by a constant, or by elements of the tensor: reflected, replicated or circular."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphtool.symbolic import Dim
 
 
 def _edges(pad: tuple[Dim, ...], rank: int) -> list[tuple[Dim, Dim]]:
-    """torch's list, last axis first, as (lo, hi) for every axis."""
+    """torch's flat list, last axis first, as (lo, hi) for every axis."""
     out: list[tuple[Dim, Dim]] = [(0, 0)] * rank
     for i in range(len(pad) // 2):
         out[rank - 1 - i] = (pad[2 * i], pad[2 * i + 1])
@@ -24,6 +24,7 @@ def _edges(pad: tuple[Dim, ...], rank: int) -> list[tuple[Dim, Dim]]:
 
 @aten("constant_pad_nd")
 def constant_pad_nd(c: Context, self: Tracer, pad: tuple[Dim, ...], value: Any = 0) -> Any:
+    """pad by a value; torch lists (lo, hi) from the last axis on."""
     edges = _edges(pad, self.ndim)
     if all(e == (0, 0) for e in edges):
         return self
@@ -34,6 +35,7 @@ def constant_pad_nd(c: Context, self: Tracer, pad: tuple[Dim, ...], value: Any =
 @aten("pad")
 def pad(c: Context, self: Tracer, pad: tuple[Dim, ...], mode: str = "constant",
         value: Any = None) -> Any:
+    """pad by a value, or a gather for "reflect", "replicate" and "circular"."""
     if mode == "constant":
         return constant_pad_nd(c, self, pad, value or 0)
     return _index_pad(c, self, pad, mode)
@@ -41,16 +43,18 @@ def pad(c: Context, self: Tracer, pad: tuple[Dim, ...], mode: str = "constant",
 
 @aten("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
 def reflection_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+    """A gather at indices mirrored at the edges."""
     return _index_pad(c, self, padding, "reflect")
 
 
 @aten("replication_pad1d", "replication_pad2d", "replication_pad3d")
 def replication_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+    """A gather at indices clamped to the edges."""
     return _index_pad(c, self, padding, "replicate")
 
 
 def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer:
-    """One gather an axis, at indices known when the sizes are."""
+    """One gather for each padded axis, at constant indices; needs fixed sizes."""
     for axis, (lo, hi) in enumerate(_edges(pad, x.ndim)):
         size = x.shape[axis]
         if (lo, hi) == (0, 0):
@@ -77,6 +81,6 @@ def _source(at: Any, size: int, mode: str) -> Any:
 
 
 def take_axis(c: Context, x: Tracer, axis: int, index: Any) -> Tracer:
-    """x at constant indices along one axis."""
+    """gather of x at constant indices along one axis."""
     picked = o.gather(x, c.constant(index.reshape(-1, 1), dtypes.int64), axes=(axis,))
     return c.transpose(picked, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])

@@ -1,4 +1,4 @@
-"""Writing into a part of a tensor: a slice, one index of an axis, a diagonal."""
+"""Copies of a tensor with one part replaced: a slice, one index of an axis, a diagonal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphtool.symbolic import Dim
 
 
 def _into(c: Context, x: Tracer, src: Tracer, axis: int, start: Dim, step: int) -> Any:
-    """x with src at start, start + step, … along one axis: a padded copy, selected by a mask."""
+    """x with src at start, start + step, … along one axis: select(padded mask, padded src, x)."""
     count, size = src.shape[axis], x.shape[axis]
     if count == size:
         return src
@@ -31,6 +31,7 @@ def _into(c: Context, x: Tracer, src: Tracer, axis: int, start: Dim, step: int) 
 @aten("slice_scatter")
 def slice_scatter(c: Context, self: Tracer, src: Tracer, dim: int = 0, start: Any = None,
                   end: Any = None, step: int = 1) -> Any:
+    """x with src at start:end:step along one axis: select(padded mask, padded src, x)."""
     axis = axis_of(dim, self.ndim)
     if src.shape[axis] == 0:
         return self
@@ -41,6 +42,7 @@ def slice_scatter(c: Context, self: Tracer, src: Tracer, dim: int = 0, start: An
 
 @aten("select_scatter")
 def select_scatter(c: Context, self: Tracer, src: Tracer, dim: int, index: Any) -> Any:
+    """x with src at one index of an axis: select(padded mask, padded src, x)."""
     axis = axis_of(dim, self.ndim)
     at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
     shape = (*self.shape[:axis], 1, *self.shape[axis + 1:])
@@ -50,6 +52,7 @@ def select_scatter(c: Context, self: Tracer, src: Tracer, dim: int, index: Any) 
 @aten("diagonal_scatter")
 def diagonal_scatter(c: Context, self: Tracer, src: Tracer, offset: int = 0, dim1: int = 0,
                      dim2: int = 1) -> Any:
+    """x with src on a diagonal of two axes: a scatter at (i, i + offset)."""
     a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
     perm = [a, b, *(i for i in range(self.ndim) if i not in (a, b))]
     n = src.shape[-1]

@@ -1,4 +1,4 @@
-"""Pooling: fixed windows with torch's ceil_mode and divisors, and adaptive ones."""
+"""Max and average pooling, with torch's ceil_mode and divisors, and adaptive pooling."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def _unbatched(c: Context, y: Tracer, n: int, x: Tracer) -> Tracer:
 
 def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, padding: Any,
              dilation: Any, ceil_mode: bool) -> tuple[dict[str, Any], Edges]:
-    """The attributes, and per axis the declared padding and the overhang that ceil_mode adds.
+    """(attributes of our pooling ops, (padding, overhang) for each axis).
 
-    torch has worked out the result's size, so the overhang is what the last window needs.
+    The overhang is what ceil_mode adds at the end: torch has worked out the result's size, and
+    the last window must fit.
     """
     window, pad, spread = (pairs(v, n) for v in (kernel_size, padding, dilation))
     strides = pairs(stride, n) if stride not in ((), None) else window
@@ -49,13 +50,14 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
 
 
 def _out(c: Context) -> TensorType:
-    """The results of a pool with indices have one shape; either may be unused."""
+    """The type of a result that is used; values and indices have the same shape."""
     return next(t for t in c.outs if t is not None)
 
 
 @aten("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(c: Context, self: Tracer, kernel_size: Any, stride: Any = (), padding: Any = 0,
              dilation: Any = 1, ceil_mode: bool = False, n: int = 0) -> Any:
+    """max_pool over fixed windows; a tensor without a batch axis gets one for the call."""
     n = n or _rank(self, kernel_size)
     attrs, edges = _windows(c, self, n, kernel_size, stride, padding, dilation, ceil_mode)
     y = o.max_pool(_batched(c, self, n), padding=tuple((p, p + h) for p, h in edges), **attrs)
@@ -109,7 +111,7 @@ def _average(n: int) -> Any:
 
 def _whole_average(c: Context, x: Tracer, attrs: dict[str, Any], edges: Edges, padded: bool,
                    divisor: Any) -> Any:
-    """Sums of integers over their number, rounded towards zero; the overhang never counts."""
+    """Integer average: sum / count, rounded towards zero; the overhang never counts."""
     total = _window_sum(x, attrs, edges)
     if divisor is not None:
         return o.div(total, int(divisor))
@@ -165,7 +167,7 @@ def _bins(d: int, s: int) -> list[tuple[int, int]]:
 
 
 def _by_matrices(c: Context, x: Tracer, axes: tuple[int, ...], sizes: Any) -> Any:
-    """Uneven bins: along each axis a constant matrix of averages."""
+    """Averages of bins of different sizes: along each axis a matmul with a constant matrix."""
     for axis, s in zip(axes, sizes, strict=True):
         d = int(x.shape[axis])  # type: ignore[arg-type]
         if d == s:
@@ -194,7 +196,7 @@ def _adaptive_max(n: int) -> Any:
 
 
 def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
-    """Every bin's elements in a line, from a table of flat positions; short ones repeat an end."""
+    """(maxima, flat indices): each bin's elements gathered as a row; short bins repeat an end."""
     kind = next(t for t in c.outs if t is not None)
     dims, cells = [int(d) for d in x.shape[-n:]], kind.shape[-n:]  # type: ignore[arg-type]
     lines = [_bins(d, int(s)) for d, s in zip(dims, cells, strict=True)]  # type: ignore[arg-type]
@@ -216,7 +218,7 @@ def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
 
 
 def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
-    """Each bin's elements side by side (the last one repeated where it is short), then the max."""
+    """The maximum of each bin along one axis: a gather, in which short bins repeat their last."""
     bins = _bins(int(x.shape[axis]), s)  # type: ignore[arg-type]
     width = max(hi - lo for lo, hi in bins)
     index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins])

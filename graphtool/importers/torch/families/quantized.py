@@ -14,20 +14,20 @@ _SPACE = "quantized_decomposed"
 
 
 def _along(c: Context, v: Tracer, x: Tracer, axis: int) -> Tracer:
-    """One number for each channel, to go beside x."""
+    """[channels] reshaped to broadcast against x along the channel axis."""
     at = axis_of(axis, x.ndim)
     return c.reshape(v, [d if i == at else 1 for i, d in enumerate(x.shape)])
 
 
 def _quantized(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) -> Any:
-    """clamp(round(x·(1/scale)) + zero)"""
+    """clamp(round(x·(1/scale)) + zero, low, high), in the dtype of the result."""
     inverse = 1.0 / scale if isinstance(scale, float) else o.div(1.0, c.cast(scale, x.dtype))
     steps = o.add(o.round(o.mul(x, inverse)), c.cast(zero, x.dtype))
     return c.cast(o.clamp(steps, float(low), float(high)), c.out.dtype)
 
 
 def _dequantized(c: Context, x: Tracer, scale: Any, zero: Any) -> Any:
-    """(x − zero)·scale, in the type of the result"""
+    """(x − zero)·scale, in the dtype of the result."""
     wide = c.cast(x, c.out.dtype)
     moved = wide if zero is None else o.sub(wide, c.cast(zero, wide.dtype))
     return o.mul(moved, c.cast(scale, wide.dtype))
@@ -36,23 +36,26 @@ def _dequantized(c: Context, x: Tracer, scale: Any, zero: Any) -> Any:
 @aten("quantize_per_tensor", namespace=_SPACE)
 def quantize_per_tensor(c: Context, input: Tracer, scale: Any, zero_point: Any, quant_min: int,
                         quant_max: int, dtype: Any) -> Any:
+    """clamp(round(x / scale) + zero, quant_min, quant_max), cast to the integer dtype."""
     return _quantized(c, input, _scalar(c, scale), _scalar(c, zero_point), quant_min, quant_max)
 
 
 @aten("dequantize_per_tensor", namespace=_SPACE)
 def dequantize_per_tensor(c: Context, input: Tracer, scale: Any, zero_point: Any, quant_min: int,
                           quant_max: int, dtype: Any, *, out_dtype: Any = None) -> Any:
+    """(x − zero)·scale, in the float dtype of the result."""
     return _dequantized(c, input, _scalar(c, scale), _scalar(c, zero_point))
 
 
 def _scalar(c: Context, x: Any) -> Any:
-    """Scales that torch computes are tensors of one element."""
+    """Rank 0: scales that torch computes are tensors of one element."""
     return c.reshape(x, ()) if isinstance(x, Tracer) else x
 
 
 @aten("quantize_per_channel", namespace=_SPACE)
 def quantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_points: Tracer, axis: int,
                          quant_min: int, quant_max: int, dtype: Any) -> Any:
+    """quantize_per_tensor with a scale and a zero point for each channel."""
     return _quantized(c, input, _along(c, scales, input, axis),
                       _along(c, zero_points, input, axis), quant_min, quant_max)
 
@@ -61,6 +64,7 @@ def quantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_points:
 def dequantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_points: Tracer | None,
                            axis: int, quant_min: int, quant_max: int, dtype: Any, *,
                            out_dtype: Any = None) -> Any:
+    """(x − zero)·scale, with a scale and a zero point for each channel."""
     zero = None if zero_points is None else _along(c, zero_points, input, axis)
     return _dequantized(c, input, _along(c, scales, input, axis), zero)
 
@@ -68,7 +72,7 @@ def dequantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_point
 # ---- training with quantisation in mind --------------------------------------------------------
 
 def _faked(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
-    """x through the numbers low..high and back, and where it fell among them."""
+    """(x quantised to low..high and back to float, bool mask of what was not clamped)."""
     scale, zero = (c.cast(v, x.dtype) for v in (scale, zero))
     steps = o.add(o.round(o.mul(x, o.div(1.0, scale) if isinstance(scale, Tracer) else (
         1.0 / scale))), zero)
@@ -79,12 +83,14 @@ def _faked(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) ->
 @aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_tensor_affine")
 def fake_quantize(c: Context, self: Tracer, scale: Any, zero_point: Any, quant_min: int,
                   quant_max: int) -> Any:
+    """(x quantised and back, bool mask of what was not clamped)."""
     return _faked(c, self, _scalar(c, scale), _scalar(c, zero_point), quant_min, quant_max)
 
 
 @aten("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def fake_quantize_by_tensors(c: Context, self: Tracer, scale: Tracer, zero_point: Tracer,
                              fake_quant_enabled: Tracer, quant_min: int, quant_max: int) -> Any:
+    """fake_quantize where `enabled` is not 0, else (x, true)."""
     return _if(c, fake_quant_enabled, self, _faked(c, self, _scalar(c, scale), _scalar(
         c, zero_point), quant_min, quant_max))
 
@@ -97,6 +103,7 @@ def _if(c: Context, enabled: Tracer, x: Tracer, faked: tuple[Any, Any]) -> tuple
 @aten("fake_quantize_per_channel_affine_cachemask", "fake_quantize_per_channel_affine")
 def fake_quantize_channels(c: Context, self: Tracer, scale: Tracer, zero_point: Tracer, axis: int,
                            quant_min: int, quant_max: int) -> Any:
+    """fake_quantize with a scale and a zero point for each channel."""
     return _faked(c, self, _along(c, scale, self, axis), _along(c, zero_point, self, axis),
                   quant_min, quant_max)
 
@@ -104,6 +111,7 @@ def fake_quantize_channels(c: Context, self: Tracer, scale: Tracer, zero_point: 
 @aten("fake_quantize_per_tensor_affine_cachemask_backward",
       "fake_quantize_per_channel_affine_cachemask_backward")
 def fake_quantize_back(c: Context, grad: Tracer, mask: Tracer) -> Any:
+    """select(mask, g, 0): clamped elements get no gradient."""
     return o.select(mask, grad, 0.0)
 
 
@@ -112,7 +120,8 @@ def observed(c: Context, self: Tracer, observer_on: Tracer, fake_quant_on: Trace
              running_min: Tracer, running_max: Tracer, scale: Tracer, zero_point: Tracer,
              averaging_const: float, quant_min: int, quant_max: int, ch_axis: int,
              per_row_fake_quant: bool = False, symmetric_quant: bool = False) -> Any:
-    """The bounds move towards those of the data, the numbers follow them, x goes through these."""
+    """Moves the running bounds towards those of x, takes the scale and zero point from them, and
+    returns (fake-quantised x, mask, low, high, scale, zero point)."""
     on = o.ne(c.reshape(observer_on, ()), 0)
     keep = axis_of(ch_axis, self.ndim)
     axes = tuple(i for i in range(self.ndim) if not per_row_fake_quant or i != keep)
@@ -137,7 +146,7 @@ _LEAST_SCALE = 6.1e-5  # below which torch widens the bounds instead
 
 def _numbers(c: Context, low: Tracer, high: Tracer, first: int, last: int,
              symmetric: bool) -> tuple[Any, Any]:
-    """(scale, zero point) for numbers first..last that reach from low to high, and to 0."""
+    """(scale, zero point) so that the integers first..last cover low..high and 0."""
     low, high = (c.cast(x, dtypes.float64) for x in (low, high))
     both = o.and_(o.lt(low, 0.0), o.gt(high, 0.0))
     if symmetric:
@@ -161,7 +170,7 @@ def _numbers(c: Context, low: Tracer, high: Tracer, first: int, last: int,
 @aten("choose_qparams.tensor", namespace=_SPACE)
 def choose_qparams(c: Context, input: Tracer, quant_min: int, quant_max: int, eps: float,
                    dtype: Any) -> Any:
-    """(scale, zero point) that put the span of the data, 0 with it, on quant_min..quant_max."""
+    """(f64[1] scale, i64[1] zero point) so that quant_min..quant_max covers the data and 0."""
     axes = tuple(range(input.ndim))
     low = o.min(o.reduce_min(input, axes=axes), 0.0)
     high = o.max(o.reduce_max(input, axes=axes), 0.0)
@@ -174,5 +183,5 @@ def choose_qparams(c: Context, input: Tracer, quant_min: int, quant_max: int, ep
 
 @aten("_int_mm")
 def int_mm(c: Context, self: Tracer, mat2: Tracer) -> Any:
-    """A product of int8 in int32, which torchao's dynamic quantisation leaves."""
+    """matmul of int8 operands cast to int32; torchao's dynamic quantisation uses it."""
     return o.matmul(*(o.cast(x, dtype=dtypes.int32) for x in (self, mat2)))

@@ -1,6 +1,7 @@
-"""lstm, gru and rnn kept whole: torch's gate order and weight layout brought to ours.
+"""lstm, gru and rnn as our ops of the same names, one call for each layer.
 
-torch gives per layer and direction w_ih [G·H, I], w_hh [G·H, H], and two biases [G·H] or none.
+For each layer and direction torch has w_ih [G·H, I], w_hh [G·H, H] and two biases [G·H] or none;
+the gates, G blocks of rows, are put into our order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _GRU = (1, 0, 2)      # torch's r z n → ours z r n
 
 
 def _ordered(c: Context, x: Tracer, gates: tuple[int, ...]) -> Tracer:
-    """The G blocks of rows in another order."""
+    """The G blocks of H rows, one for each gate, in the order `gates`."""
     if len(gates) == 1:
         return x
     h = x.shape[0] // len(gates)
@@ -33,7 +34,7 @@ def _stacked(c: Context, xs: list[Tracer]) -> Tracer:
 
 def _weights(c: Context, params: list[Tracer], count: int, biased: bool,
              gates: tuple[int, ...]) -> tuple[Any, Any, Any]:
-    """w, r and the joint bias of one layer, directions stacked."""
+    """(w, r, both biases joined) of one layer, the directions stacked on a new axis 0."""
     step = len(params) // count
     ws, rs, bs = [], [], []
     for d in range(count):
@@ -73,26 +74,31 @@ def _run(c: Context, op: Any, gates: tuple[int, ...], input: Tracer, states: tup
 @aten("lstm.input")
 def lstm(c: Context, input: Tracer, hx: tuple[Tracer, ...], params: tuple[Tracer, ...],
          *settings: Any) -> Any:
+    """(y, h, c) by our lstm, layer after layer; y is [T, B, D·H], or [B, T, D·H] batch first."""
     return _run(c, o.lstm, _LSTM, input, hx, params, *settings)
 
 
 @aten("gru.input")
 def gru(c: Context, input: Tracer, hx: Tracer, params: tuple[Tracer, ...], *settings: Any) -> Any:
+    """(y, h) by our gru, layer after layer, with the reset gate after the product (as cuDNN)."""
     return _run(c, o.gru, _GRU, input, (hx,), params, *settings, linear_before_reset=True)
 
 
 @aten("rnn_tanh.input")
 def rnn_tanh(c: Context, input: Tracer, hx: Tracer, params: tuple[Tracer, ...],
              *settings: Any) -> Any:
+    """(y, h) by our rnn with tanh, layer after layer."""
     return _run(c, o.rnn, (0,), input, (hx,), params, *settings, activation="tanh")
 
 
 @aten("rnn_relu.input")
 def rnn_relu(c: Context, input: Tracer, hx: Tracer, params: tuple[Tracer, ...],
              *settings: Any) -> Any:
+    """(y, h) by our rnn with relu, layer after layer."""
     return _run(c, o.rnn, (0,), input, (hx,), params, *settings, activation="relu")
 
 
 @aten("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data")
 def packed(c: Context, *_: Any, **__: Any) -> Any:
+    """Refuses packed sequences."""
     raise Missing("a recurrence over packed sequences")

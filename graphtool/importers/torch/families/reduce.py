@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes, moments, norms, running ones, and their indices."""
+"""Reductions: sums, extremes with their indices, moments and norms; and running sums, extremes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphtool.symbolic import Dim, product
 
 
 def _reduce(c: Context, name: str, x: Tracer, dim: Any) -> Any:
-    """One of our reductions over torch's dims, in the result's type and shape."""
+    """The named reduction over torch's dims (none or empty: all), in the shape of the result."""
     axes = axes_of(dim, x.ndim)
     y = getattr(o, name)(x, axes=axes) if axes else x
     return c.reshape(y, c.out.shape)
@@ -23,6 +23,7 @@ def _reduce(c: Context, name: str, x: Tracer, dim: Any) -> Any:
 @aten("sum")
 def sum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
         dtype: Any = None) -> Any:
+    """reduce_sum over `dim`, in the dtype of the result; of bools reduce_or."""
     name = "reduce_or" if c.out.dtype is dtypes.bool_ else "reduce_sum"
     return _reduce(c, name, c.cast(self, c.out.dtype), dim)
 
@@ -30,6 +31,7 @@ def sum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
 @aten("nansum")
 def nansum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
            dtype: Any = None) -> Any:
+    """reduce_sum over `dim` with NaN counted as 0."""
     x = c.cast(self, c.out.dtype)
     return _reduce(c, "reduce_sum", o.select(o.is_nan(x), 0.0, x) if x.dtype.is_float else x, dim)
 
@@ -37,6 +39,7 @@ def nansum(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
 @aten("prod")
 def prod(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Any:
+    """reduce_prod over `dim`, in the dtype of the result; of bools reduce_and."""
     name = "reduce_and" if c.out.dtype is dtypes.bool_ else "reduce_prod"
     return _reduce(c, name, c.cast(self, c.out.dtype), dim)
 
@@ -44,32 +47,38 @@ def prod(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
 @aten("mean")
 def mean(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Any:
+    """reduce_mean over `dim`, in the dtype of the result."""
     return _reduce(c, "reduce_mean", c.cast(self, c.out.dtype), dim)
 
 
 @aten("amax")
 def amax(c: Context, self: Tracer, dim: Any = (), keepdim: bool = False) -> Any:
+    """reduce_max over `dim`; equal elements share the gradient."""
     return _reduce(c, "reduce_max", self, dim)
 
 
 @aten("amin")
 def amin(c: Context, self: Tracer, dim: Any = (), keepdim: bool = False) -> Any:
+    """reduce_min over `dim`; equal elements share the gradient."""
     return _reduce(c, "reduce_min", self, dim)
 
 
 @aten("aminmax")
 def aminmax(c: Context, self: Tracer, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """(reduce_min, reduce_max) over `dim`."""
     return _reduce(c, "reduce_min", self, dim), _reduce(c, "reduce_max", self, dim)
 
 
 @aten("any")
 def any(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False) -> Any:
+    """reduce_or over `dim` of x cast to bool."""
     y = _reduce_logical(c, "reduce_or", self, dim)
     return c.cast(y, c.out.dtype)
 
 
 @aten("all")
 def all(c: Context, self: Tracer, dim: Any = None, keepdim: bool = False) -> Any:
+    """reduce_and over `dim` of x cast to bool."""
     y = _reduce_logical(c, "reduce_and", self, dim)
     return c.cast(y, c.out.dtype)
 
@@ -80,6 +89,7 @@ def _reduce_logical(c: Context, name: str, x: Tracer, dim: Any) -> Any:
 
 @aten("logsumexp")
 def logsumexp(c: Context, self: Tracer, dim: Any, keepdim: bool = False) -> Any:
+    """log Σ exp(x) over `dim`, by our op that does not overflow."""
     return _reduce(c, "logsumexp", c.cast(self, c.out.dtype), dim)
 
 
@@ -109,21 +119,25 @@ def _position(c: Context, x: Tracer, dim: int | None, kind: str) -> Any:
 
 @aten("max")
 def max(c: Context, self: Tracer, dim: int | None = None, keepdim: bool = False) -> Any:
+    """reduce_max of all elements, or (maxima, i64 indices) along one axis."""
     return _extreme(c, self, dim, "max")
 
 
 @aten("min")
 def min(c: Context, self: Tracer, dim: int | None = None, keepdim: bool = False) -> Any:
+    """reduce_min of all elements, or (minima, i64 indices) along one axis."""
     return _extreme(c, self, dim, "min")
 
 
 @aten("argmax")
 def argmax(c: Context, self: Tracer, dim: int | None = None, keepdim: bool = False) -> Any:
+    """i64: the index of the maximum along one axis, or among the flat elements."""
     return _position(c, self, dim, "max")
 
 
 @aten("argmin")
 def argmin(c: Context, self: Tracer, dim: int | None = None, keepdim: bool = False) -> Any:
+    """i64: the index of the minimum along one axis, or among the flat elements."""
     return _position(c, self, dim, "min")
 
 
@@ -145,6 +159,7 @@ def _correction(unbiased: Any, correction: Any) -> Any:
 @aten("var.correction", "var.dim", "var.default")
 def var(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim: bool = False,
         *, correction: Any = None) -> Any:
+    """reduce_var over `dim`: Σ (x − mean)² / (n − correction), correction 1 unless given."""
     if isinstance(dim, bool):  # var(x, unbiased)
         dim, unbiased = None, dim
     return c.reshape(_variance(c, self, dim, _correction(unbiased, correction)), c.out.shape)
@@ -153,12 +168,14 @@ def var(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim
 @aten("std.correction", "std.dim", "std.default")
 def std(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim: bool = False,
         *, correction: Any = None) -> Any:
+    """√var, with the same arguments."""
     return o.sqrt(var(c, self, dim, unbiased, keepdim, correction=correction))
 
 
 @aten("var_mean")
 def var_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
              keepdim: bool = False, *, correction: Any = None) -> Any:
+    """(reduce_var, reduce_mean) over `dim`."""
     shape = next(t.shape for t in c.outs if t is not None)
     y = _variance(c, self, dim, _correction(unbiased, correction)) if c.used(0) else None
     m = o.reduce_mean(self, axes=axes_of(dim, self.ndim)) if c.used(1) else None
@@ -168,6 +185,7 @@ def var_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
 @aten("std_mean")
 def std_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
              keepdim: bool = False, *, correction: Any = None) -> Any:
+    """(√reduce_var, reduce_mean) over `dim`."""
     y, m = var_mean(c, self, dim, unbiased, keepdim, correction=correction)
     return None if y is None else o.sqrt(y), m
 
@@ -177,12 +195,14 @@ def std_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
 @aten("linalg_vector_norm")
 def linalg_vector_norm(c: Context, self: Tracer, ord: Any = 2, dim: Any = None,
                        keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over `dim`; also p = 0, ∞ and −∞."""
     return _norm(c, c.cast(self, c.out.dtype), ord, dim)
 
 
 @aten("norm")
 def norm(c: Context, self: Tracer, p: Any = 2, dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Any:
+    """(Σ |x|ᵖ)^(1/p) over `dim`, p = 2 unless given."""
     return _norm(c, c.cast(self, c.out.dtype), 2 if p is None else p, dim)
 
 
@@ -212,16 +232,18 @@ def _running(c: Context, x: Tracer, dim: int, kind: str) -> Any:
 
 @aten("cumsum")
 def cumsum(c: Context, self: Tracer, dim: int, *, dtype: Any = None) -> Any:
+    """cumulative sum along one axis, in the dtype of the result."""
     return _running(c, self, dim, "sum")
 
 
 @aten("cumprod")
 def cumprod(c: Context, self: Tracer, dim: int, *, dtype: Any = None) -> Any:
+    """cumulative product along one axis, in the dtype of the result."""
     return _running(c, self, dim, "prod")
 
 
 def _running_extreme(c: Context, x: Tracer, dim: int, kind: str) -> Any:
-    """The extreme so far and the last place that has it, or has the last NaN."""
+    """(running extreme, last index that has it); from a NaN on, both are those of the last NaN."""
     if not x.ndim:
         return x, c.full((), 0, dtypes.int64)
     axis = axis_of(dim, x.ndim)
@@ -236,17 +258,19 @@ def _running_extreme(c: Context, x: Tracer, dim: int, kind: str) -> Any:
 
 @aten("cummax")
 def cummax(c: Context, self: Tracer, dim: int) -> Any:
+    """(running maximum along one axis, i64 last index that has it)."""
     return _running_extreme(c, self, dim, "max")
 
 
 @aten("cummin")
 def cummin(c: Context, self: Tracer, dim: int) -> Any:
+    """(running minimum along one axis, i64 last index that has it)."""
     return _running_extreme(c, self, dim, "min")
 
 
 @aten("logcumsumexp")
 def logcumsumexp(c: Context, self: Tracer, dim: int) -> Any:
-    """Shifted by the whole line's maximum; a line of −∞ stays −∞."""
+    """log of a running sum of exp(x − max) plus max, with the row's maximum; −∞ rows stay −∞."""
     if not self.ndim:
         return self
     axis = axis_of(dim, self.ndim)
@@ -259,6 +283,7 @@ def logcumsumexp(c: Context, self: Tracer, dim: int) -> Any:
 @aten("diff")
 def diff(c: Context, self: Tracer, n: int = 1, dim: int = -1, prepend: Any = None,
          append: Any = None) -> Any:
+    """x[i + 1] − x[i] along one axis, n times; of bools xor."""
     axis = axis_of(dim, self.ndim)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = parts[0] if len(parts) == 1 else o.concat(*parts, axis=axis)

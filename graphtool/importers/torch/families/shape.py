@@ -1,4 +1,4 @@
-"""Movement of elements: views, slices, concatenation, blocks. A view becomes what it shows."""
+"""Movement of elements: reshape, slices, concatenation, blocks. A view becomes a new value."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _END = (1 << 62)  # beyond: torch's way to say "to the end"
       "unflatten", "squeeze", "unsqueeze", "squeeze_copy", "unsqueeze_copy", "view_as",
       "reshape_as", "ravel", "atleast_1d", "atleast_2d", "atleast_3d")
 def reshape(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    """reshape to the shape torch has worked out; a view in another dtype is a bitcast."""
     if c.out.dtype is not self.dtype:  # view.dtype
         return o.bitcast(self, dtype=c.out.dtype)
     return c.reshape(self, c.out.shape)
@@ -29,16 +30,19 @@ def reshape(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
 
 @aten("expand", "expand_copy", "expand_as", "broadcast_to")
 def expand(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
+    """broadcast to the shape torch has worked out."""
     return c.broadcast(self, c.out.shape)
 
 
 @aten("permute", "permute_copy")
 def permute(c: Context, self: Tracer, dims: tuple[int, ...]) -> Any:
+    """transpose by a permutation."""
     return c.transpose(self, dims)
 
 
 @aten("transpose", "swapaxes", "transpose_copy")
 def transpose(c: Context, self: Tracer, dim0: int, dim1: int) -> Any:
+    """transpose that exchanges two axes."""
     perm = list(range(self.ndim))
     if perm:
         a, b = axis_of(dim0, self.ndim), axis_of(dim1, self.ndim)
@@ -48,11 +52,13 @@ def transpose(c: Context, self: Tracer, dim0: int, dim1: int) -> Any:
 
 @aten("t", "mT", "t_copy")
 def t(c: Context, self: Tracer) -> Any:
+    """The last two axes exchanged; a vector stays as it is."""
     return transpose(c, self, -1, -2) if self.ndim > 1 else self
 
 
 @aten("movedim")
 def movedim(c: Context, self: Tracer, source: Any, destination: Any) -> Any:
+    """transpose that moves axes `source` to `destination`; the others keep their order."""
     pairs = [(x,) if isinstance(x, int) else x for x in (source, destination)]
     src, dst = ([axis_of(d, self.ndim) for d in p] for p in pairs)
     rest = iter(i for i in range(self.ndim) if i not in src)
@@ -63,7 +69,7 @@ def movedim(c: Context, self: Tracer, source: Any, destination: Any) -> Any:
 # ---- parts -------------------------------------------------------------------------------------
 
 def bound(x: Any, size: Dim, default: Dim) -> Dim:
-    """A slice's start or end as Python reads it: counted from the end when negative, clamped."""
+    """A slice's start or end as in Python: a negative one counts from the end; both are clamped."""
     if x is None or (isinstance(x, int) and x >= _END):
         return default
     if isinstance(x, int) and x < 0:
@@ -74,6 +80,7 @@ def bound(x: Any, size: Dim, default: Dim) -> Dim:
 @aten("slice", "slice_copy")
 def slice(c: Context, self: Tracer, dim: int = 0, start: Any = None, end: Any = None,
           step: int = 1) -> Any:
+    """x[start:end:step] along one axis."""
     axis = axis_of(dim, self.ndim)
     size = self.shape[axis]
     first = bound(start, size, 0)
@@ -82,6 +89,7 @@ def slice(c: Context, self: Tracer, dim: int = 0, start: Any = None, end: Any = 
 
 @aten("narrow", "narrow_copy")
 def narrow(c: Context, self: Tracer, dim: int, start: Any, length: Dim) -> Any:
+    """x[start:start + length] along one axis."""
     if isinstance(start, Tracer):
         raise Missing("the start of narrow is a tensor")
     axis = axis_of(dim, self.ndim)
@@ -91,6 +99,7 @@ def narrow(c: Context, self: Tracer, dim: int, start: Any, length: Dim) -> Any:
 
 @aten("select", "select_copy")
 def select(c: Context, self: Tracer, dim: int, index: Any) -> Any:
+    """x[index] along one axis, which the result does not have."""
     axis = axis_of(dim, self.ndim)
     at = index + self.shape[axis] if isinstance(index, int) and index < 0 else index
     part = c.window(self, axis, at, at + 1)
@@ -108,11 +117,13 @@ def _pieces(c: Context, x: Tracer, dim: int, sizes: Any) -> tuple[Any, ...]:
 @aten("split_with_sizes", "split_with_sizes_copy", "split.sizes")
 def split_with_sizes(c: Context, self: Tracer, split_sizes: tuple[Dim, ...],
                      dim: int = 0) -> Any:
+    """One slice for each size along one axis; unused ones are none."""
     return _pieces(c, self, dim, split_sizes)
 
 
 @aten("split", "split_copy", "unsafe_split")
 def split(c: Context, self: Tracer, split_size: Any, dim: int = 0) -> Any:
+    """Slices of `split_size` along one axis, the last one shorter; or of a list of sizes."""
     if isinstance(split_size, tuple):
         return _pieces(c, self, dim, split_size)
     size = self.shape[axis_of(dim, self.ndim)]
@@ -123,12 +134,14 @@ def split(c: Context, self: Tracer, split_size: Any, dim: int = 0) -> Any:
 
 @aten("chunk", "unsafe_chunk")
 def chunk(c: Context, self: Tracer, chunks: int, dim: int = 0) -> Any:
+    """split into slices of ⌈size / chunks⌉."""
     size = self.shape[axis_of(dim, self.ndim)]
     return split(c, self, -floordiv(-size, chunks), dim)
 
 
 @aten("tensor_split")
 def tensor_split(c: Context, self: Tracer, how: Any, dim: int = 0) -> Any:
+    """`how` slices of almost equal size, or slices between the given indices."""
     size = self.shape[axis_of(dim, self.ndim)]
     if isinstance(how, int):
         base, more = size // how, size % how
@@ -141,11 +154,13 @@ def tensor_split(c: Context, self: Tracer, how: Any, dim: int = 0) -> Any:
 
 @aten("unbind", "unbind_copy")
 def unbind(c: Context, self: Tracer, dim: int = 0) -> Any:
+    """x[0], x[1], … along one axis, which the results do not have."""
     return tuple(select(c, self, dim, i) if c.used(i) else None for i in range(len(c.outs)))
 
 
 @aten("diagonal", "diagonal_copy")
 def diagonal(c: Context, self: Tracer, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """gather at (i, i + offset) of two axes; the diagonal becomes the last axis."""
     a, b = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
     rest = [i for i in range(self.ndim) if i not in (a, b)]
     x = c.transpose(self, [a, b, *rest])
@@ -160,7 +175,7 @@ def diagonal(c: Context, self: Tracer, offset: int = 0, dim1: int = 0, dim2: int
 @aten("as_strided", "as_strided_copy")
 def as_strided(c: Context, self: Tracer, size: tuple[Dim, ...], stride: tuple[Dim, ...],
                storage_offset: Any = None) -> Any:
-    """An affine gather from the flat elements; the operand counts as contiguous."""
+    """gather from the flat elements at offset + Σ index·stride; self counts as contiguous."""
     count: Dim = 1
     for d in self.shape:
         count = count * d
@@ -170,7 +185,7 @@ def as_strided(c: Context, self: Tracer, size: tuple[Dim, ...], stride: tuple[Di
 
 
 def strided(c: Context, size: tuple[Dim, ...], stride: tuple[Dim, ...], offset: Any) -> Tracer:
-    """The flat position of each element of a strided view."""
+    """i64[size]: the flat position of each element of a strided view."""
     index = c.full((), offset or 0, dtypes.int64)
     for axis, (n, s) in enumerate(zip(size, stride, strict=True)):
         shape: list[Dim] = [1] * len(size)
@@ -181,7 +196,7 @@ def strided(c: Context, size: tuple[Dim, ...], stride: tuple[Dim, ...], offset: 
 
 @aten("unfold", "unfold_copy")
 def unfold(c: Context, self: Tracer, dimension: int, size: int, step: int) -> Any:
-    """Windows along one axis: gather at start + offset, the window's axis last."""
+    """Windows along one axis by gather at step·i + k; the axis of k is the last one."""
     if not self.ndim:
         return c.full(c.out.shape, 0, self.dtype) if 0 in c.out.shape else (
             c.reshape(self, c.out.shape))
@@ -196,7 +211,7 @@ def unfold(c: Context, self: Tracer, dimension: int, size: int, step: int) -> An
 
 @aten("resize")
 def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
-    """The first elements under another shape."""
+    """The first elements in another shape; refuses a shape with more elements than self has."""
     have, wanted = product(self.shape), product(c.out.shape)
     if known(wanted, "<=", have) is not True:
         raise Missing("a size with elements that are not set")
@@ -207,6 +222,7 @@ def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
 
 @aten("cat", "concat", "concatenate")
 def cat(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
+    """concat along one axis in the dtype of the result; operands of shape [0] are left out."""
     kept = [x for x in tensors if x.shape != (0,) or len(c.out.shape) == 1]
     if not kept:
         return tensors[0]
@@ -216,6 +232,7 @@ def cat(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
 
 @aten("stack")
 def stack(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
+    """concat along a new axis."""
     axis = axis_of(dim, len(c.out.shape))
     shape = (*c.out.shape[:axis], 1, *c.out.shape[axis + 1:])
     parts = [c.reshape(c.cast(x, c.out.dtype), shape) for x in tensors]
@@ -224,7 +241,7 @@ def stack(c: Context, tensors: tuple[Tracer, ...], dim: int = 0) -> Any:
 
 @aten("repeat", "tile")
 def repeat(c: Context, self: Tracer, repeats: tuple[Dim, ...]) -> Any:
-    """[2, 3] three times over is a broadcast [3, 2, 1, 3] made flat again."""
+    """reshape(broadcast): [2, 3] repeated (3, 1) times is [1, 2, 1, 3] → [3, 2, 1, 3] → [6, 3]."""
     rank = max(len(repeats), self.ndim)
     times = (1,) * (rank - len(repeats)) + tuple(repeats)
     dims = (1,) * (rank - self.ndim) + tuple(self.shape)
@@ -238,6 +255,7 @@ def repeat(c: Context, self: Tracer, repeats: tuple[Dim, ...]) -> Any:
 @aten("repeat_interleave.self_int")
 def repeat_interleave(c: Context, self: Tracer, repeats: Dim, dim: int | None = None, *,
                       output_size: Any = None) -> Any:
+    """Each element `repeats` times in a row: reshape(broadcast) with a new axis."""
     x, axis = (self, axis_of(dim, self.ndim)) if dim is not None else (
         c.reshape(self, (_count(self),)), 0)
     inner = (*x.shape[:axis + 1], 1, *x.shape[axis + 1:])
@@ -254,12 +272,14 @@ def _count(x: Tracer) -> Dim:
 
 @aten("flip")
 def flip(c: Context, self: Tracer, dims: tuple[int, ...]) -> Any:
+    """reverse along the given axes."""
     axes = axes_of(dims, self.ndim) if dims else ()
     return o.reverse(self, axes=axes) if axes else self
 
 
 @aten("roll")
 def roll(c: Context, self: Tracer, shifts: Any, dims: Any = ()) -> Any:
+    """x moved by `shift` along an axis, cyclically: concat of its two parts."""
     if dims in ((), None):
         flat = c.reshape(self, (_count(self),))
         return c.reshape(_rolled(c, flat, _first(shifts), 0), self.shape)
@@ -285,6 +305,7 @@ def _rolled(c: Context, x: Tracer, shift: Dim, axis: int) -> Tracer:
 
 @aten("rot90")
 def rot90(c: Context, self: Tracer, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
+    """k quarter turns in the plane of two axes: reverse and transpose."""
     a, b = (axis_of(d, self.ndim) for d in dims)
     match k % 4:
         case 0:
@@ -301,6 +322,7 @@ def rot90(c: Context, self: Tracer, k: int = 1, dims: tuple[int, ...] = (0, 1)) 
 
 @aten("pixel_shuffle")
 def pixel_shuffle(c: Context, self: Tracer, upscale_factor: int) -> Any:
+    """[..., C·r², H, W] → [..., C, H·r, W·r]: reshape, transpose, reshape."""
     r = upscale_factor
     *lead, channels, h, w = self.shape
     n = len(lead)
@@ -311,6 +333,7 @@ def pixel_shuffle(c: Context, self: Tracer, upscale_factor: int) -> Any:
 
 @aten("pixel_unshuffle")
 def pixel_unshuffle(c: Context, self: Tracer, downscale_factor: int) -> Any:
+    """[..., C, H·r, W·r] → [..., C·r², H, W]: reshape, transpose, reshape."""
     r = downscale_factor
     *lead, channels, h, w = self.shape
     n = len(lead)
@@ -321,6 +344,7 @@ def pixel_unshuffle(c: Context, self: Tracer, downscale_factor: int) -> Any:
 
 @aten("channel_shuffle", "native_channel_shuffle")
 def channel_shuffle(c: Context, self: Tracer, groups: int) -> Any:
+    """Channels as [groups, C / groups], transposed, flat again."""
     batch, channels, *space = self.shape
     x = c.reshape(self, (batch, groups, channels // groups, *space))
     return c.reshape(c.transpose(x, [0, 2, 1, *range(3, x.ndim)]), self.shape)

@@ -1,4 +1,4 @@
-"""Calls whose results are as large as the data say: each defines a symbol by one of our nodes."""
+"""Ops whose result size depends on the data: each defines a symbolic size by one of our nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphtool.symbolic import product
 
 
 def places(c: Context, mask: Tracer) -> Tracer:
-    """Where a tensor is not zero, i64[size, rank]; a size that torch knows twice is found once."""
+    """i64[size, rank]: the indices where a tensor is not 0; one nonzero for each mask and size."""
     if 0 in mask.shape and all(isinstance(d, int) for d in c.out.shape):
         return o.nonzero(mask, size=0)  # type: ignore[no-any-return]
     size, known = c.open_size()
@@ -28,18 +28,20 @@ def places(c: Context, mask: Tracer) -> Tracer:
 
 
 def columns(c: Context, mask: Tracer) -> list[Tracer]:
-    """A mask as an index of integers for each of its axes."""
+    """The indices of a mask's true places: one i64[size] for each axis."""
     found = places(c, mask)
     return [c.reshape(c.window(found, 1, i, i + 1), found.shape[:1]) for i in range(mask.ndim)]
 
 
 @aten("nonzero")
 def nonzero(c: Context, self: Tracer) -> Any:
+    """i64[size, rank]: the indices where self is not 0."""
     return places(c, self)
 
 
 @aten("masked_select")
 def masked_select(c: Context, self: Tracer, mask: Tracer) -> Any:
+    """gather of x at the true places of the mask, both broadcast; rank 1."""
     shape = broadcast_shapes(self.shape, mask.shape)
     x, flags = c.broadcast(self, shape), c.broadcast(mask, shape)
     if not shape:
@@ -49,7 +51,7 @@ def masked_select(c: Context, self: Tracer, mask: Tracer) -> Any:
 
 @aten("_local_scalar_dense", "item")
 def local_scalar(c: Context, self: Tracer) -> Any:
-    """A number read out of a tensor: a size by its symbol, else the tensor of rank 0 itself."""
+    """A number read from a tensor: a new symbolic size if torch uses it as one, else rank 0."""
     x = c.reshape(self, ())
     if c.number_wanted is None:
         return x if x.dtype is dtypes.bool_ else c.cast(x, dtypes.float64)
@@ -61,7 +63,7 @@ def local_scalar(c: Context, self: Tracer) -> Any:
 # ---- the different values ----------------------------------------------------------------------
 
 def _runs(c: Context, rows: Tracer) -> tuple[Tracer, Tracer, Tracer]:
-    """(rows, the number of its run for each row, the runs' lengths) of equal neighbours."""
+    """(first row of each run of equal rows, i64[n] run of each row, i64 length of each run)."""
     n, axis = rows.shape[0], rows.ndim - 1
     if 0 in rows.shape:
         raise Missing("the different values of nothing")
@@ -81,6 +83,7 @@ def _runs(c: Context, rows: Tracer) -> tuple[Tracer, Tracer, Tracer]:
 @aten("_unique2", "_unique")
 def unique(c: Context, self: Tracer, sorted: bool = True, return_inverse: bool = False,
            return_counts: bool = False) -> Any:
+    """(sorted different values, index of each element's value, counts), by a sort."""
     n = product(self.shape)
     line, order = o.sort(c.reshape(self, (n,)), axis=0)
     values, number, counts = _runs(c, line)
@@ -95,6 +98,7 @@ def unique(c: Context, self: Tracer, sorted: bool = True, return_inverse: bool =
 @aten("unique_consecutive")
 def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
                        return_counts: bool = False, dim: int | None = None) -> Any:
+    """(first of each run of equal neighbours, run of each element, run lengths)."""
     if dim is None or self.ndim < 2:
         values, number, counts = _runs(c, c.reshape(self, (product(self.shape),)))
         number = c.reshape(number, self.shape)
@@ -112,9 +116,9 @@ def unique_consecutive(c: Context, self: Tracer, return_inverse: bool = False,
 @aten("unique_dim")
 def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
                return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """Slices in the order of their first difference, each pair compared; equal ones share a row.
+    """(different slices in order, row of each slice, counts), by comparing every pair of slices.
 
-    A slice's row is the number of different ones before it. NaN comes last and equals nothing."""
+    A slice's row is the number of different slices before it. NaN comes last, equal to nothing."""
     axis = axis_of(dim, self.ndim)
     n, rest = self.shape[axis], tuple(d for i, d in enumerate(self.shape) if i != axis)
     if not self.ndim or n == 0 or 0 in rest:
@@ -139,7 +143,7 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
 
 
 def _compared(c: Context, rows: Tracer) -> tuple[Tracer, Tracer]:
-    """Whether row i comes before row j, and whether they are equal, at [i, j]."""
+    """(bool[i, j]: row i comes before row j, bool[i, j]: they are equal)."""
     n, m = rows.shape
     rows = c.cast(rows, dtypes.int32) if rows.dtype is dtypes.bool_ else rows
     differ = c.cast(o.ne(c.reshape(rows, (n, 1, m)), c.reshape(rows, (1, n, m))), dtypes.int32)
@@ -158,8 +162,8 @@ def _compared(c: Context, rows: Tracer) -> tuple[Tracer, Tracer]:
 
 @aten("nonzero_static")
 def nonzero_static(c: Context, self: Tracer, *, size: Any, fill_value: int = -1) -> Any:
-    """The first `size` places where self is not zero, filled up behind the last: each is written
-    to the row that its rank among them says, and what is too much to a row behind all."""
+    """i64[size, rank]: the first `size` indices where self is not 0, then rows of `fill_value`.
+    A scatter writes index k to row k; surplus indices go to an extra row, which is cut off."""
     count = product(self.shape)
     if not self.ndim or 0 in c.out.shape or count == 0:
         return c.full(c.out.shape, fill_value, dtypes.int64)

@@ -1,4 +1,4 @@
-"""Special functions: of gamma, of Bessel, and polynomials by their recurrences."""
+"""Special functions: gamma and Bessel functions, and orthogonal polynomials by recurrence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from graphtool.ir.trace import Tracer
 
 @aten("polygamma")
 def polygamma(c: Context, n: int, self: Tracer) -> Any:
+    """polygamma(n, x), the n-th derivative of digamma, in the float type of the result."""
     return o.polygamma(n, c.cast(self, c.out.dtype))
 
 
@@ -47,7 +48,7 @@ for _name, _ours, _scaled in (
 
 @aten("special_spherical_bessel_j0")
 def spherical_bessel_j0(c: Context, x: Tracer) -> Any:
-    """sin x / x; near 0 by its series."""
+    """sin(x) / x; where |x| < 0.5 by the power series."""
     v = c.cast(x, c.out.dtype)
     near = o.lt(o.abs(v), 0.5)
     square = o.mul(v, v)
@@ -82,7 +83,7 @@ _HIGHEST = 64
 
 def _polynomial(first: tuple[float, float], step: Any) -> Any:
     def handler(c: Context, x: Any, n: Any) -> Any:
-        """For one degree that is a number."""
+        """The polynomial of degree n at x; n is a number of at most 64."""
         if isinstance(n, Tracer):
             raise Missing("a polynomial whose degree is a tensor")
         if n > _HIGHEST:

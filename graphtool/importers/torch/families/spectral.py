@@ -1,7 +1,7 @@
 """Eigenvectors of symmetric matrices, singular values, least squares and pseudo-inverses.
 
-Vectors agree with LAPACK's up to their sign. General matrices have complex eigenvalues and are
-refused by name.
+Vectors may differ from LAPACK's in sign. Eigenvalues of general matrices are complex, and their
+ops are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _sized(x: Tracer) -> tuple[int, int]:
 
 
 def _symmetric(x: Tracer, uplo: str = "L") -> Tracer:
-    """Both halves as the one that LAPACK would read."""
+    """A symmetric matrix made from the half that LAPACK would read."""
     lower = x if uplo.upper() == "L" else turned(x)
     made: Tracer = o.add(triangle(lower, True), turned(triangle(lower, True, -1)))
     return made
@@ -34,6 +34,7 @@ def _symmetric(x: Tracer, uplo: str = "L") -> Tracer:
 
 @aten("_linalg_eigh")
 def eigh(c: Context, A: Tracer, UPLO: str = "L", compute_v: bool = True) -> Any:
+    """(eigenvalues ascending, eigenvectors as columns) by our eigh of the half UPLO."""
     _sized(A)
     w, v = o.eigh(_symmetric(A, UPLO))
     return w, v if c.used(1) and compute_v else None
@@ -42,6 +43,7 @@ def eigh(c: Context, A: Tracer, UPLO: str = "L", compute_v: bool = True) -> Any:
 @aten("_linalg_svd")
 def svd(c: Context, A: Tracer, full_matrices: bool = False, compute_uv: bool = True, *,
         driver: str | None = None) -> Any:
+    """(U, S, Vᵀ) by our svd; S alone without `compute_uv`."""
     _sized(A)
     u, s, vt = o.svd(A, full=full_matrices and compute_uv)
     return (u, s, vt) if compute_uv else (None, s, None)
@@ -66,7 +68,7 @@ def pinv(c: Context, self: Tracer, *, atol: Any = None, rtol: Any = None,
 
 
 def _relative(c: Context, x: Tracer, atol: Any, rtol: Any) -> Any:
-    """rtol, which by default is the precision times the size, or 0 where there is an atol."""
+    """rtol; by default the dtype's precision times max(m, n), or 0 where there is an atol."""
     if rtol is not None:
         return _each(c, rtol, x)
     default = float(ml_dtypes.finfo(x.dtype.numpy).eps) * max(_sized(x))
@@ -76,7 +78,7 @@ def _relative(c: Context, x: Tracer, atol: Any, rtol: Any) -> Any:
 
 
 def _each(c: Context, bound: Any, x: Tracer) -> Any:
-    """A bound for each matrix, beside its singular values."""
+    """A bound for each matrix, in a shape that broadcasts against its singular values."""
     if not isinstance(bound, Tracer):
         return float(bound)
     bound = c.cast(bound, x.dtype)
@@ -86,7 +88,7 @@ def _each(c: Context, bound: Any, x: Tracer) -> Any:
 @aten("linalg_lstsq")
 def lstsq(c: Context, self: Tracer, b: Tracer, rcond: float | None = None, *,
           driver: str | None = None) -> Any:
-    """argmin |a·x − b| by QR of a matrix of full rank: of a, or of aᵀ, where x is the least."""
+    """argmin |a·x − b| for full rank: by QR of a if m ≥ n, else the least x, by QR of aᵀ."""
     m, n = _sized(self)
     vector = b.ndim == self.ndim - 1
     right = c.reshape(b, (*b.shape, 1)) if vector else b
