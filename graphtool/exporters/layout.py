@@ -29,6 +29,7 @@ class Point:
 
     @property
     def dummy(self) -> bool:
+        """True for a bend of a long arrow, which has no box."""
         return self.width == 0
 
 

@@ -31,6 +31,8 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Picture:
+    """A drawing without positions: boxes, and arrows between them."""
+
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 

@@ -1,12 +1,13 @@
-"""Rewrite rules as equations, and the engine that applies them; the rules stand elsewhere.
+"""Rewrite rules as equations, and the engine that applies them; the rules are in rules/.
 
     @rule(lambda x, p, q: transpose(transpose(x, perm=p), perm=q))
     def merge_transposes(x, p, q):                      # (xᵖ)ᑫ = x^(p∘q)
         return transpose(x, perm=tuple(p[i] for i in q))
 
-The left side is written in the op language: its parameters match any operand or attribute, equal
-twice; a literal matches an equal literal; an attribute that is not mentioned has its default;
-commutative ops match both ways. The right side declines with None.
+The left side is written in the op language. A parameter matches any operand or attribute; one
+that occurs twice must match equal ones. A literal matches an equal literal; an attribute that is
+left out must have its default; commutative ops match in both orders. A right side that returns
+None declines.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _ROUNDS = 16
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One equation, or one function over a family of ops (`pattern` is None then)."""
+    """One equation, or one function over several ops, in which case `pattern` is None."""
 
     name: str
     roots: tuple[str, ...]
@@ -62,7 +63,7 @@ class Rule:
 
 def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
          once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
-    """Declare `equation = fn`. With `once`, nothing else may read what lies inside the match."""
+    """Declare `equation = fn`. With `once`, only the match itself may read its inner values."""
     names = list(inspect.signature(equation).parameters)
     pattern = equation(*map(Var, names))
     if not isinstance(pattern, Applied):
@@ -77,7 +78,7 @@ def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
 
 
 def family_rule(*roots: str, numerics: Numerics = "exact") -> Callable[[Callable[..., Any]], Rule]:
-    """Declare a rule over several ops: `fn(op, xs, attrs, type)`, xs being tracers and literals."""
+    """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals."""
     def declare(fn: Callable[..., Any]) -> Rule:
         return Rule(getattr(fn, "__name__", "rule"), roots, fn, None, numerics, False,
                     inspect.getdoc(fn) or "")
@@ -115,7 +116,7 @@ def producer(x: Any) -> Node | None:
 
 
 def array_of(x: Any, params: bool = False) -> Array | None:
-    """The contents of a constant; trainable parameters count only if `params` says so."""
+    """The elements of a constant; None for others, and for trained parameters without `params`."""
     node = producer(x)
     if not is_constant(node) or (node.attrs["param"] and not params):
         return None
@@ -124,7 +125,7 @@ def array_of(x: Any, params: bool = False) -> Array | None:
 
 
 def number_of(x: Any) -> float | None:
-    """The number that a literal, or a constant of one element, is."""
+    """The number of a literal or of a constant of one element; None for anything else."""
     array = array_of(x)
     if array is not None and array.size == 1 and array.dtype.kind != "b":
         return float(array.reshape(-1)[0])
@@ -139,6 +140,7 @@ def readers(x: Any) -> int | None:
 
 
 def is_number(x: Any) -> bool:
+    """True for an int or a float literal, not for a bool."""
     return isinstance(x, (int, float)) and not isinstance(x, bool)
 
 
@@ -149,7 +151,7 @@ Attempt = Callable[[Op, tuple[Operand, ...], Mapping[str, Any], TensorType, "Emi
 
 @dataclass(eq=False)
 class Emitter:
-    """Stands in for the builder while a rule runs, so that what it emits is rewritten in turn."""
+    """The builder that a rule sees: rules are also applied to the nodes that the rule emits."""
 
     builder: Builder
     attempt: Attempt
@@ -158,19 +160,24 @@ class Emitter:
 
     @property
     def made(self) -> dict[Value, Node]:
+        """The node that made each value, as in the builder."""
         return self.builder.made
 
     def operand(self, x: Any) -> Operand:
+        """The operand for a tracer, a value or a literal, as in the builder."""
         return self.builder.operand(x)
 
     def wrap(self, x: Any) -> Any:
+        """A tracer of a value, so that rules can apply ops to it; literals stay as they are."""
         return Tracer(x, self) if isinstance(x, Value) else x  # type: ignore[arg-type]
 
     def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
                  of: tuple[str, ...] = ()) -> Any:
+        """A tracer of a new constant."""
         return self.wrap(self.builder.constant(array, hint, param, of).value)
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        """Emits a node, or what a rule makes of it; nested at most 32 deep."""
         inputs = tuple(self.operand(x) for x in operands)
         attrs = complete_attrs(op, attrs)
         if self.depth < _DEPTH:
@@ -242,7 +249,7 @@ class _Engine:
         return r.fn(**{k: emitter.wrap(v) for k, v in env.items() if k != MATCHED})
 
     def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
-        """The result with the type that the rule replaces: a smaller shape is broadcast to it."""
+        """The result in the type of the replaced value; a smaller shape is broadcast to it."""
         if isinstance(result, (bool, int, float)):  # 1 · x with a literal for x
             result = emitter.constant(np.full((1,) * type.rank, result, type.dtype.numpy))
         made = result.type
@@ -260,7 +267,7 @@ class _Engine:
 
 
 def numerics_class(text: str, where: str) -> Numerics:
-    """The class of that name. Raises UsageError GT0605 for any other."""
+    """The numerics class named by `text`. Raises UsageError GT0605 for an unknown name."""
     for known in NUMERICS:
         if known == text:
             return known
@@ -280,7 +287,7 @@ def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact") -> dict[str
 
 def apply_rules(graph: Graph, rules: Sequence[Rule], numerics: Numerics = "exact",
                 journal: Journal | None = None) -> Graph:
-    """Rewrite until no rule fires; a graph on which none does comes back as the same object."""
+    """Applies rules until none fires; a graph on which no rule fires is returned as it is."""
     index = index_rules(rules, numerics)
     journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Patterns: the left sides of rules, written in the op language, and how they match a graph."""
+"""Patterns: the left sides of rules, written in the op language, and their matching on a graph."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from graphtool.ir.op import Op, Operators
 MATCHED = ""  # the key under which a match keeps the values between its leaves
 
 class Pattern(Operators):
-    """Stands for a tensor on the left side of a rule; an op called on it becomes an `Applied`."""
+    """A tensor on the left side of a rule; an op called on it returns an `Applied`."""
 
     __slots__ = ()
 
     def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Applied:
+        """The pattern of `op` on these operands; a required attribute left out is an error."""
         for name, a in op.schema.items():
             if a.required and name not in attrs:
                 raise InternalError("GT7601", f"a pattern of {op.name} leaves out {name!r}")
@@ -50,7 +51,7 @@ Look = Callable[[Value], Node | None]
 
 
 def matches(p: Any, x: Any, env: Env, look: Look) -> Iterator[Env]:
-    """Every way in which the operand x has the form p, each as the bindings it needs."""
+    """The bindings of each way in which the operand x matches p."""
     match p:
         case Var():
             if x is not None:
@@ -70,7 +71,7 @@ def matches(p: Any, x: Any, env: Env, look: Look) -> Iterator[Env]:
 
 def match_node(p: Applied, op: Op, inputs: Sequence[Operand], attrs: Mapping[str, Any], env: Env,
                look: Look) -> Iterator[Env]:
-    """Every way in which one application of an op has the form p."""
+    """The bindings of each way in which one application of an op matches p."""
     for name, a in op.schema.items():
         bound = _match_attr(p.attrs.get(name, a.default), attrs[name], env)
         if bound is None:
@@ -119,7 +120,7 @@ def _match_attr(p: Any, x: Any, env: Env) -> Env | None:
 
 
 def _same_literal(p: Any, x: Any, look: Look) -> bool:
-    """Equal as numbers of the operand's type; a constant of one element counts as a literal."""
+    """Whether p and x are equal in the operand's type; a one-element constant is a literal."""
     if isinstance(x, Value):
         node = look(x)
         if not is_constant(node) or node.attrs["param"]:

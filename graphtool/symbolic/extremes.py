@@ -1,4 +1,4 @@
-"""The larger and the smaller of two polynomials, and division that rounds up."""
+"""Minimum and maximum of two sizes, and division that rounds up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from graphtool.symbolic.text import text
 
 
 def ceildiv(a: Dim, b: Dim) -> Dim:
+    """⌈a / b⌉ for b > 0."""
     return -floordiv(-a, b) if isinstance(a, int) else floordiv(a + b - 1, b)
 
 
 def minimum(a: Dim, b: Dim) -> Dim:
+    """min(a, b): a or b if their bounds decide, else an irreducible Call."""
     return _extreme("min", a, b)
 
 
 def maximum(a: Dim, b: Dim) -> Dim:
+    """max(a, b): a or b if their bounds decide, else an irreducible Call."""
     return _extreme("max", a, b)
 
 

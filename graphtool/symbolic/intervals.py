@@ -1,4 +1,4 @@
-"""Arithmetic of integer intervals; `None` is an open side. Each result holds all that can be."""
+"""Integer interval arithmetic; `None` is an unbounded side. A result holds every possible value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ Interval = tuple[int | None, int | None]
 
 
 def add(x: Interval, y: Interval) -> Interval:
+    """x + y."""
     (xl, xh), (yl, yh) = x, y
     return (None if xl is None or yl is None else xl + yl,
             None if xh is None or yh is None else xh + yh)
 
 
 def multiply(x: Interval, y: Interval) -> Interval:
+    """x · y; unbounded if a side is open and a factor may be negative."""
     if x[0] == x[1] and x[0] is not None:
         x, y = y, x
     if y[0] == y[1] and y[0] is not None:
@@ -33,7 +35,7 @@ def multiply(x: Interval, y: Interval) -> Interval:
 
 
 def floordiv(x: Interval, y: Interval) -> Interval:
-    """⌊x / y⌋; open where the divisor may be less than 1."""
+    """⌊x / y⌋; unbounded if the divisor may be less than 1."""
     (xl, xh), (yl, yh) = x, y
     if yl is None or yl < 1:
         return None, None
@@ -43,16 +45,19 @@ def floordiv(x: Interval, y: Interval) -> Interval:
 
 
 def mod(_: Interval, y: Interval) -> Interval:
+    """x mod y, in [0, greatest y − 1]."""
     return 0, (None if y[1] is None else y[1] - 1)
 
 
 def minimum(x: Interval, y: Interval) -> Interval:
+    """min(x, y)."""
     (xl, xh), (yl, yh) = x, y
     hi = min((h for h in (xh, yh) if h is not None), default=None)
     return (None if xl is None or yl is None else min(xl, yl)), hi
 
 
 def maximum(x: Interval, y: Interval) -> Interval:
+    """max(x, y)."""
     (xl, xh), (yl, yh) = x, y
     lo = max((e for e in (xl, yl) if e is not None), default=None)
     return lo, (None if xh is None or yh is None else max(xh, yh))
@@ -65,7 +70,7 @@ TABLE: dict[str, Callable[[Interval, Interval], Interval]] = {
 # ---- of polynomials ----------------------------------------------------------------------------
 
 def bounds(d: int | Sum) -> Interval:
-    """An interval that surely holds d; `None` where a side is unbounded."""
+    """An interval that holds every value of d; `None` for an unbounded side."""
     return (d, d) if isinstance(d, int) else _bounds(d)
 
 

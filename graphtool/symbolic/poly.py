@@ -22,7 +22,7 @@ Relation = Literal["<", "<=", "=="]
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A named integer in [lo, hi]; `None` is unbounded. `extent` says symbol < extent, exactly."""
+    """A named integer in [lo, hi]; `None` is unbounded. With an `extent`, 0 ≤ symbol < extent."""
 
     name: str
     lo: int | None = 0
@@ -127,24 +127,26 @@ Dim = int | Poly
 
 
 def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None) -> Dim:
-    """The polynomial that is one symbol; a plain int where the bounds leave one value only."""
+    """The polynomial of one symbol; a plain int if the bounds allow only one value."""
     if lo is not None and lo == hi:
         return lo
     return symbol_of(Symbol(name, lo, hi, extent))
 
 
 def symbol_of(atom: Atom) -> Dim:
-    """The polynomial that is this atom alone."""
+    """The polynomial of one atom, 1·atom."""
     return Poly(((((atom, 1),), 1),))
 
 
 # ---- construction ------------------------------------------------------------------------------
 
 def terms_of(d: Dim) -> Iterable[tuple[Monomial, int]]:
+    """(monomial, coefficient) of each term; an int is the coefficient of the empty monomial."""
     return d.terms if isinstance(d, Poly) else ((((), d),) if d else ())
 
 
 def from_terms(total: Mapping[Monomial, int]) -> Dim:
+    """The polynomial with these coefficients, canonical; an int if no symbol is left."""
     terms = [(m, c) for m, c in total.items() if c]
     if not terms:
         return 0
@@ -156,15 +158,17 @@ def from_terms(total: Mapping[Monomial, int]) -> Dim:
 
 @lru_cache(maxsize=1 << 16)
 def atom_key(a: Atom) -> tuple[int, str]:
+    """The sort key of an atom: symbols by name, then calls by text."""
     return (0, a.name) if isinstance(a, Symbol) else (1, f"{a.fn} {text(a.a)} {text(a.b)}")
 
 
 def monomial_key(mono: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
+    """The sort key of a monomial: a higher degree comes first."""
     return (-sum(p for _, p in mono), tuple((atom_key(a), -p) for a, p in mono))
 
 
 def times(a: Monomial, b: Monomial) -> Monomial:
-    """The product, its atoms in order."""
+    """The product of two monomials, its atoms sorted."""
     if not a or not b:
         return a or b
     powers = dict(a)
@@ -189,7 +193,7 @@ def known(a: Dim, relation: Relation, b: Dim) -> bool | None:
 
 
 def decide(a: Dim, relation: Relation, b: Dim) -> bool:
-    """`known`, but raises InputError GT0310 where the bounds do not decide."""
+    """The answer of `known`; raises InputError GT0310 if the bounds do not decide."""
     answer = known(a, relation, b)
     if answer is None:
         raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
@@ -200,7 +204,7 @@ def decide(a: Dim, relation: Relation, b: Dim) -> bool:
 # ---- division ----------------------------------------------------------------------------------
 
 def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | None:
-    """The exact quotient of one term by `by`, where `by` is an int or a single term."""
+    """One term divided by an int or by a single term; None if the quotient is not exact."""
     if isinstance(by, int):
         return (mono, coeff // by) if coeff % by == 0 else None
     if len(by.terms) != 1:
@@ -217,7 +221,7 @@ def _divide_term(mono: Monomial, coeff: int, by: Dim) -> tuple[Monomial, int] | 
 
 
 def exact_quotient(a: Dim, b: Dim) -> Dim | None:
-    """a / b if that is a polynomial for certain, else None."""
+    """a / b if every term of a divides exactly, else None."""
     if b == 0:
         return None
     if a == b:
@@ -232,7 +236,7 @@ def exact_quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """a = b·quotient + rest, with every term in the quotient that divides exactly."""
+    """(quotient, rest) of a = b·quotient + rest; every term that divides exactly is in quotient."""
     if a == b:
         return 1, 0
     quotient: dict[Monomial, int] = {}

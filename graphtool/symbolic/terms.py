@@ -1,4 +1,4 @@
-"""What a polynomial is made of: its symbols, one coefficient, and itself with others put in."""
+"""Queries of a polynomial: its symbols, a coefficient, substitution and evaluation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FN: dict[str, Callable[[Dim, Dim], Dim]] = {
 
 
 def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
-    """d with symbols replaced by name; simplifies again on the way."""
+    """d with the named symbols replaced; the result is simplified again."""
     if isinstance(d, int) or not any(s.name in env for s in symbols(d)):
         return d
     total: Dim = 0
@@ -61,7 +61,7 @@ def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
 
 
 def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
-    """d's value where `env` holds those of its symbols by name; a division by 0 gives 0."""
+    """The value of d, given its symbols' values by name; a division by 0 gives 0."""
     if isinstance(d, int):
         return d
     total = 0
@@ -79,7 +79,7 @@ def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
 
 
 def coefficient(d: Dim, name: str) -> Dim | None:
-    """c where d = c·name + terms without it; None where the symbol occurs in any other way."""
+    """c in d = c·name + terms without the symbol; None if the symbol occurs in any other way."""
     total: dict[Monomial, int] = {}
     for mono, coeff in terms_of(d):
         rest: list[tuple[Atom, int]] = []
@@ -102,6 +102,7 @@ def coefficient(d: Dim, name: str) -> Dim | None:
 
 
 def product(dims: Iterable[Dim]) -> Dim:
+    """The product of the sizes; 1 for none."""
     total: Dim = 1
     for d in dims:
         total = total * d

@@ -1,4 +1,4 @@
-"""Polynomials as text: whatever has `terms` of symbols (a name) and calls (a function)."""
+"""Polynomials as text: anything with `terms` of symbols and calls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 
 class Sum(Protocol):
-    """Terms, each a product of powers of atoms and its coefficient."""
+    """A sum of terms: each is a coefficient times powers of atoms."""
 
     def __hash__(self) -> int: ...
 
     @property
-    def terms(self) -> tuple[tuple[tuple[tuple[Any, int], ...], int], ...]: ...
+    def terms(self) -> tuple[tuple[tuple[tuple[Any, int], ...], int], ...]:
+        """((atom, power), …) and the coefficient of each term."""
 
 
 def text(d: int | Sum) -> str:
@@ -41,7 +42,7 @@ def _operand(d: int | Sum) -> str:
 
 
 def _is_plain(d: int | Sum) -> bool:
-    """Whether d reads without parentheses beside an operator: a number, or one atom alone."""
+    """Whether d needs no parentheses next to an operator: it is a number or a single atom."""
     if isinstance(d, int):
         return d >= 0
     (mono, coeff), *more = d.terms

@@ -14,13 +14,14 @@ from graphtool.ops.geometry import conv_defaults, dilate
 
 
 def turned(w: Writer, x: Ref) -> Any:
-    """x with its last two axes swapped."""
+    """Transpose of x that swaps its last two axes."""
     rank = len(x.shape)
     return w("Transpose", x, perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
 @form("matmul")
 def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
+    """MatMul; Gemm for transposed float matrices, MatMulInteger for int8 to int32."""
     left, right, to = (node.attrs[k] for k in ("transpose_a", "transpose_b", "dtype"))
     dtype, made = a.type.dtype, node.outputs[0].type.dtype
     if (left or right) and dtype.is_float and dtype is made and len(a.shape) == len(b.shape) == 2:
@@ -35,6 +36,7 @@ def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
 
 @form("linear")
 def linear(w: Writer, node: Node, x: Ref, weights: Ref, bias: Ref | None = None) -> Any:
+    """Gemm for a matrix x; else MatMul and Add."""
     takes(len(x.shape) >= 2)
     if len(x.shape) == 2 and x.type.dtype.is_float:
         return w("Gemm", x, weights, bias, transB=1)
@@ -44,8 +46,8 @@ def linear(w: Writer, node: Node, x: Ref, weights: Ref, bias: Ref | None = None)
 
 @form("conv")
 def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Any:
-    """Conv where only strides and right dilation are asked for; ConvTranspose where the input is
-    spread; what neither says becomes pads, groups and transposes around them."""
+    """Conv if only strides and kernel dilation are used; ConvTranspose if the input is dilated;
+    anything else is restated with pads, groups and transposes around one of them."""
     attrs = node.attrs
     strides, padding, lhs, rhs = _geometry(node)
     if attrs["channels_last"] or attrs["batch_groups"] > 1:
@@ -80,7 +82,7 @@ def _plain(padding: Any) -> bool:
 
 
 def _usual(x: Any, k: Any, attrs: dict[str, Any]) -> Any:
-    """Channels second, and groups of the batch as groups of channels."""
+    """The same conv with channels at axis 1, and batch groups written as channel groups."""
     n, groups = x.ndim - 2, attrs["batch_groups"]
     inner = {**attrs, "channels_last": False, "batch_groups": 1}
     if attrs["channels_last"]:
@@ -104,8 +106,8 @@ def _padded(x: Any, k: Any, attrs: dict[str, Any], padding: Any, lhs: Any) -> An
 # ---- transposed convolution --------------------------------------------------------------------
 
 def is_transposed(node: Node) -> bool:
-    """Whether a conv is a ConvTranspose, whose pads are not negative and whose output padding is
-    below the stride."""
+    """Whether a conv can be a ConvTranspose: its pads would not be negative, and its output
+    padding would be below the stride."""
     x, k = (v.type for v in node.inputs[:2] if isinstance(v, Value))
     strides, padding, lhs, rhs = _geometry(node)
     if set(strides) != {1} or set(lhs) == {1} or not x.dtype.is_float or \
@@ -121,7 +123,7 @@ def is_transposed(node: Node) -> bool:
 
 
 def transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
-    """ConvTranspose with its own weights [in, out/group, …]."""
+    """ConvTranspose; k is in its layout, [in, out/group, …]."""
     _, padding, lhs, rhs = _geometry(node)
     window = [d for d in k.shape[2:] if isinstance(d, int)]
     edges = [(d - 1) * r for d, r in zip(window, rhs, strict=True)]
@@ -134,8 +136,8 @@ def transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -
 
 
 def swapped(k: Any, groups: int) -> Any:
-    """[out, in/group, …] as [in, out/group, …] and the other way round: the blocks of the groups
-    transposed, back to front along the window."""
+    """Weights [out, in/group, …] as [in, out/group, …], or back: in each group the first two axes
+    are exchanged, and the window is reversed."""
     first, per, window = k.shape[0], k.shape[1], k.shape[2:]
     n = len(window)
     apart = o.reshape(k, shape=(groups, first // groups, per, *window))

@@ -1,4 +1,4 @@
-"""Regions: cond as If, while as Loop, scan as Scan. Bodies see what stands around them by name."""
+"""Regions: cond as If, while as Loop, scan as Scan. A body reads outer values by their names."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())
 
 
 def operand(w: Writer, x: Any) -> Ref:
-    """An operand of a region, which is a tensor."""
+    """x, which must be a Ref: operands of regions are tensors."""
     assert isinstance(x, Ref)
     return x
 
 
 def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]) -> GraphProto:
-    """The graph of a region. Each output is a name of its own, made inside."""
+    """The GraphProto of a region. Each output has its own name and is computed inside."""
     made = {n for node in inner.nodes for n in node.output}
     results: list[Ref] = []
     for x in outputs:
@@ -38,17 +38,20 @@ def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]
 
 
 def region(w: Writer, name: str) -> Writer:
+    """A writer for a region's nodes, inside the writer `w`."""
     inner = Writer(w.shared, w)
     inner.hint, inner.where = f"{w.hint}.{name}", w.where
     return inner
 
 
 def named(inner: Writer, type: TensorType, wish: str) -> Ref:
+    """A Ref of a new name in the region."""
     return Ref(inner.shared.name(f"{inner.hint}.{wish}"), type)
 
 
 @form("cond")
 def cond(w: Writer, node: Node, pred: Ref, *operands: Ref) -> Any:
+    """If, with both branches as graphs."""
     branches = {}
     for name, key in (("then", "then_branch"), ("orelse", "else_branch")):
         inner = region(w, name)
@@ -59,7 +62,7 @@ def cond(w: Writer, node: Node, pred: Ref, *operands: Ref) -> Any:
 
 @form("while")
 def while_(w: Writer, node: Node, *operands: Ref) -> Any:
-    """The condition stands before the loop once, and at the end of each step."""
+    """Loop; the condition is computed once before it, and at the end of each step."""
     check: Graph = node.attrs["cond"]
     count = node.attrs["carries"]
     first, = w.graph(check, operands)
@@ -77,7 +80,7 @@ def while_(w: Writer, node: Node, *operands: Ref) -> Any:
 
 @form("scan")
 def scan(w: Writer, node: Node, *operands: Ref) -> Any:
-    """With rows to read it is Scan; without, a Loop that counts."""
+    """Scan if there are rows to read; else a Loop with a trip count."""
     carries, xs, reverse = (node.attrs[k] for k in ("carries", "xs", "reverse"))
     if not xs or node.attrs["length"] == 0:
         return _counted(w, node, operands)
@@ -95,8 +98,8 @@ def scan(w: Writer, node: Node, *operands: Ref) -> Any:
 
 
 def _counted(w: Writer, node: Node, operands: Sequence[Ref]) -> Any:
-    """Rows are taken by number, which serves a length of zero as well; results made from the end
-    are turned round behind the loop."""
+    """A Loop that gathers row i, which also works for a length of 0; after a reverse scan the
+    stacked results are reversed."""
     carries, xs, reverse, length = (node.attrs[k] for k in ("carries", "xs", "reverse", "length"))
     cut, graph = carries + xs, node.attrs["body"]
     trips = w("Squeeze", size(w, length), w.array([0]))

@@ -1,7 +1,7 @@
-"""Elementwise ops and activations: a row each where ONNX has the operator.
+"""Elementwise ops and activations: one table row for each that ONNX has as an operator.
 
-onnxruntime computes some operators in a few element types only; integers of the others go through
-a wider type and back, which wraps as they do.
+onnxruntime computes some operators in a few element types only. Integers of other types are cast
+to a wider type and back; the cast back wraps, as arithmetic in the narrow type does.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ _WRAPS = frozenset({"ReduceSum", "ReduceProd", "CumSum", "Where", "MatMul", "Pow
 
 
 def cast(w: Writer, x: Any, to: DType, saturate: bool = True) -> str:
+    """The name of x cast to `to`; `saturate` matters for floats of 8 bits only."""
     narrow = to.is_float and to.bits <= 8
     return str(w("Cast", x, to=element_type(to), saturate=int(saturate) if narrow else None))
 
 
 def wider(op: str, dtype: DType) -> DType | None:
-    """The type in which onnxruntime can compute what it has no kernel for; None to leave it."""
+    """The wider type in which onnxruntime has a kernel of `op`; None if no cast is needed."""
     known = _KERNELS.get(op)
     if known is None or not (dtype.is_integer or dtype is dtypes.bool_) or dtype.short in known:
         return None
@@ -70,8 +71,8 @@ def wider(op: str, dtype: DType) -> DType | None:
 
 
 def computed(w: Writer, op: str, dtype: DType, xs: list[Any], *more: str, **attrs: Any) -> str:
-    """One node over operands of a type, through a wider one where that must be; `more` are its
-    inputs of other types."""
+    """One node on operands of `dtype`, with casts to a wider type and back if onnxruntime needs
+    them; `more` are inputs of other types."""
     wide = wider(op, dtype)
     if wide is None:
         return str(w(op, *xs, *more, **attrs))
@@ -80,25 +81,27 @@ def computed(w: Writer, op: str, dtype: DType, xs: list[Any], *more: str, **attr
 
 
 def operands(w: Writer, xs: tuple[Any, ...]) -> tuple[DType, list[str]]:
-    """The element type of the tensors, and all operands by name; literals become constants."""
+    """(element type of the tensors, names of all operands); literals become constants."""
     dtype = next(x.type.dtype for x in xs if isinstance(x, Ref))
     return dtype, [x.name if isinstance(x, Ref) else w.array(np.asarray(x, dtype.numpy))
                    for x in xs]
 
 
 def _served(x: Ref) -> bool:
-    """Whether onnxruntime has kernels of the activations: in float32, and for narrower by it."""
+    """Whether onnxruntime computes activations in this type: all floats but float64."""
     return x.type.dtype is not dtypes.float64
 
 
 @form(*_UNARY)
 def unary(w: Writer, node: Node, x: Ref) -> str:
+    """The operator of _UNARY; declined in float64 for ops that can be decomposed."""
     takes(_served(x) or node.op.decompose is None)
     return str(w(_UNARY[node.op.name], x))
 
 
 @form(*_ATTRIBUTES)
 def activation(w: Writer, node: Node, x: Ref) -> str:
+    """The operator of _ATTRIBUTES, with our attributes under ONNX's names."""
     op, names = _ATTRIBUTES[node.op.name]
     takes(_served(x) and (op != "Celu" or x.type.dtype is dtypes.float32))
     return str(w(op, x, **{names[k]: v for k, v in node.attrs.items()}))
@@ -106,6 +109,7 @@ def activation(w: Writer, node: Node, x: Ref) -> str:
 
 @form(*_BINARY)
 def binary(w: Writer, node: Node, *xs: Any) -> str:
+    """The operator of _BINARY; bools are compared as int32."""
     dtype, names = operands(w, xs)
     op = _BINARY[node.op.name]
     if dtype is dtypes.bool_ and op != "Equal":  # false < true
@@ -117,11 +121,13 @@ def binary(w: Writer, node: Node, *xs: Any) -> str:
 
 @form("ne")
 def unequal(w: Writer, node: Node, *xs: Any) -> str:
+    """Not(Equal(a, b))."""
     return str(w("Not", w("Equal", *operands(w, xs)[1])))
 
 
 @form("and", "or", "xor", "not")
 def bits(w: Writer, node: Node, *xs: Any) -> str:
+    """And, Or, Xor, Not of bools; BitwiseAnd and so on of integers."""
     dtype, names = operands(w, xs)
     name = node.op.name.capitalize()
     return str(w(name if dtype is dtypes.bool_ else f"Bitwise{name}", *names))
@@ -129,6 +135,7 @@ def bits(w: Writer, node: Node, *xs: Any) -> str:
 
 @form("neg")
 def negative(w: Writer, node: Node, x: Ref) -> str:
+    """Neg; 0 − x of unsigned integers."""
     if x.type.dtype.kind == "uint":
         return str(w("Sub", w.array(np.zeros((), x.type.dtype.numpy)), x))
     return str(w("Neg", x))
@@ -136,11 +143,13 @@ def negative(w: Writer, node: Node, x: Ref) -> str:
 
 @form("rem")
 def remainder(w: Writer, node: Node, *xs: Any) -> str:
+    """Mod with fmod=1: the sign of the result is that of a."""
     return str(w("Mod", *operands(w, xs)[1], fmod=1))
 
 
 @form("mod")
 def modulus(w: Writer, node: Node, *xs: Any) -> Any:
+    """Mod of integers, by the sign of b; of floats restated in Mod with fmod=1."""
     dtype, names = operands(w, xs)
     if dtype.is_integer:
         return w("Mod", *names)
@@ -148,7 +157,7 @@ def modulus(w: Writer, node: Node, *xs: Any) -> Any:
 
 
 def _float_mod(a: Any, b: Any) -> Any:
-    """The remainder moved to the divisor's side of 0."""
+    """mod from rem: the remainder plus the divisor, if their signs differ."""
     r = o.rem(a, b)
     below = o.lt(b, 0.0) if hasattr(b, "dtype") else b < 0
     wrong = o.xor(o.lt(r, 0.0), below) if hasattr(b, "dtype") or below else o.lt(r, 0.0)
@@ -159,7 +168,7 @@ def _float_mod(a: Any, b: Any) -> Any:
 
 @form("shift_left", "shift_right")
 def shift(w: Writer, node: Node, a: Any, b: Any) -> Any:
-    """BitShift is for unsigned types. A negative number keeps its sign as ~(~a >> b)."""
+    """BitShift, which is unsigned only, between casts; a negative a shifts right as ~(~a >> b)."""
     dtype, names = operands(w, (a, b))
     way = "LEFT" if node.op.name == "shift_left" else "RIGHT"
     if dtype.kind == "uint":
@@ -178,24 +187,28 @@ def shift(w: Writer, node: Node, a: Any, b: Any) -> Any:
 
 @form("relu")
 def relu(w: Writer, node: Node, x: Ref) -> Any:
+    """Relu; declined for unsigned integers."""
     takes(x.type.dtype.kind != "uint")
     return computed(w, "Relu", x.type.dtype, [x])
 
 
 @form("softplus")
 def softplus(w: Writer, node: Node, x: Ref) -> Any:
+    """Softplus; declined for β ≠ 1 or a threshold below 20."""
     takes(node.attrs["beta"] == 1.0 and node.attrs["threshold"] >= 20.0 and _served(x))
     return w("Softplus", x)
 
 
 @form("prelu")
 def prelu(w: Writer, node: Node, x: Ref, slope: Ref) -> Any:
+    """PRelu; declined if the slope broadcasts x."""
     takes(node.outputs[0].type == x.type)
     return w("PRelu", x, slope)
 
 
 @form("select")
 def select(w: Writer, node: Node, cond: Any, a: Any, b: Any) -> Any:
+    """Where; of bools (c and a) or (not c and b)."""
     dtype, (yes, no) = operands(w, (a, b))
     if dtype is dtypes.bool_:
         return w("Or", w("And", cond, yes), w("And", w("Not", cond), no))
@@ -207,6 +220,7 @@ def select(w: Writer, node: Node, cond: Any, a: Any, b: Any) -> Any:
 
 @form("clamp")
 def clamp(w: Writer, node: Node, x: Ref, lo: Any, hi: Any) -> Any:
+    """Clip by scalar bounds; Max and Min by tensors."""
     dtype = x.type.dtype
     low, high = (None if v is None else operands(w, (x, v))[1][1] for v in (lo, hi))
     if not any(isinstance(v, Ref) and v.shape for v in (lo, hi)):
@@ -217,7 +231,7 @@ def clamp(w: Writer, node: Node, x: Ref, lo: Any, hi: Any) -> Any:
 
 @form("cast")
 def to_type(w: Writer, node: Node, x: Ref) -> str:
-    """Floats beyond the range of a short integer are clamped first: ONNX leaves them open."""
+    """Cast; before a cast to a short integer, floats are clamped: ONNX does not define the rest."""
     to = node.attrs["dtype"]
     y: Any = x
     if x.type.dtype.is_float and to.is_integer and to.bits <= 16 and x.type.dtype.bits >= 16:
@@ -228,6 +242,7 @@ def to_type(w: Writer, node: Node, x: Ref) -> str:
 
 @form("bitcast")
 def bitcast(w: Writer, node: Node, x: Ref) -> Any:
+    """BitCast to the element type."""
     return w("BitCast", x, to=element_type(node.attrs["dtype"]))
 
 
@@ -242,6 +257,7 @@ _RESTATED = {
 
 @form(*_RESTATED)
 def restated(w: Writer, node: Node, x: Ref) -> Any:
+    """rsqrt, is_finite or trunc in terms of other ops, from _RESTATED."""
     return w.restate(_RESTATED[node.op.name], [x])
 
 
@@ -257,7 +273,7 @@ def log1p(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("expm1")
 def expm1(w: Writer, node: Node, x: Ref) -> Any:
-    """(u − 1)·x/log(u) with u = eˣ; u − 1 where that is −1 or infinite, x where u is 1."""
+    """(u − 1)·x/log(u) with u = eˣ; u − 1 if u is far from 1, x if u is 1."""
     def fn(x: Any) -> Any:
         u = o.exp(x)
         less = u - 1.0
@@ -269,7 +285,7 @@ def expm1(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("atan2")
 def atan2(w: Writer, node: Node, a: Any, b: Any) -> Any:
-    """atan(a/b), moved by half a turn to the side of b's and a's signs."""
+    """atan(a/b), plus or minus π if b < 0, by the sign of a."""
     def fn(a: Any, b: Any) -> Any:
         near = o.atan(a / b)
         turned = o.select(o.lt(a, 0.0), near - np.pi, near + np.pi)

@@ -1,7 +1,7 @@
-"""What is several nodes of ours and one of ONNX's: a convolution with its bias, and a transposed
-convolution with the weights it was given before they were turned round.
+"""Joins several of our nodes that are one in ONNX: a convolution with its bias, and a transposed
+convolution with its weights as they were before our importer rearranged them.
 
-The joined nodes have ops of this exporter's own, which decompose into what they came from.
+The joined nodes have private ops of this exporter, which decompose into the original nodes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TRANSPOSED = Op("conv_transposed", _infer, decompose=_turned)
 
 @form("conv_joined")
 def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
-    """Conv or ConvTranspose with a bias, where conv alone would be one of them."""
+    """Conv or ConvTranspose with a bias; declined if conv alone is written as neither."""
     before = len(w.nodes)
     name = contract.conv(w, node, x, k)
     made = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
@@ -54,6 +54,7 @@ def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
 
 @form("conv_transposed")
 def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
+    """ConvTranspose with an optional bias; k is in its layout, [in, out/group, …]."""
     return contract.transposed(w, node, x, k, bias)
 
 
@@ -90,7 +91,7 @@ def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> No
 
 
 def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
-    """ConvTranspose's own weights where the kernel is nothing but them turned round."""
+    """A conv_transposed on the original weights, if the kernel is only those rearranged."""
     kernel = conv.inputs[1]
     if not contract.is_transposed(conv) or not isinstance(kernel, Value):
         return conv
@@ -105,7 +106,7 @@ def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
 
 
 def _reorders(v: Value, steps: list[Node], groups: int) -> bool:
-    """Whether the steps put the numbers of v's elements where ConvTranspose has them."""
+    """Whether the steps rearrange v's elements as `contract.swapped` does."""
     shape = [d for d in v.type.shape if isinstance(d, int)]
     if len(shape) < v.type.rank or shape[0] % groups:
         return False

@@ -1,4 +1,4 @@
-"""Normalisation, softmax, attention, recurrent layers and losses, each kept whole."""
+"""Normalisation, softmax, attention, recurrent layers and losses: one ONNX operator each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphtool.symbolic import Dim
 
 
 def vector(w: Writer, x: Ref | None, value: float, dims: tuple[Dim, ...], dtype: DType) -> Any:
-    """The operand, or what stands for one left out."""
+    """x, or a constant of `value` in the shape `dims` if x is left out."""
     if x is not None:
         return x
     takes(all(isinstance(d, int) for d in dims))
@@ -25,6 +25,7 @@ def vector(w: Writer, x: Ref | None, value: float, dims: tuple[Dim, ...], dtype:
 
 @form("softmax", "log_softmax")
 def softmax(w: Writer, node: Node, x: Ref) -> Any:
+    """Softmax or LogSoftmax along one axis."""
     takes(bool(x.shape))
     return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=node.attrs["axis"])
 
@@ -32,7 +33,7 @@ def softmax(w: Writer, node: Node, x: Ref) -> Any:
 # ---- normalisation -----------------------------------------------------------------------------
 
 def _last_axes(x: Ref, axes: tuple[int, ...], *affine: Ref | None) -> int:
-    """The first of the axes, which must run to the end; scale and bias have their sizes."""
+    """The first of the axes; declined unless they run to the last axis and fit scale and bias."""
     rank = len(x.shape)
     found = sorted(a % rank for a in axes)
     takes(bool(found) and found == list(range(found[0], rank)))
@@ -43,6 +44,7 @@ def _last_axes(x: Ref, axes: tuple[int, ...], *affine: Ref | None) -> int:
 @form("layer_norm")
 def layer_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
                bias: Ref | None = None) -> Any:
+    """LayerNormalization; declined unless the axes are the last ones."""
     axis = _last_axes(x, node.attrs["axes"], scale, bias)
     ones = vector(w, scale, 1, x.shape[axis:], x.type.dtype)
     return w("LayerNormalization", x, ones, bias, axis=axis, epsilon=node.attrs["epsilon"])
@@ -50,6 +52,7 @@ def layer_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
 
 @form("rms_norm")
 def rms_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None) -> Any:
+    """RMSNormalization; declined unless the axes are the last ones."""
     axis = _last_axes(x, node.attrs["axes"], scale)
     ones = vector(w, scale, 1, x.shape[axis:], x.type.dtype)
     return w("RMSNormalization", x, ones, axis=axis, epsilon=node.attrs["epsilon"])
@@ -58,6 +61,7 @@ def rms_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None) -> Any:
 @form("group_norm")
 def group_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
                bias: Ref | None = None) -> Any:
+    """GroupNormalization; channels at axis 1, at least 3 axes."""
     takes(len(x.shape) >= 3)
     channels, dtype = x.shape[1:2], x.type.dtype
     return w("GroupNormalization", x, vector(w, scale, 1, channels, dtype),
@@ -68,6 +72,7 @@ def group_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
 @form("instance_norm")
 def instance_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
                   bias: Ref | None = None) -> Any:
+    """InstanceNormalization; channels at axis 1, at least 3 axes."""
     takes(len(x.shape) >= 3)
     channels, dtype = x.shape[1:2], x.type.dtype
     return w("InstanceNormalization", x, vector(w, scale, 1, channels, dtype),
@@ -77,6 +82,7 @@ def instance_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
 @form("batch_norm")
 def batch_norm(w: Writer, node: Node, x: Ref, scale: Ref | None, bias: Ref | None, mean: Ref,
                var: Ref) -> Any:
+    """BatchNormalization by running statistics; channels at axis 1."""
     takes(len(x.shape) >= 2 and node.attrs["axis"] % len(x.shape) == 1)
     channels, dtype = x.shape[1:2], x.type.dtype
     return w("BatchNormalization", x, vector(w, scale, 1, channels, dtype),
@@ -85,6 +91,7 @@ def batch_norm(w: Writer, node: Node, x: Ref, scale: Ref | None, bias: Ref | Non
 
 @form("lrn")
 def lrn(w: Writer, node: Node, x: Ref) -> Any:
+    """LRN of a [N, C, H, W] tensor."""
     takes(len(x.shape) == 4)
     return w("LRN", x, **node.attrs)
 
@@ -93,7 +100,7 @@ def lrn(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("attention")
 def attention(w: Writer, node: Node, q: Ref, k: Ref, v: Ref, mask: Ref | None = None) -> Any:
-    """Attention takes four axes; fewer become [1, heads, rows, depth]."""
+    """Attention, which takes 4 axes; operands with fewer become [1, heads, rows, depth]."""
     rank = len(q.shape)
     attrs = {k: node.attrs[k] for k in ("causal", "scale", "softcap")}
     takes(rank <= 4 and (mask is None or len(mask.shape) <= 4))
@@ -116,6 +123,7 @@ def _four(q: Any, k: Any, v: Any, mask: Any = None, *, attrs: Any) -> Any:
 
 @form("rotary_embedding")
 def rotary_embedding(w: Writer, node: Node, x: Ref, cos: Ref, sin: Ref) -> Any:
+    """RotaryEmbedding, cos and sin as [batch, steps, half]; x has 4 axes."""
     takes(len(x.shape) == 4 and x.type.dtype is not dtypes.float64)
     batch, _, steps, depth = x.shape
     lead, half = (1,) * (4 - len(cos.shape)) + cos.shape[:-1], cos.shape[-1]
@@ -144,12 +152,14 @@ def _recurrent(w: Writer, node: Node, op: str, inputs: list[Any], outputs: int,
 @form("lstm")
 def lstm(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
          h0: Ref | None = None, c0: Ref | None = None, peephole: Ref | None = None) -> Any:
+    """LSTM; weights and gates have ONNX's layout already."""
     return _recurrent(w, node, "LSTM", [x, k, r, bias, None, h0, c0, peephole], 3)
 
 
 @form("gru")
 def gru(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
         h0: Ref | None = None) -> Any:
+    """GRU; weights and gates have ONNX's layout already."""
     return _recurrent(w, node, "GRU", [x, k, r, bias, None, h0], 2,
                       linear_before_reset=int(node.attrs["linear_before_reset"]))
 
@@ -157,6 +167,7 @@ def gru(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
 @form("rnn")
 def rnn(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
         h0: Ref | None = None) -> Any:
+    """RNN with tanh or relu; weights have ONNX's layout already."""
     both = 2 if node.attrs["direction"] == "bidirectional" else 1
     kind = {"tanh": "Tanh", "relu": "Relu"}[node.attrs["activation"]]
     return _recurrent(w, node, "RNN", [x, k, r, bias, None, h0], 2, activations=[kind] * both)
@@ -166,6 +177,7 @@ def rnn(w: Writer, node: Node, x: Ref, k: Ref, r: Ref, bias: Ref | None = None,
 
 @form("nll_loss", "cross_entropy")
 def nll_loss(w: Writer, node: Node, x: Ref, labels: Ref, weight: Ref | None = None) -> Any:
+    """NegativeLogLikelihoodLoss or SoftmaxCrossEntropyLoss; classes at axis 1."""
     attrs = node.attrs
     takes(attrs["axis"] % len(x.shape) == 1 and len(x.shape) >= 2)
     takes(labels.type.dtype in (dtypes.int64, dtypes.int32) and not attrs.get("label_smoothing"))

@@ -1,4 +1,4 @@
-"""Movement: shapes, slices, pads. What changes nothing is no node."""
+"""Movement of elements: shapes, slices, pads, gather, scatter. A no-op writes no node."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _END = np.iinfo(np.int64).min
 
 @form("reshape")
 def reshape(w: Writer, node: Node, x: Ref) -> Any:
+    """Reshape; a single symbolic size is written as −1."""
     to = node.attrs["shape"]
     if to == x.shape:
         return x
@@ -34,18 +35,21 @@ def reshape(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("transpose")
 def transpose(w: Writer, node: Node, x: Ref) -> Any:
+    """Transpose."""
     perm = node.attrs["perm"]
     return x if perm == tuple(range(len(perm))) else w("Transpose", x, perm=perm)
 
 
 @form("broadcast")
 def broadcast(w: Writer, node: Node, x: Ref) -> Any:
+    """Expand."""
     to = node.attrs["shape"]
     return x if to == x.shape else w("Expand", x, shape(w, to))
 
 
 @form("slice")
 def slice_(w: Writer, node: Node, x: Ref) -> Any:
+    """Slice along the axes that change."""
     start, limit, strides = (node.attrs[k] for k in ("start", "limit", "strides"))
     axes = [a for a, d in enumerate(x.shape) if (start[a], limit[a], strides[a]) != (0, d, 1)]
     if not axes:
@@ -56,6 +60,7 @@ def slice_(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("reverse")
 def reverse(w: Writer, node: Node, x: Ref) -> Any:
+    """Slice with step −1 along the axes."""
     axes = [a % len(x.shape) for a in node.attrs["axes"]]
     if not axes:
         return x
@@ -65,18 +70,20 @@ def reverse(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("concat")
 def concat(w: Writer, node: Node, *xs: Ref) -> Any:
+    """Concat."""
     return xs[0] if len(xs) == 1 else w("Concat", *xs, axis=node.attrs["axis"])
 
 
 @form("detach", "checkpoint", "unknown_gradient")
 def detach(w: Writer, node: Node, x: Ref) -> Any:
+    """The operand: these ops matter only for gradients."""
     return x
 
 
 @form("pad")
 def pad(w: Writer, node: Node, x: Ref) -> Any:
-    """Gaps by a pad of a new axis, edges by ONNX's Pad; what is cropped away is sliced off first,
-    since onnxruntime crops no further than what is there."""
+    """Pad at the edges; interior gaps are a pad of a new axis. Negative pads are sliced off
+    first, since onnxruntime cannot crop more than an axis has."""
     lo, hi, value = (node.attrs[k] for k in ("lo", "hi", "value"))
     interior = node.attrs["interior"] or (0,) * len(lo)
     if any(interior):
@@ -97,7 +104,7 @@ def pad(w: Writer, node: Node, x: Ref) -> Any:
 
 
 def _spread(x: Any, lo: Any, hi: Any, interior: Any, value: float) -> Any:
-    """`interior` fills between elements: [d] as [d, 1], padded to [d, gap + 1], less the last."""
+    """pad with `interior` fills between elements: [d] as [d, 1], padded to [d, gap + 1], flat."""
     hi = list(hi)
     for axis, gap in enumerate(interior):
         d: Dim = x.shape[axis]
@@ -132,6 +139,7 @@ def _cropped(x: Any, lo: Any, hi: Any, negative: Any, value: float) -> Any:
 
 @form("iota")
 def iota(w: Writer, node: Node) -> Any:
+    """A constant if at most 1024 numbers, else Range; then Expand."""
     to, axis, dtype = (node.attrs[k] for k in ("shape", "axis", "dtype"))
     n = to[axis]
     line: Any = tuple(n if a == axis else 1 for a in range(len(to)))
@@ -147,6 +155,7 @@ def iota(w: Writer, node: Node) -> Any:
 
 @form("dim")
 def dim(w: Writer, node: Node) -> Any:
+    """A symbolic size as a scalar, from Shape of an input."""
     of, dtype = node.attrs["of"], node.attrs["dtype"]
     if isinstance(of, int):
         return w.array(np.asarray(of).astype(dtype.numpy))
@@ -156,7 +165,7 @@ def dim(w: Writer, node: Node) -> Any:
 
 @form("size")
 def defined(w: Writer, node: Node, n: Ref) -> Any:
-    """The symbol is read from the number itself from here on."""
+    """The number itself; from here on the symbolic size is read from it."""
     to = node.attrs["size"]
     if isinstance(to, Poly):
         w.sizes[text(to)] = w("Reshape", n, w.array([1]))
@@ -165,6 +174,7 @@ def defined(w: Writer, node: Node, n: Ref) -> Any:
 
 @form("nonzero")
 def nonzero(w: Writer, node: Node, x: Ref) -> Any:
+    """Transpose of NonZero: i64[size, rank]."""
     takes(bool(x.shape))
     return w("Transpose", w("NonZero", x), perm=(1, 0))
 
@@ -173,17 +183,18 @@ def nonzero(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("embedding")
 def embedding(w: Writer, node: Node, table: Ref, ids: Ref) -> Any:
+    """Gather of rows of the table."""
     return w("Gather", table, _index(w, ids), axis=0)
 
 
 def _index(w: Writer, x: Ref) -> Any:
-    """Indices in a type that ONNX takes."""
+    """Indices as int64, or unchanged if they are int32."""
     return x if x.type.dtype in (dtypes.int64, dtypes.int32) else cast(w, x, dtypes.int64)
 
 
 @form("gather")
 def gather(w: Writer, node: Node, x: Ref, indices: Ref) -> Any:
-    """Along one axis it is Gather; else the axes come first, for GatherND."""
+    """Gather along one axis; else GatherND, after a transpose that puts the axes first."""
     axes, batch = node.attrs["axes"], node.attrs["batch"]
     if len(axes) == 1 and not batch:
         last = len(indices.shape) - 1
@@ -208,7 +219,7 @@ def _axes_first(rank: int, axes: tuple[int, ...], batch: int) -> tuple[int, ...]
 
 @form("scatter")
 def scatter(w: Writer, node: Node, x: Ref, indices: Ref, updates: Ref) -> Any:
-    """ScatterND over the axes moved to the front; batch axes become indices like the others."""
+    """ScatterND, after a transpose that puts the axes first; batch axes become index columns."""
     axes, batch, kind = (node.attrs[k] for k in ("axes", "batch", "kind"))
     perm = _axes_first(len(x.shape), axes, batch)
     plain = perm == tuple(range(len(perm)))
@@ -233,6 +244,7 @@ def _moved(x: Any, indices: Any, updates: Any, *, perm: Any, count: int, batch: 
 
 @form("dynamic_slice")
 def dynamic_slice(w: Writer, node: Node, x: Ref, *start: Any) -> Any:
+    """Slice from starts that are tensors, clamped as our op does."""
     sizes = node.attrs["sizes"]
     axes = [a for a, (n, d) in enumerate(zip(sizes, x.shape, strict=True)) if n != d]
     if not axes:
@@ -243,7 +255,7 @@ def dynamic_slice(w: Writer, node: Node, x: Ref, *start: Any) -> Any:
 
 
 def _starts(w: Writer, x: Ref, start: Any, sizes: Any, axes: list[int]) -> Any:
-    """The starts along some axes as a vector, moved so that the window lies inside."""
+    """The starts along these axes as a vector, clamped so that the window lies inside x."""
     parts = []
     for a in axes:
         s = start[a]
@@ -258,7 +270,7 @@ def _starts(w: Writer, x: Ref, start: Any, sizes: Any, axes: list[int]) -> Any:
 
 @form("dynamic_update_slice")
 def dynamic_update_slice(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Any:
-    """What stands before, the update, and what stands behind, joined along each axis in turn."""
+    """Concat of the part before, the update and the part after it, along each axis in turn."""
     axes = [a for a, (n, d) in enumerate(zip(update.shape, x.shape, strict=True)) if n != d]
     if not axes:
         return update

@@ -22,6 +22,7 @@ _REDUCE = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max":
 
 @form(*_REDUCE)
 def reduce(w: Writer, node: Node, x: Ref) -> Any:
+    """ReduceSum, ReduceMax and so on with keepdims; x itself if there are no axes."""
     axes = node.attrs["axes"]
     if not axes and node.op.name != "logsumexp":
         return x
@@ -31,6 +32,7 @@ def reduce(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("reduce_and", "reduce_or")
 def logical(w: Writer, node: Node, x: Ref) -> Any:
+    """ReduceMin (and) or ReduceMax (or) of bools with keepdims."""
     if not node.attrs["axes"]:
         return x
     op = "ReduceMin" if node.op.name == "reduce_and" else "ReduceMax"
@@ -39,6 +41,7 @@ def logical(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("norm")
 def norm(w: Writer, node: Node, x: Ref) -> Any:
+    """ReduceL1 or ReduceL2 with keepdims; declined for other orders."""
     op = {1.0: "ReduceL1", 2.0: "ReduceL2"}.get(node.attrs["order"], "")
     takes(bool(op) and not node.attrs["epsilon"] and bool(node.attrs["axes"]))
     return w(op, x, w.array(list(node.attrs["axes"])), keepdims=1)
@@ -46,6 +49,7 @@ def norm(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("arg_reduce")
 def arg_reduce(w: Writer, node: Node, x: Ref) -> Any:
+    """ArgMax or ArgMin with keepdims."""
     op = "ArgMax" if node.attrs["kind"] == "max" else "ArgMin"
     wide = wider(op, x.type.dtype)
     return w(op, x if wide is None else cast(w, x, wide), axis=node.attrs["axis"], keepdims=1,
@@ -54,6 +58,7 @@ def arg_reduce(w: Writer, node: Node, x: Ref) -> Any:
 
 @form("cumulative")
 def cumulative(w: Writer, node: Node, x: Ref) -> Any:
+    """CumSum or CumProd; a running max or min is restated."""
     kind, axis = node.attrs["kind"], node.attrs["axis"] % len(x.shape)
     if kind in ("max", "min"):
         return w.restate(lambda x: _doubling(x, kind, axis, **_way(node)), [x])
@@ -66,7 +71,8 @@ def _way(node: Node) -> dict[str, bool]:
 
 
 def _doubling(x: Any, kind: str, axis: int, reverse: bool, exclusive: bool) -> Any:
-    """Each element joins the one 1, 2, 4, … places before it (Hillis and Steele)."""
+    """A running max or min in log₂ n steps: each element meets the one 1, 2, 4, … places before
+    it (Hillis and Steele)."""
     n = x.shape[axis]
     takes(isinstance(n, int))
     fill = identity(kind, x.dtype)
@@ -85,6 +91,7 @@ def _doubling(x: Any, kind: str, axis: int, reverse: bool, exclusive: bool) -> A
 
 @form("sort", "top_k")
 def sort(w: Writer, node: Node, x: Ref) -> Any:
+    """TopK, sorted; all elements for sort."""
     if not x.shape:
         return x, w.array(np.zeros((), np.int64))
     takes(x.type.dtype is not dtypes.string)

@@ -1,8 +1,8 @@
-"""The table of forms: how an op of ours is said in ONNX.
+"""The table of forms: how one of our ops is written in ONNX.
 
-A form gets the writer, the node, and its operands as names with types (literals and None as they
-are), and returns the names of the results. What it cannot say it declines; the op's decomposition
-is written instead.
+A form is a function of the writer, the node and its operands: a Ref for each tensor, literals and
+None unchanged. It returns the names of the results. If it raises Declined, the writer writes the
+op's decomposition instead.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from graphtool.symbolic import Dim
 
 @dataclass(frozen=True)
 class Ref:
-    """A value of ours under its ONNX name."""
+    """One of our values: its name in the ONNX file and its type."""
 
     name: str
     type: TensorType
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The shape; sizes may be symbolic."""
         return self.type.shape
 
 
 class Declined(Exception):
-    """Raised by a form for operands or attributes that the ONNX operator does not take."""
+    """Raised by a form for operands or attributes that the ONNX operator does not allow."""
 
 
 Form = Callable[..., Any]

@@ -22,6 +22,7 @@ _POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
 
 @form(*_POOLS)
 def pool(w: Writer, node: Node, x: Ref) -> Any:
+    """MaxPool, AveragePool or LpPool; channels at axis 1, or transposes around it."""
     attrs = dict(node.attrs)
     if attrs.pop("channels_last"):
         return w.restate(lambda x: _channels_second(node.op, x, attrs), [x])

@@ -49,6 +49,7 @@ class Shared:
         return name
 
     def unsupported(self) -> tuple[Unsupported, ...]:
+        """What could not be written, with its reason and places, for one error."""
         return tuple(Unsupported(name, reason, tuple(places))
                      for (name, reason), places in self.refused.items())
 

@@ -1,6 +1,6 @@
-"""Rules of arithmetic, logic, select and cast. Exact means equal under ==, with NaN for NaN.
+"""Rules of arithmetic, logic, select and cast. Exact means equal under ==, and NaN where NaN was.
 
-The sign of a zero is not kept by `x + 0`; nothing else here changes a bit of a float.
+`x + 0` may change the sign of a zero; no other exact rule here changes a bit of a float.
 """
 
 from __future__ import annotations
@@ -28,59 +28,70 @@ from graphtool.rewrite.engine import (
 
 
 @rule(lambda x: x + 0)
-def add_zero(x: Any) -> Any:  # x + 0 = x
+def add_zero(x: Any) -> Any:
+    """x + 0 = x"""
     return x
 
 
 @rule(lambda x: x - 0)
-def sub_zero(x: Any) -> Any:  # x − 0 = x
+def sub_zero(x: Any) -> Any:
+    """x − 0 = x"""
     return x
 
 
 @rule(lambda x: x * 1)
-def mul_one(x: Any) -> Any:  # x · 1 = x
+def mul_one(x: Any) -> Any:
+    """x · 1 = x"""
     return x
 
 
 @rule(lambda x: x / 1)
-def div_one(x: Any) -> Any:  # x / 1 = x
+def div_one(x: Any) -> Any:
+    """x / 1 = x"""
     return x
 
 
 @rule(lambda x: x * -1)
-def mul_minus_one(x: Any) -> Any:  # x · −1 = −x
+def mul_minus_one(x: Any) -> Any:
+    """x · −1 = −x"""
     return o.neg(x)
 
 
 @rule(lambda x: x * 0)
-def mul_zero(x: Any) -> Any:  # n · 0 = 0 for integers (a float may be NaN or infinite)
+def mul_zero(x: Any) -> Any:
+    """n · 0 = 0 for integers; a float may be NaN or infinite"""
     if is_number(x) or x.dtype.is_float:
         return None
     return x.builder.constant(np.zeros((), x.dtype.numpy))
 
 
 @rule(lambda x: o.pow(x, 1))
-def pow_one(x: Any) -> Any:  # x¹ = x
+def pow_one(x: Any) -> Any:
+    """x¹ = x"""
     return x
 
 
 @rule(lambda x: o.pow(x, 2))
-def pow_two(x: Any) -> Any:  # x² = x · x, rounded once either way
+def pow_two(x: Any) -> Any:
+    """x² = x · x; both sides round once"""
     return x * x
 
 
 @rule(lambda x: o.pow(x, 3), numerics="reassociated")
-def pow_three(x: Any) -> Any:  # x³ = x · x · x
+def pow_three(x: Any) -> Any:
+    """x³ = x · x · x"""
     return x * x * x
 
 
 @rule(lambda x: o.div(1, o.sqrt(x)))
-def reciprocal_root(x: Any) -> Any:  # 1 / √x = rsqrt x, by its definition
+def reciprocal_root(x: Any) -> Any:
+    """1 / √x = rsqrt x, by its definition"""
     return o.rsqrt(x)
 
 
 @rule(lambda x, c: x / c)
-def div_by_power_of_two(x: Any, c: Any) -> Any:  # x / 2ⁿ = x · 2⁻ⁿ
+def div_by_power_of_two(x: Any, c: Any) -> Any:
+    """x / 2ⁿ = x · 2⁻ⁿ"""
     if not is_number(c) or not x.dtype.is_float or c == 0 or not math.isfinite(c):
         return None
     mantissa, exponent = math.frexp(c)
@@ -90,44 +101,52 @@ def div_by_power_of_two(x: Any, c: Any) -> Any:  # x / 2ⁿ = x · 2⁻ⁿ
 # ---- signs -------------------------------------------------------------------------------------
 
 @rule(lambda x: o.neg(o.neg(x)))
-def neg_neg(x: Any) -> Any:  # −(−x) = x
+def neg_neg(x: Any) -> Any:
+    """−(−x) = x"""
     return x
 
 
 @rule(lambda x, y: x + o.neg(y))
-def add_neg(x: Any, y: Any) -> Any:  # x + (−y) = x − y
+def add_neg(x: Any, y: Any) -> Any:
+    """x + (−y) = x − y"""
     return o.sub(x, y)
 
 
 @rule(lambda x, y: x - o.neg(y))
-def sub_neg(x: Any, y: Any) -> Any:  # x − (−y) = x + y
+def sub_neg(x: Any, y: Any) -> Any:
+    """x − (−y) = x + y"""
     return o.add(x, y)
 
 
 @rule(lambda x: o.abs(o.neg(x)))
-def abs_neg(x: Any) -> Any:  # |−x| = |x|
+def abs_neg(x: Any) -> Any:
+    """|−x| = |x|"""
     return o.abs(x)
 
 
 @rule(lambda x: o.abs(o.abs(x)))
-def abs_abs(x: Any) -> Any:  # ||x|| = |x|
+def abs_abs(x: Any) -> Any:
+    """||x|| = |x|"""
     return o.abs(x)
 
 
 # ---- logic and choice --------------------------------------------------------------------------
 
 @rule(lambda x: o.not_(o.not_(x)))
-def not_not(x: Any) -> Any:  # ¬¬x = x
+def not_not(x: Any) -> Any:
+    """¬¬x = x"""
     return x
 
 
 @rule(lambda x, y: o.not_(o.eq(x, y)))
-def not_eq(x: Any, y: Any) -> Any:  # ¬(x = y) = (x ≠ y), NaN included
+def not_eq(x: Any, y: Any) -> Any:
+    """¬(x = y) = (x ≠ y), also for NaN"""
     return o.ne(x, y)
 
 
 @rule(lambda x, y: o.not_(o.ne(x, y)))
-def not_ne(x: Any, y: Any) -> Any:  # ¬(x ≠ y) = (x = y), NaN included
+def not_ne(x: Any, y: Any) -> Any:
+    """¬(x ≠ y) = (x = y), also for NaN"""
     return o.eq(x, y)
 
 
@@ -138,18 +157,20 @@ def idempotent(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 
 @rule(lambda c, x: o.select(c, x, x))
-def select_same(c: Any, x: Any) -> Any:  # both arms are one
+def select_same(c: Any, x: Any) -> Any:
+    """select(c, x, x) = x"""
     return None if isinstance(x, (int, float)) else x
 
 
 @rule(lambda c, x, y: o.select(o.not_(c), x, y))
-def select_not(c: Any, x: Any, y: Any) -> Any:  # ¬c ? x : y = c ? y : x
+def select_not(c: Any, x: Any, y: Any) -> Any:
+    """select(¬c, x, y) = select(c, y, x)"""
     return o.select(c, y, x)
 
 
 @family_rule("select")
 def select_known(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """A condition that is the same everywhere chooses the arm."""
+    """select(c, x, y) = x or y, if the constant c is true everywhere or false everywhere"""
     cond = array_of(xs[0])
     if cond is None or not cond.size or not (cond.all() or not cond.any()):
         return None
@@ -160,7 +181,8 @@ def select_known(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 # ---- literals ----------------------------------------------------------------------------------
 
 @rule(lambda x, a, b: (x + a) + b)
-def add_add(x: Any, a: Any, b: Any) -> Any:  # (n + a) + b = n + (a + b) for integers
+def add_add(x: Any, a: Any, b: Any) -> Any:
+    """(n + a) + b = n + (a + b) for integers"""
     first, second = array_of(a), array_of(b)
     if first is None or second is None or not x.dtype.is_integer:
         return _chain(x, a, b, o.add, np.add, False)
@@ -170,17 +192,20 @@ def add_add(x: Any, a: Any, b: Any) -> Any:  # (n + a) + b = n + (a + b) for int
 
 
 @rule(lambda x, a, b: (x * a) * b)
-def mul_mul(x: Any, a: Any, b: Any) -> Any:  # (n · a) · b = n · (a · b) for integers
+def mul_mul(x: Any, a: Any, b: Any) -> Any:
+    """(n · a) · b = n · (a · b) for integers"""
     return _chain(x, a, b, o.mul, np.multiply, False)
 
 
 @rule(lambda x, a, b: (x + a) + b, numerics="reassociated")
-def add_add_float(x: Any, a: Any, b: Any) -> Any:  # (x + a) + b = x + (a + b)
+def add_add_float(x: Any, a: Any, b: Any) -> Any:
+    """(x + a) + b = x + (a + b)"""
     return _chain(x, a, b, o.add, np.add, True)
 
 
 @rule(lambda x, a, b: (x * a) * b, numerics="reassociated")
-def mul_mul_float(x: Any, a: Any, b: Any) -> Any:  # (x · a) · b = x · (a · b)
+def mul_mul_float(x: Any, a: Any, b: Any) -> Any:
+    """(x · a) · b = x · (a · b)"""
     return _chain(x, a, b, o.mul, np.multiply, True)
 
 
@@ -193,12 +218,14 @@ def _chain(x: Any, a: Any, b: Any, op: Any, fn: Any, floats: bool) -> Any:
 
 
 @rule(lambda x, a, b: o.max(o.max(x, a), b))
-def max_max(x: Any, a: Any, b: Any) -> Any:  # max(max(x, a), b) = max(x, max(a, b))
+def max_max(x: Any, a: Any, b: Any) -> Any:
+    """max(max(x, a), b) = max(x, max(a, b))"""
     return o.max(x, max(a, b)) if _ordered(a, b) else None
 
 
 @rule(lambda x, a, b: o.min(o.min(x, a), b))
-def min_min(x: Any, a: Any, b: Any) -> Any:  # min(min(x, a), b) = min(x, min(a, b))
+def min_min(x: Any, a: Any, b: Any) -> Any:
+    """min(min(x, a), b) = min(x, min(a, b))"""
     return o.min(x, min(a, b)) if _ordered(a, b) else None
 
 
@@ -208,7 +235,7 @@ def _ordered(a: Any, b: Any) -> bool:
 
 @family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in ("cast", "bitcast")))
 def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """A constant that is one number everywhere is that number, if the shape does not need it."""
+    """f(x, c) = f(x, number), if all elements of c are that number and x gives the shape"""
     numbers = [_number(x) for x in xs]
     if op is o.select:
         numbers[0] = None
@@ -236,17 +263,19 @@ def _number(x: Any) -> Any:
 
 @family_rule("cast")
 def cast_same(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """A cast to the type that x has is x."""
+    """cast(x, t) = x, if x has the type t"""
     return xs[0] if xs[0].dtype is attrs["dtype"] else None
 
 
 @rule(lambda x, a, b, s, t: o.cast(o.cast(x, dtype=a, saturate=s), dtype=b, saturate=t))
-def cast_cast(x: Any, a: Any, b: Any, s: Any, t: Any) -> Any:  # a holds all that x can be
+def cast_cast(x: Any, a: Any, b: Any, s: Any, t: Any) -> Any:
+    """cast(cast(x, a), b) = cast(x, b), if a holds every value of x's type"""
     return o.cast(x, dtype=b, saturate=t) if _holds(a, x.dtype) else None
 
 
 @rule(lambda x, lo, hi, d, s: o.cast(o.clamp(x, lo, hi), dtype=d, saturate=s))
-def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:  # casts to integers clamp
+def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:
+    """cast(clamp(x, lo, hi)) = cast(x), if [lo, hi] holds all values of a short integer type"""
     if not x.dtype.is_float or not d.is_integer or d.bits > 16:
         return None
     least, most = number_of(lo), number_of(hi)

@@ -26,7 +26,7 @@ from graphtool.symbolic import known, product
 
 @family_rule("reshape", "broadcast", "transpose", "slice", "pad", "reverse", "concat")
 def move_nothing(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """A movement that leaves every element in its place is its operand."""
+    """move(x) = x, if the movement leaves every element in its place"""
     x = xs[0]
     if x.type != type:
         return None
@@ -54,17 +54,20 @@ def _order(perm: Any, shape: Any) -> list[int]:
 
 
 @rule(lambda x, s, t: o.reshape(o.reshape(x, shape=s), shape=t))
-def reshape_reshape(x: Any, s: Any, t: Any) -> Any:  # the inner shape is forgotten
+def reshape_reshape(x: Any, s: Any, t: Any) -> Any:
+    """reshape(reshape(x, s), t) = reshape(x, t)"""
     return o.reshape(x, shape=t)
 
 
 @rule(lambda x, p, q: o.transpose(o.transpose(x, perm=p), perm=q))
-def merge_transposes(x: Any, p: Any, q: Any) -> Any:  # (xᵖ)ᑫ = x^(p∘q)
+def merge_transposes(x: Any, p: Any, q: Any) -> Any:
+    """(xᵖ)ᑫ = x^(p∘q)"""
     return o.transpose(x, perm=tuple(p[i] for i in q))
 
 
 @rule(lambda x, p: o.transpose(x, perm=p))
-def transpose_of_ones(x: Any, p: Any) -> Any:  # only axes of size 1 move: row-major order stays
+def transpose_of_ones(x: Any, p: Any) -> Any:
+    """transpose(x) = reshape(x), if only axes of size 1 move: the row-major order stays"""
     if _order(p, x.shape) != sorted(_order(p, x.shape)) or list(p) == sorted(p):
         return None
     return o.reshape(x, shape=tuple(x.shape[i] for i in p))
@@ -72,7 +75,8 @@ def transpose_of_ones(x: Any, p: Any) -> Any:  # only axes of size 1 move: row-m
 
 @rule(lambda x, p, t: o.reshape(o.transpose(x, perm=p), shape=t))
 def split_before_transpose(x: Any, p: Any, t: Any) -> Any:
-    """[B·H, T, D] → [B·H, D, T] → [B, H, D, T]: the batch axis can be split first."""
+    """reshape(xᵀ) = reshape(x)ᵀ, if the reshape only splits axis 0:
+    [B·H, T, D] → [B·H, D, T] → [B, H, D, T]"""
     node, more = producer(x), len(t) - len(p)
     moved = tuple(x.shape[i] for i in p[1:])
     if node is None or node.op is not o.reshape or more < 1 or p[0] != 0 or moved != t[more + 1:]:
@@ -92,13 +96,15 @@ def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d
 
 @rule(lambda a, b, p, s, t, d: o.matmul(o.transpose(a, perm=p), b, transpose_a=s, transpose_b=t,
                                         dtype=d))
-def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:  # (aᵀ)·b
+def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
+    """(aᵀ)·b = matmul(a, b, transpose_a)"""
     return o.matmul(a, b, transpose_a=not s, transpose_b=t, dtype=d) if _swaps(p) else None
 
 
 @rule(lambda a, b, p, s, t, d: o.matmul(a, o.transpose(b, perm=p), transpose_a=s, transpose_b=t,
                                         dtype=d))
-def matmul_by_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:  # a·(bᵀ)
+def matmul_by_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
+    """a·(bᵀ) = matmul(a, b, transpose_b)"""
     return o.matmul(a, b, transpose_a=s, transpose_b=not t, dtype=d) if _swaps(p) else None
 
 
@@ -110,13 +116,14 @@ def _swaps(perm: tuple[int, ...]) -> bool:
 # ---- broadcast ---------------------------------------------------------------------------------
 
 @rule(lambda x, s, t: o.broadcast(o.broadcast(x, shape=s), shape=t))
-def broadcast_broadcast(x: Any, s: Any, t: Any) -> Any:  # the wider one is enough
+def broadcast_broadcast(x: Any, s: Any, t: Any) -> Any:
+    """broadcast(broadcast(x, s), t) = broadcast(x, t)"""
     return o.broadcast(x, shape=t)
 
 
 @family_rule(*with_trait(Trait.ELEMENTWISE))
 def broadcast_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """Elementwise ops broadcast by themselves: f(broadcast x, y) = f(x, y) where shapes allow."""
+    """f(broadcast x, y) = f(x, y), if elementwise f itself broadcasts x to the same shape"""
     for i, x in enumerate(xs):
         node = producer(x)
         if node is None or node.op is not o.broadcast:
@@ -175,7 +182,7 @@ def gather_of_run(x: Any, i: Any, a: Any) -> Any:
 
 @family_rule("concat")
 def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """concat(concat(a, b), c) = concat(a, b, c), and empty parts go."""
+    """concat(concat(a, b), c) = concat(a, b, c); empty parts are left out"""
     parts: list[Any] = []
     axis = attrs["axis"] % len(type.shape)
     for x in xs:
@@ -188,7 +195,8 @@ def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 
 @rule(lambda x, a, b: o.reverse(o.reverse(x, axes=a), axes=b))
-def reverse_reverse(x: Any, a: Any, b: Any) -> Any:  # an axis that is flipped twice is not
+def reverse_reverse(x: Any, a: Any, b: Any) -> Any:
+    """reverse(reverse(x, a), b) = reverse(x, a △ b): an axis reversed twice is not reversed"""
     n = len(x.shape)
     once = {i % n for i in a} ^ {i % n for i in b}
     return o.reverse(x, axes=tuple(sorted(once))) if once else x
@@ -196,7 +204,7 @@ def reverse_reverse(x: Any, a: Any, b: Any) -> Any:  # an axis that is flipped t
 
 @rule(lambda x, i, s: o.gather(o.reshape(x, shape=s), i, axes=(0,), batch=0))
 def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
-    """Rows of a reshape that keeps rows are rows, reshaped: what makes x can be read through."""
+    """reshape(x)[i] = reshape(x[i]), if the reshape keeps axis 0; f(x)[i] = f(x[i]) may follow"""
     if not x.shape or x.shape[0] != s[0]:
         return None
     return o.reshape(o.gather(x, i, axes=(0,)), shape=(*i.shape[:-1], *s[1:]))
@@ -204,7 +212,7 @@ def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
 
 @family_rule("gather")
 def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """f(x)[i] = f(x[i]) where fewer elements are gathered than x has: rows of a quantised table."""
+    """f(x)[i] = f(x[i]), if fewer elements are gathered than x has: rows of a quantised table"""
     node = producer(xs[0])
     if node is None or Trait.ELEMENTWISE not in node.op.traits or known(
             product(type.shape), "<", product(xs[0].shape)) is not True:
@@ -225,7 +233,7 @@ def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 @family_rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
              "reduce_mean")
 def reduce_ones(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """An axis of size 1 has nothing to reduce."""
+    """reduce(x, axes) = reduce(x, the axes whose size is not 1)"""
     shape = xs[0].shape
     axes = tuple(a for a in attrs["axes"] if shape[a] != 1)
     if len(axes) == len(attrs["axes"]):
@@ -235,7 +243,7 @@ def reduce_ones(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 @family_rule("reduce_max", "reduce_min", "reduce_and", "reduce_or")
 def reduce_reduce(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """max over a, then over b, is max over both."""
+    """max(max(x, a), b) = max(x, a ∪ b), for the axes a and b"""
     node = producer(xs[0])
     if node is None or node.op is not op:
         return None
@@ -251,7 +259,7 @@ def reduce_reduce(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     rhs_dilation=j, groups=g, batch_groups=1, channels_last=c, dtype=d))
 def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, g: Any, c: Any,
                 d: Any) -> Any:
-    """Zeros around the spatial axes are padding of the convolution."""
+    """conv(pad(x, p), w) = conv(x, w, padding p), if p are zeros around the spatial axes"""
     space = slice(1, -1) if c else slice(2, None)
     edges = (a[0], b[0], a[-1], b[-1]) if c else (*a[:2], *b[:2])
     if any(e != 0 for e in edges) or any(n != 1 for n in i or ()) or not all(

@@ -1,4 +1,4 @@
-"""What torch declared of a value beside what became of it: types, and memory that is shared."""
+"""Comparison of a value with torch's record of it: its type, and the memory it shares."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def parts_of(kind: Any) -> TensorType | None:
 
 
 def fits(kind: TensorType, wanted: TensorType) -> bool:
-    """Whether nothing known speaks against a result being what torch says."""
+    """Whether the type of a result can be the one that torch declares; symbolic sizes may agree."""
     return kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
         known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True))
 
 
 def identity(w: Weight) -> Any:
-    """Tied parameters share their memory."""
+    """A key of a tensor's memory, equal for tied parameters."""
     return w.source.ctypes.data, w.dtype.name, w.shape, w.digest

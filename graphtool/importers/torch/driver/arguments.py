@@ -1,4 +1,4 @@
-"""The arguments of a call of a model: by position and by name, and which the graph will take."""
+"""The arguments of a call of a model, by position and by name, and the names of graph inputs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def placed(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
-    """The call with each named argument at its position, where it has one.
+    """(args, kwargs) with each named argument moved to its position, if it has one.
 
-    Parameters in between take their defaults; what can only be named stays named.
+    Parameters in between take their defaults; keyword-only arguments stay named.
     """
     parameters = list(inspect.signature(model.forward).parameters.values())
     if not kwargs or any(p.kind is p.VAR_POSITIONAL for p in parameters):
