@@ -1,4 +1,5 @@
-"""The driver: the kernels in order, with barriers where data crosses threads; the entry to it."""
+"""The driver: it runs the kernels in order, with barriers where data crosses threads; and its entry
+point."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
 
 
 def weight_text(b: Buffer, parts: Sequence[Part]) -> str:
-    """Where a weight starts: in the caller's copy, or in the part that holds it."""
+    """The C text of a weight's address: in the caller's copy, or in the part that contains it."""
     at = b.offset
     if not parts or not isinstance(at, int):
         return f"(s->weights + {at})" if at else "s->weights"
@@ -64,11 +65,11 @@ def weight_text(b: Buffer, parts: Sequence[Part]) -> str:
 
 
 def parallel_work(program: Program) -> tuple[Dim, int]:
-    """The work of a run, and that from which a second thread pays, in flops.
+    """The work of a run and the least work for which a second thread pays, in flops.
 
-    A byte of weights counts as a flop: small models wait for them, and two cores fetch twice as
-    fast. A barrier, with what the cores then fetch from one another and the shares that come out
-    uneven, has cost as much as the region itself: 1 µs, in which a core does 2.5·10⁵ flops.
+    A byte of weights counts as a flop: small models wait for their weights, and two cores fetch
+    them twice as fast. A barrier, the data that the cores then fetch from each other and uneven
+    shares cost as much as 1 µs of work, in which a core does 2.5·10⁵ flops.
     """
     work: Dim = 0
     for step in runs(program.steps):

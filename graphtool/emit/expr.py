@@ -22,8 +22,9 @@ class ExprPrinter:
     """Prints expressions; `dims` maps symbols of the program to C identifiers. Elements of the
     buffers `packed` share bytes.
 
-    With `branchless` every choice of floats is one in bits: where a condition is stored beside
-    what it chooses, gcc makes one branch around both, which random signs mispredict.
+    With `branchless` every choice between floats is made by bit operations. Where a condition is
+    stored next to the value that it selects, gcc would make one branch for both, which random signs
+    mispredict.
     """
 
     def __init__(self, dims: Mapping[str, str], branchless: bool = False,
@@ -63,7 +64,7 @@ class ExprPrinter:
         raise InternalError("GT7201", f"{type(e).__name__} cannot be printed as C")
 
     def read(self, buffer: str, index: Dim, dtype: DType) -> str:
-        """What stands in the buffer at the index."""
+        """The C text that reads element `index` of the buffer."""
         if buffer in self.packed:
             return f"gt_field{dtype.bits}({buffer}, {self.index(index)})"
         return f"{buffer}[{self.index(index)}]"
@@ -133,7 +134,7 @@ class ExprPrinter:
         return f"({out.c}){self.expr(x, UNARY)}", UNARY
 
     def narrowed(self, x: Expr, to: DType) -> str:
-        """The bits of a narrow float: x rounded to it, whatever type x has."""
+        """The C text of the bits of a narrow float: x rounded to it, whatever type x has."""
         text = self.expr(x)
         if x.dtype is dtypes.float64:
             text = f"gt_f64_to_odd({text})" if to.bits <= 8 else f"(float)({text})"
@@ -150,7 +151,7 @@ class ExprPrinter:
         return f"gt_bitcast_{x.dtype.short}_{to.short}({self.expr(x)})", PRIMARY
 
     def stored(self, e: Expr, to: DType) -> str:
-        """The expression as a store to a buffer of type `to` writes it."""
+        """The C text of the expression in the form that a buffer of type `to` stores."""
         match e:
             case Load(buffer, index, dtype) if dtype is to:  # a copy keeps all bits
                 return self.read(buffer, index, dtype)

@@ -22,7 +22,7 @@ LEAST = 8  # iterations from which a row is worth its filling
 
 @dataclass(frozen=True)
 class Row:
-    """Bytes that stand for elements of a packed buffer; that of iteration 0 is `start`."""
+    """Bytes that hold unpacked elements of a packed buffer; `start` is the index of iteration 0."""
 
     name: str
     buffer: str
@@ -33,7 +33,11 @@ class Row:
 
 @dataclass
 class Fields:
-    """A loop with the rows to fill before its iterations from `first` on; None: before all."""
+    """A loop and the rows that are filled before it runs.
+
+    With `first` the loop is split into pieces: a row starts at iteration `first`. None: rows cover
+    all iterations.
+    """
 
     loop: For
     first: Symbol | None
@@ -62,7 +66,7 @@ class Fields:
                 return e
 
     def row(self, buffer: str, index: Dim, dtype: DType) -> Row | None:
-        """The row of what is read there, if it is one element further at each iteration."""
+        """The row for this load if its index grows by 1 at each iteration, else None."""
         start = index - symbol_of(self.loop.iter)
         inside = {self.loop.iter.name, *(s.name for s in self.loop.body if isinstance(s, Let))}
         if any(s.name in inside for s in symbols(start)):
@@ -82,7 +86,7 @@ def _certain(e: Expr) -> tuple[PExpr, ...]:
 
 
 def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fields] | None:
-    """The loop that reads rows instead, and these; None where nothing is won."""
+    """The loop that reads rows, and these rows; None where this saves nothing."""
     most, extent = bounds(loop.extent)[1], loop.extent
     plain = all(isinstance(s, (Let, Store, Accumulate)) for s in loop.body)
     if not plain or (most is not None and most < LEAST):

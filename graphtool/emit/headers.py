@@ -27,13 +27,16 @@ _CALLS = {
 
 
 def called(text: str) -> list[str]:
-    """The headers that define what a piece of C calls, of those that are not always included."""
+    """The headers that define the functions which this C text calls, except those always
+    included."""
     return [header for header, call in _CALLS.items() if call.search(text)]
 
 
 def used_headers(texts: Iterable[str]) -> dict[str, str]:
-    """The kernel headers that the files include, and those that these include in turn; of what a
-    header includes for a macro alone, what the files define the macro for."""
+    """The kernel headers that the files include, and those that these include in turn.
+
+    An include that depends on a macro counts only if one of the files defines the macro.
+    """
     found: dict[str, str] = {}
     pending = list(texts)
     given = {macro for text in pending for macro in re.findall(r"#define (GT_\w+)", text)}

@@ -43,7 +43,8 @@ int {name}_level(void);
 
 
 def header(program: Program, *, levels: str = "") -> str:
-    """The text of NAME.h; `levels` names those of which the library holds a version each."""
+    """The text of NAME.h; `levels` names the processor levels for which the library has a version
+    each."""
     name = program.name
     which = _LEVELS.format(name=name, levels=levels) if levels else ""
     return _HEADER.format(
@@ -54,12 +55,13 @@ def header(program: Program, *, levels: str = "") -> str:
 
 
 def dims_type(program: Program) -> str:
-    """Of an element of `dims`: a run that computes sizes writes them there."""
+    """The C type of an element of `dims`: not const if a run computes sizes, which it writes
+    there."""
     return "int64_t" if program.sizes else "const int64_t"
 
 
 def open_sizes(program: Program, port: Port) -> bool:
-    """Whether only the run tells the port's shape."""
+    """Whether the port's shape is known only after a run."""
     names = {s.name for s in program.sizes}
     return any(s.name in names for d in port.shape for s in symbols(d))
 
@@ -75,7 +77,7 @@ def _counts(program: Program) -> Iterator[tuple[str, int]]:
 
 
 def _dims(program: Program) -> Iterator[str]:
-    """What stands in `dims`: the sizes that the caller gives, then those that the run computes."""
+    """The contents of `dims`: the sizes that the caller gives, then those that the run computes."""
     for i, s in enumerate(program.dims):
         limit = "" if s.hi is None else f", at most {s.hi}"
         yield f"dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit}"

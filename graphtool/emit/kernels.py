@@ -106,7 +106,7 @@ class Kernels:
                 statements.stmt(stmt)
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
-        """The hooks, the macros and the header of one template."""
+        """Write the hooks and macros of one template, and the include of its header."""
         own = f"{self.program.name}_{kernel.name}_{at}"
         dims = kernel_dims(kernel, self.dims)
         params = "".join(f", {param_text(p)}" for p in kernel.params)
@@ -175,7 +175,7 @@ class Kernels:
 
     @staticmethod
     def rows(w: Writer, statements: Statements, stages: Stages) -> None:
-        """A staged loop between the conversions of its rows."""
+        """Write a staged loop between the conversions of its rows."""
         rows = [*stages.reads, *stages.writes]
         for words in (dtypes.int32, dtypes.float32):
             if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
@@ -261,7 +261,7 @@ class Statements:
                 self.stmt(inner)
 
     def by_rows(self, s: For, fields: Fields, lo: str, hi: str) -> None:
-        """The iterations in pieces, each behind the filling of its rows."""
+        """Write the iterations in pieces; before each piece its rows are filled."""
         if fields.first is None:
             self.fill(fields, 0, hi)
             self.iterations(s, lo, hi)
@@ -273,7 +273,7 @@ class Statements:
             self.iterations(s, at, f"{at}_end")
 
     def fill(self, fields: Fields, first: Dim, count: str) -> None:
-        """The rows from iteration `first` on."""
+        """Write the loops that fill the rows from iteration `first` on."""
         for row in fields.rows:
             self.p.exact.add(row.name)
             self.w.line(f"{row.type.c} {row.name}[{row.length}];")
@@ -316,7 +316,7 @@ def param_text(p: Param) -> str:
 
 
 def pointer_type(p: Param) -> str:
-    """The type of a parameter: what shares bytes is read as bytes."""
+    """The C type of a pointer parameter; packed elements are read as bytes."""
     return f"{'const ' if p.const else ''}{'uint8_t' if p.packed else p.dtype.c} *"
 
 

@@ -1,4 +1,5 @@
-"""The main program of a model: tables of its inputs and outputs; the rest is kernels/main.h."""
+"""The main program of a model: tables of its inputs and outputs; kernels/main.h contains the
+rest."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> No
 
 
 def main_program(program: Program, weights_file: str, weights_bytes: int) -> str:
-    """C with a `main`; `weights_file` lies beside the executable, "" where they are built in."""
+    """C with a `main`; `weights_file` is next to the executable, "" if the weights are built in."""
     name, w = program.name, Writer()
     w.line(f'#include "{name}.h"')
     w.line('#include "main.h"')
@@ -57,7 +58,7 @@ def shape_function(w: Writer, program: Program, name: str) -> None:
 
 
 def _run(w: Writer, program: Program) -> None:
-    """The model's run, which writes to `dims` where it computes sizes; they are the program's."""
+    """A wrapper of the model's run, for a program whose sizes are computed by the run."""
     dims = "(int64_t *)dims" if program.sizes else "dims"
     with w.block("static int run(const void *weights, void *arena, const int64_t *dims,\n"
                  "               const void *const *in, void *const *out, int threads)\n{"):

@@ -22,7 +22,7 @@ WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
 
 @dataclass(frozen=True)
 class Row:
-    """Words that stand for bytes of a buffer from an index on; floats are cast to bytes."""
+    """Words that hold bytes of a buffer from index `start` on; floats are cast when stored."""
 
     name: str
     buffer: str
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass
 class Stages:
-    """A loop whose bytes are rows of words: those to fill before, and to store behind."""
+    """A loop on rows of words: `reads` are filled before it, `writes` are stored after it."""
 
     lane: Symbol
     kinds: dict[str, DType]
@@ -56,7 +56,7 @@ class Stages:
                 return e
 
     def along(self, buffer: str, index: Dim) -> bool:
-        """Whether the loop walks along bytes there."""
+        """Whether the loop reads or writes adjacent bytes of the buffer there."""
         kind = self.kinds.get(buffer)
         if kind is None or not kind.is_integer or kind.bits != 8 or isinstance(index, int):
             return False
@@ -94,7 +94,7 @@ class Stages:
 
 
 def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
-    """The stages of a loop; None where it reads and writes no bytes."""
+    """The stages of a loop; None if it neither reads nor writes bytes."""
     if not isinstance(loop, For) or loop.mode != "simd" or not all(
             isinstance(s, (Let, Store)) for s in loop.body):
         return None

@@ -14,7 +14,7 @@ from graphtool.loops.ir import Bind, Branch, Buffer, Param, Program, Repeat, Run
 
 
 class Steps:
-    """Prints steps; `held` says where each weight starts."""
+    """Prints steps; `held` gives the C text of each weight's address."""
 
     def __init__(self, w: Writer, program: Program, held: Mapping[str, str],
                  dims: Mapping[str, str]) -> None:
@@ -51,7 +51,8 @@ class Steps:
             self.w.line("gt_barrier(threads);")
 
     def bind(self, step: Bind) -> None:
-        """All threads read the same number, so all of them go on, or none does."""
+        """Write a step that reads a size. All threads read the same number, so all go on or all
+        stop."""
         b, at = self.buffers[step.buffer], self.sizes.index(step.size.name)
         place, name = self.printer.index(step.index), self.dims[step.size.name]
         self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")

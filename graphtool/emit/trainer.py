@@ -1,4 +1,5 @@
-"""The main program of a training build: tables of its state and parts; the rest is kernels/train.h.
+"""The main program of a training build: tables of its state and parts; kernels/train.h contains the
+rest.
 
 It knows programs and offsets, but no graph. A `Judge` describes the loss.
 """
@@ -58,7 +59,7 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
 
 
 def _part(w: Writer, part: str, program: Program, at: Mapping[str, int]) -> None:
-    """The ports of a part, where each lies, and what computes their sizes."""
+    """The ports of a part, the address of each, and the function that computes their sizes."""
     shape_function(w, program, f"{part}_shapes")
     for kind, ports in (("in", program.inputs), ("out", program.outputs)):
         table(w, f"static main_port {part}_{kind}", map(port_row, ports))
@@ -80,7 +81,7 @@ def _row(name: str, part: str, program: Program) -> str:
 
 
 def _batch(step: Program, at: Mapping[str, int]) -> int:
-    """How many examples a step is compiled for; -1 where that is open."""
+    """The number of examples that a step is compiled for; -1 if it is open."""
     first = next(p for p in step.inputs if p.name not in at and p.name != RATE)
     size = first.shape[0] if first.shape else 1
     return size if isinstance(size, int) else -1
@@ -89,7 +90,7 @@ def _batch(step: Program, at: Mapping[str, int]) -> int:
 # ---- checkpoints -------------------------------------------------------------------------------
 
 def _kept(cells: Sequence[Cell], judge: Judge) -> list[Cell]:
-    """The model's arrays under torch's names, with the steps that its batch norms count."""
+    """The model's arrays under their torch names, and a step counter for each batch norm."""
     names = set(judge.model)
     own = [c for c in cells if c.name in names]
     step = next(c for c in cells if c.name == "step")
@@ -100,7 +101,7 @@ def _kept(cells: Sequence[Cell], judge: Judge) -> list[Cell]:
 
 
 def _file_order(c: Cell) -> tuple[int, str]:
-    """As safetensors orders the arrays that it writes: wide types first, then by name."""
+    """The order in which safetensors writes arrays: wide types first, then by name."""
     return -c.dtype.rank, c.name
 
 

@@ -36,7 +36,8 @@ class Cell:
 
 
 def state_layout(step: Program) -> tuple[tuple[Cell, ...], int]:
-    """The donated inputs of the step, each on a multiple of 64, and the size of all."""
+    """The donated inputs of the step, each at a multiple of 64 bytes, and the total size in
+    bytes."""
     cells, at = [], 0
     for _, i in step.donations:
         p = step.inputs[i]
@@ -52,7 +53,7 @@ def training_sources(name: str, programs: Mapping[str, Program], world: bool = F
         str, str]:
     """The two files; the program of each function is called NAME_FUNCTION.
 
-    `world`: with functions by which a host of several processes learns of them.
+    `world` adds the functions that a host needs to train in several processes.
     """
     cells, size = state_layout(programs["step"])
     files = {f"{name}.h": _header(name, programs, cells, size, world),
@@ -111,12 +112,12 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
 
 
 def _data(program: Program, state: set[str]) -> list[tuple[int, Port]]:
-    """The inputs that are not state."""
+    """The inputs that are not part of the state."""
     return [(i, p) for i, p in enumerate(program.inputs) if p.name not in state]
 
 
 def _given(program: Program, state: set[str]) -> list[tuple[int, Port]]:
-    """The outputs that are not state."""
+    """The outputs that are not part of the state."""
     return [(i, p) for i, p in enumerate(program.outputs) if p.name not in state]
 
 
@@ -141,7 +142,7 @@ def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
 
 
 class _words:
-    """C names for foreign ones: made of their letters, each once."""
+    """C identifiers for foreign names: made from their letters, all different."""
 
     def __init__(self, names: Sequence[str]) -> None:
         taken = {"state", "arena", "threads", "inputs", "outputs", "dims"}

@@ -34,7 +34,7 @@ def whole(name: str, size: int) -> tuple[Part, ...]:
 
 
 def divided(name: str, spans: Iterable[tuple[int, int]], limit: int = PART) -> tuple[Part, ...]:
-    """Parts of at most `limit` bytes, none of which cuts a (start, end) in two."""
+    """Parts of at most `limit` bytes; no (start, end) range is cut in two."""
     parts: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if parts and end - parts[-1][0] <= limit:
@@ -50,9 +50,9 @@ def part_of(parts: Sequence[Part], offset: int) -> Part:
 
 
 def incbin(part: Part, file: str, offset: int, digest: str) -> str:
-    """C that takes the part from the file, `offset` bytes in, when it is assembled.
+    """C code with an assembler directive that includes the part from byte `offset` of the file.
 
-    The digest of the file stands in the text: other weights are another text.
+    The digest of the file is in the text, so other weights give another text.
     """
     size = part.end - part.start
     return f"""/* {digest} */
@@ -76,7 +76,7 @@ __asm__(GT_SECTION "\\n"
 
 
 def array(part: Part, data: bytes) -> str:
-    """C that spells the part out, eight words a line."""
+    """C code that writes the part as an array, eight words a line."""
     padded = data + b"\0" * (-len(data) % 4)
     words = [f"0x{int.from_bytes(padded[i:i + 4], 'little'):08x}"
              for i in range(0, len(padded), 4)]

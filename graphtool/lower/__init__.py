@@ -1,4 +1,4 @@
-"""Graph → Program: units become kernels, values get places, the arena is planned."""
+"""Graph → Program: units become kernels, values get buffers, and the arena is planned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ Limits = Mapping[str, Dim | None]
 def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     """The program of a module for a target.
 
-    Raises UnsupportedError GT2001 that lists every op without a lowering, with its places.
+    Raises UnsupportedError GT2001 that lists every op without a lowering, with its source
+    locations.
     """
     _refuse_unsupported(module)
     module = own_names(module)
@@ -48,7 +49,7 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
 
 
 def units_of(graph: Graph) -> list[Unit]:
-    """What costs a kernel, or a branch or loop."""
+    """The units of the graph: everything that becomes a kernel, a branch or a loop."""
     free = frozenset(n for n in graph.nodes if n.op.lowering in (Lowering.VIEW, Lowering.DATA)
                      or (n.op.lowering is Lowering.WINDOW and windowable(n)))
     grouped = frozenset(n for g in graph.groups for n in g.members)
@@ -86,7 +87,7 @@ class _Lowering:
         return (*steps, *self.copies(None, placement))
 
     def bound(self, node: Node, placement: Placement) -> list[Step]:
-        """The size that a node defines."""
+        """The step that sets the size which a node defines; none for most nodes."""
         size = defined(node)
         if size is None:
             return []
@@ -96,7 +97,8 @@ class _Lowering:
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
     def choice(self, unit: Unit) -> Choice | None:
-        """What the plan of the unit's kernel was chosen over, where that is known."""
+        """The alternatives that the plan of the unit's kernel was chosen from, if they are
+        known."""
         node = next((n for n in unit.nodes if n.attrs.get("plan") is not None), None)
         return None if node is None else of_plan(self.choices.get(node.outputs[0]),
                                                  node.attrs["plan"])
@@ -142,7 +144,7 @@ _FORMLESS = "has no form in compiled code"
 
 
 def _no_form(node: Node) -> str:
-    """Why the node cannot be compiled; nothing where it can."""
+    """Why the node cannot be compiled; empty if it can."""
     if any(x.type.dtype is string for x in (*node.inputs, *node.outputs) if isinstance(x, Value)):
         return _TEXT
     match node.op.lowering:
@@ -180,7 +182,8 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
 
 
 def _room(b: Storage, limits: Limits) -> Dim:
-    """The elements that a buffer holds at most."""
+    """The largest number of elements that a buffer may have. Raises InputError GT2005 without a
+    bound."""
     room = at_most(b.size, limits)
     if room is None:
         elements = text(b.size)

@@ -1,4 +1,4 @@
-"""How many bytes of arena a module comes to when it is built: passes and lowering, no compiler."""
+"""The arena size of a module in bytes, found by running passes and lowering without a compiler."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from graphtool.transforms.training import programs
 
 
 def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], int]:
-    """The measure for a target: of a training graph's step, or of the graph as it stands; open
-    dims count with their least sizes. What was measured once is remembered."""
+    """A function that returns the arena size in bytes of a module built for the target.
+
+    For a training graph it measures the step. Open dims count with their least sizes. Results are
+    cached.
+    """
     seen: dict[tuple[Any, ...], int] = {}
 
     def measure(module: Module) -> int:

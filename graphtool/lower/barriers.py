@@ -1,6 +1,6 @@
-"""Where threads must wait: a barrier between two steps of which one needs what the other writes.
+"""Sets barriers: between two steps if one needs memory that the other writes.
 
-Around branches and loops the emitted driver waits by itself; here only plain runs are looked at.
+The emitted driver itself waits around branches and loops; only runs between them are analysed here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graphtool.symbolic import Dim, bounds
 
 
 class Barriers:
-    """Puts barriers behind the runs of a program's steps."""
+    """Sets the barriers after the runs of a program's steps."""
 
     def __init__(self, kernels: Sequence[Kernel], buffers: Mapping[str, Buffer]) -> None:
         self.kernels, self.buffers = {k.name: k for k in kernels}, buffers
@@ -48,7 +48,8 @@ class Barriers:
         return [replace(r, barrier=b) for r, b in zip(plain, wait, strict=True)]
 
     def effects(self, run: Run) -> tuple[frozenset[str], frozenset[str]]:
-        """What it reads and writes; a window may be read of the buffer that is written."""
+        """The buffers that a run reads and writes. A window may be read from the buffer that is
+        written."""
         kernel = self.kernels[run.kernel]
         pairs = list(zip(run.args, kernel.params, strict=True))
         return (frozenset(a for a, p in pairs if p.name in self.read[kernel.name]),
@@ -57,10 +58,10 @@ class Barriers:
 
 def barriers(reads: Sequence[frozenset[str]], writes: Sequence[frozenset[str]],
              buffers: Mapping[str, Buffer]) -> list[bool]:
-    """Whether threads must wait behind each step.
+    """For each step, whether threads must wait after it.
 
-    Two steps conflict when one writes memory that the other touches. Writes to one buffer by
-    several steps never meet: every element of it is written once.
+    Two steps conflict when one writes memory that the other touches. Writes of several steps to one
+    buffer do not conflict: every element is written once.
     """
     out = [False] * len(reads)
     since_reads: set[str] = set()
@@ -96,6 +97,6 @@ def _overlap(x: Buffer, y: Buffer) -> bool:
 
 
 def _certainly(a: Dim, b: Dim) -> bool:
-    """a <= b for all sizes."""
+    """Whether a <= b for all sizes."""
     hi = bounds(a - b)[1]
     return hi is not None and hi <= 0

@@ -1,7 +1,7 @@
-"""Placement: which buffer, at which offset and strides, each value of the graph lies in.
+"""Buffer assignment: the buffer, offset and strides of each value of the graph.
 
-Movement ops are views. The operands of concat and pad are written straight into windows of the
-result, so neither copies. What strides cannot say becomes a copy.
+Movement ops are views. The operands of concat and pad are written directly into windows of the
+result, so neither copies. A movement that strides cannot express becomes a copy.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Storage:
 
 @dataclass
 class Copy:
-    """A window to fill: with a value, with what a movement op gives, or with a number."""
+    """A window to fill from a value, from the result of a movement op, or with a number."""
 
     source: Value | Node | float
     target: View
@@ -64,7 +64,8 @@ class Placement:
 
 @dataclass
 class Edge:
-    """Where the inputs of a region lie and its outputs are to lie, in the buffers around it."""
+    """The views of a region's inputs, and those required for its outputs, in the buffers outside
+    it."""
 
     inputs: tuple[View, ...]
     outputs: tuple[View | None, ...]
@@ -72,7 +73,8 @@ class Edge:
 
 
 class Placer:
-    """Backwards: concat, pad and the outputs ask for windows. Forwards: all values get views."""
+    """Assigns buffers in two passes: backwards, concat, pad and outputs request windows; forwards,
+    all values get views."""
 
     def __init__(self, graph: Graph, units: list[Unit], donors: Mapping[int, int],
                  in_place: Container[int], edge: Edge | None = None) -> None:
@@ -145,7 +147,7 @@ class Placer:
                 self.wanted[v] = view
 
     def deliver(self, v: Value, view: View | None) -> None:
-        """Put an output where the caller of a region wants it, if it does."""
+        """Assign an output of a region to the view that the caller requires, if there is one."""
         if view is None:
             return
         if v in self.wanted or not self.made_here(v) or not self.readable(v, view):
@@ -154,7 +156,8 @@ class Placer:
             self.wanted[v] = view
 
     def made_here(self, v: Value) -> bool:
-        """Whether a kernel, concat, pad or a view of such defines v, so that it can be placed."""
+        """Whether a kernel, concat, pad or a view of such a result defines v, so that its view can
+        be chosen."""
         return v in self.stored or (v in self.made and self.made[v].op.lowering in _PLACED)
 
     @property
@@ -173,7 +176,7 @@ class Placer:
             Copy(source, target, _label(before, source, self.made)))
 
     def windows(self, node: Node) -> None:
-        """Give concat's and pad's operands their place in the result."""
+        """Request a window of the result for each operand of a concat or pad."""
         out = node.outputs[0]
         whole = self.wanted.get(out)
         if whole is None and node.op is o.concat:
@@ -193,7 +196,8 @@ class Placer:
                 self.copy(node, x, view)
 
     def already_side_by_side(self, node: Node) -> View | None:
-        """The window that a larger concat gave the operands, if they lie there in this order."""
+        """The window that a larger concat gave the operands, if they are adjacent there in this
+        order."""
         views = [self.wanted.get(x) for x in node.inputs if isinstance(x, Value)]
         first = views[0]
         if first is None or len(set(node.inputs)) != len(node.inputs):
@@ -204,16 +208,16 @@ class Placer:
         return whole if all(a == b for a, b in zip(views, parts, strict=True)) else None
 
     def ask(self, node: Node, x: Value, view: View) -> None:
-        """x is to lie in `view`, if it can; else it is copied there."""
+        """Request that x is stored in `view`; if that is impossible, add a copy."""
         if x not in self.wanted and self.made_here(x) and self.readable(x, view):
             self.wanted[x] = view
         else:
             self.copy(node, x, view)
 
     def readable(self, x: Value, view: View) -> bool:
-        """Whether all readers of x can read it there.
+        """Whether all readers of x can read it from `view`.
 
-        A reshape may need it dense; a template wants the elements of a row side by side.
+        A reshape may need it dense; a template needs adjacent elements in each row.
         """
         if view.buffer in self.reduced and len(self.readers.get(x, ())) > 1:
             return False
@@ -235,7 +239,7 @@ class Placer:
         return True
 
     def pass_on(self, node: Node) -> None:
-        """A window wanted for a view of x is wanted for x itself where it can be said."""
+        """Pass the window required for a view of x on to x itself, if strides can express it."""
         out, x = node.outputs[0], node.inputs[0]
         if not isinstance(x, Value):
             return
@@ -251,7 +255,8 @@ class Placer:
             del self.wanted[out]
 
     def would_be_copied(self, node: Node, x: Value) -> bool:
-        """Whether a reader of the view could not read it where a kernel would put x by itself."""
+        """Whether a reader of the view could not read it there, though it could read a buffer of
+        its own."""
         if x not in self.stored or x in self.wanted:
             return False
         seen = view_of(node, dense("", x.type.dtype, x.type.shape))
@@ -288,8 +293,8 @@ class Placer:
                 views[node.outputs[0]] = self.view(node)
 
     def over(self, node: Node, v: Value) -> View | None:
-        """Where a reduction over processes may put its result: over its operand, if what lies
-        there has no other use; the end of one finds it where its start has put it."""
+        """The view of a collective's operand for its result, if nothing else uses that buffer; the
+        matching wait op finds the result in the same buffer."""
         if node.op not in (o.collective_begin, o.collective_end) or v is not node.outputs[0]:
             return None
         x = node.inputs[node.op is o.collective_end]
@@ -308,7 +313,8 @@ class Placer:
         return view if free and used <= own else None
 
     def overwrite(self) -> None:
-        """Copy what could not be made in its donor's place, once nothing reads the donors."""
+        """Add copies of the outputs that could not be computed in their donor's buffer, at the end
+        of the graph."""
         lent = {view.buffer for view in self.lent.values()}
         late = []
         for v, target in self.late:
@@ -337,7 +343,7 @@ class Placer:
 
 
 def _label(reader: Node | None, source: Value | float, made: Mapping[Value, Node]) -> str:
-    """What the author called that for which a copy is made."""
+    """The author's names of the nodes for which a copy is made."""
     if not isinstance(source, Value):
         return "" if reader is None else joined_names(reader)
     node = reader or made.get(source)

@@ -1,8 +1,9 @@
 """cond, while and scan → branches and loops over steps.
 
-A region is lowered like a graph, its inputs and outputs being views of buffers around it. Carried
-values have a buffer each; a body's results are copied there once it is done. A row of a scanned
-operand is a view that the loop's counter moves, and so is the place of a stacked result.
+A region is lowered like a graph whose inputs and outputs are views of buffers outside it. Each
+carried value has a buffer; the results of an iteration are copied there at its end. A row of a
+scanned operand is a view whose offset depends on the loop counter, and so is a row of a stacked
+result.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from graphtool.symbolic import Dim, product, symbol_of
 
 @dataclass
 class Around:
-    """What lowering a region needs: the graph's lowering, and that of a copy; counters so far."""
+    """What lowering a region needs: functions that lower a graph and a copy, and the counters so
+    far."""
 
     graph: Callable[[Graph, Edge], tuple[Step, ...]]
     copy: Callable[[Copy, Placement], Step]
@@ -38,7 +40,7 @@ class Around:
 
 
 def control_steps(node: Node, placement: Placement, around: Around) -> list[Step]:
-    """The steps of a control node; its results lie where the placement says."""
+    """The steps of a control node; they write its results to the views of the buffer assignment."""
     lowering = _Control(node, placement, around)
     match node.op.name:
         case "cond":
@@ -75,7 +77,7 @@ class _Control:
         return [self.around.copy(Copy(source, target, source.hint), self.placement)]
 
     def operands(self, xs: Sequence[object]) -> list[View]:
-        """The operands where a region can read them: elements side by side."""
+        """The operands as dense views, which a region can read."""
         views = []
         for x in xs:
             assert isinstance(x, Value)
@@ -88,7 +90,7 @@ class _Control:
         return views
 
     def result(self, n: int) -> View | None:
-        """Where output n is wanted; None where nobody reads it."""
+        """The view required for output n; None if nothing reads it."""
         return self.placement.views.get(self.node.outputs[n])
 
     def region(self, graph: Graph, inputs: Sequence[View], outputs: Sequence[View | None]) -> tuple[
@@ -106,7 +108,7 @@ class _Control:
         self.steps.append(Branch(self.flag(pred), sides[0], sides[1], self.label))
 
     def flag(self, pred: View) -> str:
-        """The buffer whose first element the predicate is."""
+        """The buffer whose first element is the predicate."""
         if pred.offset == 0:
             return pred.buffer
         own = self.fresh(_value(pred, "flag"))
@@ -114,7 +116,7 @@ class _Control:
         return own.buffer
 
     def carry(self, count: int) -> tuple[list[View], list[tuple[View, View]]]:
-        """A buffer for each carried value, filled; and those to be copied out at the end."""
+        """A filled buffer for each carried value, and the buffers to be copied out at the end."""
         held, late = [], []
         for n, x in enumerate(self.node.inputs[:count]):
             assert isinstance(x, Value)
@@ -128,7 +130,7 @@ class _Control:
 
     def iteration(self, body: Graph, held: Sequence[View], inputs: Sequence[View],
                   rows: Sequence[View | None]) -> tuple[Step, ...]:
-        """One run of a body, and what it carries on put in its place."""
+        """One run of a body, and the copies of its results to the carried values' buffers."""
         new = [None if v is x else self.fresh(v)
                for v, x in zip(body.outputs[:len(held)], body.inputs, strict=False)]
         steps = list(self.region(body, inputs, [*new, *rows]))
@@ -169,12 +171,12 @@ class _Control:
 
 
 def _row(x: View, at: Dim) -> View:
-    """x[at]."""
+    """The view x[at]."""
     rank = len(x.shape)
     one = slice_view(x, (at, *(0,) * (rank - 1)), (1, *x.shape[1:]), (1,) * rank)
     return View(one.buffer, one.dtype, one.shape[1:], one.strides[1:], one.offset)
 
 
 def _value(view: View, hint: str) -> Value:
-    """A stand-in for what lies at a view."""
+    """A new value that stands for the contents of a view."""
     return Value(TensorType(view.dtype, view.shape), hint)
