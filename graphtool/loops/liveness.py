@@ -11,19 +11,19 @@ Life = tuple[int, int]  # the first and the last position that touches a buffer
 
 
 def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
-    """A buffer that is touched inside a loop and outside of it lives for the whole loop."""
+    """A buffer that is touched inside a loop and outside of it is live for the whole loop."""
     walk = _Walk()
     walk.steps(steps)
-    lives = walk.lives
+    liveness = walk.liveness
     for first, last in walk.loops:  # inner loops come before those around them
-        for name, (a, b) in lives.items():
+        for name, (a, b) in liveness.items():
             if a <= last and b >= first and (a < first or b > last):
-                lives[name] = (min(a, first), max(b, last))
-    return lives
+                liveness[name] = (min(a, first), max(b, last))
+    return liveness
 
 
 def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
-    """The largest sum of sizes whose lives have a moment in common."""
+    """The largest sum of sizes that are live at the same time."""
     changes: dict[int, int] = {}
     for (first, last), size in sized:
         changes[first] = changes.get(first, 0) + size
@@ -32,10 +32,10 @@ def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
 
 
 def most_live(program: Program) -> int | None:
-    """Bytes of the arena's buffers that live at once, at most; None where sizes are open."""
-    lives = lifetimes(program.steps)
-    sized = [(lives[b.name], b.bytes_of(b.size)) for b in program.buffers
-             if b.space == "arena" and b.name in lives]
+    """Bytes of the arena's buffers that are live at once, at most; None where sizes are open."""
+    liveness = lifetimes(program.steps)
+    sized = [(liveness[b.name], b.bytes_of(b.size)) for b in program.buffers
+             if b.space == "arena" and b.name in liveness]
     fixed = [(life, size) for life, size in sized if isinstance(size, int)]
     return most_at_once(fixed) if len(fixed) == len(sized) else None
 
@@ -43,12 +43,12 @@ def most_live(program: Program) -> int | None:
 class _Walk:
     def __init__(self) -> None:
         self.at = 0
-        self.lives: dict[str, Life] = {}
+        self.liveness: dict[str, Life] = {}
         self.loops: list[Life] = []
 
     def touch(self, names: Iterable[str]) -> None:
         for name in names:
-            self.lives[name] = (self.lives.get(name, (self.at, 0))[0], self.at)
+            self.liveness[name] = (self.liveness.get(name, (self.at, 0))[0], self.at)
         self.at += 1
 
     def steps(self, steps: Iterable[Step]) -> None:

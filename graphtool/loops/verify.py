@@ -194,19 +194,19 @@ class _Program:
 
     def arena(self) -> None:
         """Buffers that are alive at the same time lie apart, and inside the arena."""
-        lives = lifetimes(self.p.steps)
+        liveness = lifetimes(self.p.steps)
         mine = [b for b in self.p.buffers if b.space == "arena"]
         for b in mine:
             if known(_end(b), "<=", self.p.arena) is False:
                 raise fault("GT0376", f"{b.name} ends beyond the arena of {self.p.arena} bytes")
-        alive = sorted((b for b in mine if b.name in lives), key=lambda b: lives[b.name])
+        alive = sorted((b for b in mine if b.name in liveness), key=lambda b: liveness[b.name])
         for i, x in enumerate(alive):
             for y in alive[i + 1:]:
-                if lives[y.name][0] > lives[x.name][1]:
+                if liveness[y.name][0] > liveness[x.name][1]:
                     break
                 if _overlap(x, y):
                     raise fault("GT0376", f"{x.name} and {y.name} overlap in the arena while both "
-                                          f"are in use", f"step {lives[y.name][0]}")
+                                          f"are in use", f"step {liveness[y.name][0]}")
 
     def barriers(self, plain: Sequence[tuple[Run, _Touch]]) -> None:
         """Between two steps of which one writes what the other touches, the threads wait.

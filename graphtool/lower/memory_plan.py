@@ -15,10 +15,10 @@ ALIGN = 64
 PAGE, SKEW = 4096, 9 * 64
 ROUNDS = 60  # orders that are tried at most
 WORK = 3_000_000  # and pairs of buffers that all of them look at
-STRETCH = 64  # positions of a program that placed buffers are kept by
+STRETCH = 64  # positions of a program: the plan looks up assigned buffers by such stretches
 
 
-def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tuple[
+def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> tuple[
         dict[str, Dim], Dim]:
     """Offsets in bytes and the arena's size.
 
@@ -27,13 +27,13 @@ def plan_arena(buffers: Mapping[str, Storage], lives: Mapping[str, Life]) -> tup
     """
     regions: dict[Dim, dict[str, int]] = {1: {}}
     for name, b in buffers.items():
-        if b.space == "arena" and name in lives:
+        if b.space == "arena" and name in liveness:
             factor, count = _in_units(b.size * b.dtype.bytes)
             regions.setdefault(factor, {})[name] = _room(count)
     offsets: dict[str, Dim] = {}
     base: Dim = 0
     for factor in sorted(regions, key=lambda d: (d != 1, text(d))):
-        at, size = _region(regions[factor], lives)
+        at, size = _region(regions[factor], liveness)
         offsets |= {n: base + factor * o for n, o in at.items()}
         base = base + factor * size
     return offsets, base
@@ -54,15 +54,15 @@ def _in_units(size: Dim) -> tuple[Dim, int]:
     return factor, count
 
 
-def _region(counts: Mapping[str, int], lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
+def _region(counts: Mapping[str, int], liveness: Mapping[str, Life]) -> tuple[dict[str, int], int]:
     """Offsets within one region, and its size, in units.
 
-    As long as the region is larger than what lives at once, whatever ends highest goes first next
-    time: a buffer that others have walled in finds its place before them.
+    As long as the region is larger than what is live at once, whatever ends highest goes first next
+    time: a buffer that had to stand above others is then given its offset before them.
     """
-    order = sorted(counts, key=lambda n: (-counts[n], lives[n], n))
-    least = most_at_once((lives[n], count) for n, count in counts.items())
-    best, size = _placed(order, counts, lives)
+    order = sorted(counts, key=lambda n: (-counts[n], liveness[n], n))
+    least = most_at_once((liveness[n], count) for n, count in counts.items())
+    best, size = _assigned(order, counts, liveness)
     offsets, tried = best, size
     for _ in range(min(ROUNDS, WORK // (len(counts) ** 2 + 1))):
         if size <= least:
@@ -70,40 +70,41 @@ def _region(counts: Mapping[str, int], lives: Mapping[str, Life]) -> tuple[dict[
         top = max(order, key=lambda n: (offsets[n] + counts[n], n))
         order.remove(top)
         order.insert(0, top)
-        offsets, tried = _placed(order, counts, lives)
+        offsets, tried = _assigned(order, counts, liveness)
         if tried < size:
             best, size = offsets, tried
     return best, size
 
 
-def _placed(order: Sequence[str], counts: Mapping[str, int],
-            lives: Mapping[str, Life]) -> tuple[dict[str, int], int]:
+def _assigned(order: Sequence[str], counts: Mapping[str, int],
+              liveness: Mapping[str, Life]) -> tuple[dict[str, int], int]:
     """Each as low as it fits, in this order; and where the highest ends.
 
-    What is placed is kept by stretches of time: a buffer looks at those of its own alone.
+    Assigned buffers are listed by stretches of the program: a buffer is compared with those alone
+    that are live in its own stretches.
     """
-    placed: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    assigned: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
     offsets: dict[str, int] = {}
     for name in order:
-        first, last = lives[name]
+        first, last = liveness[name]
         stretches = range(first // STRETCH, last // STRETCH + 1)
         if len(stretches) == 1:
-            met: Iterable[tuple[int, int, str]] = placed[stretches[0]]
+            rivals: Iterable[tuple[int, int, str]] = assigned[stretches[0]]
         else:
-            met = sorted({p for t in stretches for p in placed[t]})
-        at = _lowest(counts[name], lives[name], met, lives)
+            rivals = sorted({p for t in stretches for p in assigned[t]})
+        at = _lowest(counts[name], liveness[name], rivals, liveness)
         offsets[name] = at
         for t in stretches:
-            insort(placed[t], (at, at + counts[name], name))
+            insort(assigned[t], (at, at + counts[name], name))
     return offsets, max((at + counts[n] for n, at in offsets.items()), default=0)
 
 
-def _lowest(size: int, life: Life, placed: Iterable[tuple[int, int, str]],
-            lives: Mapping[str, Life]) -> int:
-    """The lowest gap that is free for the whole life."""
+def _lowest(size: int, life: Life, assigned: Iterable[tuple[int, int, str]],
+            liveness: Mapping[str, Life]) -> int:
+    """The lowest gap that is free for as long as the buffer is live."""
     at = 0
-    for start, end, other in placed:
-        first, last = lives[other]
+    for start, end, other in assigned:
+        first, last = liveness[other]
         if last < life[0] or life[1] < first:
             continue
         if start - at >= size:

@@ -55,13 +55,13 @@ def active_outputs(node: Node, given: Sequence[bool], active: Active) -> list[bo
 def loop_inputs(node: Node, given: Sequence[bool], active: Active) -> list[bool]:
     """Which inputs of a loop's body depend on the given operands, at any iteration."""
     body, count = node.attrs["body"], node.attrs["carries"]
-    reached = list(given)
+    dependent = list(given)
     while True:
-        inside = active(body.nodes, _chosen(body.inputs, reached))
-        more = [a or (i < count and body.outputs[i] in inside) for i, a in enumerate(reached)]
-        if more == reached:
-            return reached
-        reached = more
+        inside = active(body.nodes, _chosen(body.inputs, dependent))
+        more = [a or (i < count and body.outputs[i] in inside) for i, a in enumerate(dependent)]
+        if more == dependent:
+            return dependent
+        dependent = more
 
 
 def _chosen(values: Sequence[Value], which: Sequence[bool]) -> list[Value]:
@@ -99,12 +99,12 @@ def _cond(node: Node, xs: Sequence[Any], gs: Sequence[Any], given: Sequence[bool
 
 
 def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
-          reached: Sequence[bool], vjp: Vjp) -> list[Any]:
+          dependent: Sequence[bool], vjp: Vjp) -> list[Any]:
     """The scan the other way round: gradients of carries are carried, those of operands that stay
     the same add up, those of rows are stacked."""
     body, count, builder = node.attrs["body"], node.attrs["carries"], xs[0].builder
     cut, kept = count + node.attrs["xs"], saved(node)
-    which = [i for i, v in enumerate(body.inputs) if reached[i] and v.type.dtype.is_float]
+    which = [i for i, v in enumerate(body.inputs) if dependent[i] and v.type.dtype.is_float]
     carried, fixed = [i for i in which if i < count], [i for i in which if i >= cut]
     rows = [n for n in range(count, len(gs)) if gs[n] is not None]
     back = vjp(body, [body.inputs[i] for i in which], [*carried, *rows])

@@ -1,4 +1,4 @@
-"""The arena: what lives at once never overlaps, and little more than that is asked for."""
+"""The arena: what is live at once never overlaps, and little more than that is asked for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from graphtool.target import detect
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.onnx"
 
 
-def planned(sizes: list[int], lives: list[Life]) -> tuple[list[int], int]:
+def planned(sizes: list[int], liveness: list[Life]) -> tuple[list[int], int]:
     """Offsets and the arena's size of buffers of float32."""
     buffers = {f"b{i}": Storage(f"b{i}", dtypes.float32, n, "arena") for i, n in enumerate(sizes)}
-    offsets, size = plan_arena(buffers, dict(zip(buffers, lives, strict=True)))
+    offsets, size = plan_arena(buffers, dict(zip(buffers, liveness, strict=True)))
     assert isinstance(size, int)
     return [int(offsets[n]) for n in buffers], size  # type: ignore[call-overload]
 
@@ -35,13 +35,13 @@ def test_what_lives_at_once_is_apart(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = [int(n) for n in rng.integers(1, 5000, 60)]
     starts = [int(n) for n in rng.integers(0, 40, 60)]
-    lives = [(a, a + int(n)) for a, n in zip(starts, rng.integers(0, 8, 60), strict=True)]
-    at, arena = planned(sizes, lives)
+    liveness = [(a, a + int(n)) for a, n in zip(starts, rng.integers(0, 8, 60), strict=True)]
+    at, arena = planned(sizes, liveness)
     for i, j in itertools.combinations(range(60), 2):
-        if lives[i][0] <= lives[j][1] and lives[j][0] <= lives[i][1]:
+        if liveness[i][0] <= liveness[j][1] and liveness[j][0] <= liveness[i][1]:
             assert at[i] + sizes[i] * 4 <= at[j] or at[j] + sizes[j] * 4 <= at[i]
     rounded = [-(-n * 4 // ALIGN) * ALIGN for n in sizes]
-    least = most_at_once(zip(lives, rounded, strict=True))
+    least = most_at_once(zip(liveness, rounded, strict=True))
     assert least <= arena <= 1.15 * least
     assert all(a % ALIGN == 0 for a in at)
 
@@ -50,8 +50,8 @@ def test_a_buffer_that_others_wall_in_is_placed_before_them() -> None:
     """By size alone the last one lands on top of two others, though it fits between."""
     k = 1000
     sizes = [8 * k, 6 * k, 6 * k, 5 * k]
-    lives = [(0, 1), (1, 2), (3, 4), (2, 3)]
-    assert planned(sizes, lives)[1] <= 1.01 * 4 * 14 * k
+    liveness = [(0, 1), (1, 2), (3, 4), (2, 3)]
+    assert planned(sizes, liveness)[1] <= 1.01 * 4 * 14 * k
 
 
 def test_sums_at_one_moment() -> None:

@@ -45,14 +45,14 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
 
 def _rounded(graph: Graph, forward: Collection[Node]) -> set[Value]:
     """Wide values of the forward pass that a later product is computed from."""
-    reach: set[Value] = set()
+    needed: set[Value] = set()
     out: set[Value] = set()
     for node in reversed(graph.nodes):
         if node not in forward:
             continue
-        if node.op.precision is Precision.LOW or any(v in reach for v in node.outputs):
-            reach.update(x for x in node.inputs if isinstance(x, Value))
-            out.update(v for v in node.outputs if v in reach and (
+        if node.op.precision is Precision.LOW or any(v in needed for v in node.outputs):
+            needed.update(x for x in node.inputs if isinstance(x, Value))
+            out.update(v for v in node.outputs if v in needed and (
                 node.op not in (o.constant, o.cast)) and v.type.dtype is dtypes.float32)
     return out
 

@@ -28,7 +28,7 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     plain = {**a, **{k: a[k][1:] for k in ("strides", "padding", "lhs_dilation", "rhs_dilation")
                      if a[k]}}
     stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
-    first, count = _met(a, x.shape[1], depth, w.shape[2], stride, dilation)
+    first, count = _taps_inside(a, x.shape[1], depth, w.shape[2], stride, dilation)
     if count < w.shape[2]:
         w = o.slice(w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
                     limit=(*w.shape[:2], first + count, *w.shape[3:]))
@@ -49,7 +49,7 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
     return o.reshape(y, shape=out)
 
 
-def _met(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
+def _taps_inside(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
          dilation: int) -> tuple[int, int]:
     """The taps in depth that meet more than padding; all where zeros stand between the slices."""
     if (a["lhs_dilation"] or (1,))[0] != 1:
