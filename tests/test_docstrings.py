@@ -23,6 +23,7 @@ COMPLETE = (
     "importers/__init__.py",
     "importers/onnx",
     "importers/torch",
+    "integrations",
     "interp.py",
     "io",
     "ir",
@@ -34,12 +35,15 @@ COMPLETE = (
     "passes",
     "plan.py",
     "plugins.py",
+    "report",
     "rewrite",
     "scalars",
     "symbolic",
     "target.py",
+    "train",
     "transforms",
     "tune",
+    "verify",
 )
 Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

@@ -48,8 +48,8 @@ class GraphtoolRep(BackendRep):  # type: ignore[misc]
 
 
 class PartedRep(BackendRep):  # type: ignore[misc]
-    """A model that takes or gives sequences or optionals. It is imported once for each number and
-    type of the parts that come in."""
+    """A model with sequences or optionals as inputs or outputs. It is imported once for each
+    combination of part counts and types of its inputs."""
 
     def __init__(self, model: ModelProto, mode: str) -> None:
         self.model, self.mode = model, mode
@@ -58,6 +58,7 @@ class PartedRep(BackendRep):  # type: ignore[misc]
         self.made: dict[str, GraphtoolRep] = {}
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
+        """The outputs as a tuple; `inputs` are values in the model's order or a mapping by name."""
         given = dict(inputs) if isinstance(inputs, dict) else dict(
             zip(self.inputs, inputs, strict=True))
         kinds = {v.name: v.type.WhichOneof("value") for v in self.model.graph.input}
@@ -72,7 +73,7 @@ class PartedRep(BackendRep):  # type: ignore[misc]
 
 
 def parts_of(x: Any) -> Parts:
-    """The tensor types that a list, an array or None is made of."""
+    """The tensor types of the parts of a list, an array or None."""
     if isinstance(x, (list, tuple)):
         return tuple(map(parts_of, x))
     x = None if x is None else np.asarray(x)
@@ -115,6 +116,7 @@ class GraphtoolBackend(Backend):  # type: ignore[misc]
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """True for "CPU" and "CPU:0"."""
         return device.split(":")[0] == "CPU"
 
 
@@ -123,7 +125,7 @@ def _prepared(module: Module, mode: str) -> GraphtoolRep:
 
 
 def random_state(module: Module) -> dict[str, Array]:
-    """What ONNX's interface has no input for: the state that random operators start from."""
+    """The start state of random operators, for which ONNX's interface has no input."""
     names = value_names(module.graph)
     return {names[module.graph.inputs[i]]: state_of(0) for _, i in module.donations}
 

@@ -1,4 +1,4 @@
-"""Which node of one graph is which node of another, without ever trusting a name.
+"""Pairs the nodes of two graphs that correspond to each other, without the use of names.
 
 Anchors are inputs by position and constants by content. Then (1) equal cones from the inputs,
 (2) equal cones towards the outputs, (3) best-first agreement with neighbours already paired.
@@ -33,6 +33,7 @@ class Item:
 
     @property
     def label(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The op and its attributes; of a constant the op alone."""
         return self.op, () if self.op == "constant" else tuple(self.attrs.items())
 
 
@@ -153,7 +154,7 @@ def _result(arg: Arg) -> int:
 
 
 class _Pairs:
-    """The pairs so far, both ways, and those whose neighbours are still to visit."""
+    """The pairs found so far, in both directions, and those whose neighbours are unvisited."""
 
     def __init__(self, a: Sequence[Item], b: Sequence[Item],
                  cones_a: Sequence[Cone], cones_b: Sequence[Cone]) -> None:

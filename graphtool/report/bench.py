@@ -1,4 +1,4 @@
-"""Timing: warm-up, then contestants in turns, so that a slow spell hits all of them alike."""
+"""Timing: a warm-up, then the contestants in turns, so that a slow moment affects all of them."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def _timing(name: str, times: list[float]) -> Timing:
 
 
 def bench_lines(b: Bench) -> list[str]:
+    """The report as lines of text: milliseconds of each contestant, then the ratio."""
     width = max(len(t.name) for t in b.timings)
     out = [f"{t.name:<{width}}  {t.median_ms:9.3f} ms  (min {t.min_ms:.3f}, max {t.max_ms:.3f}, "
            f"spread {100 * t.spread:.1f} %, {t.runs} runs)" for t in b.timings]

@@ -18,6 +18,8 @@ from graphtool.scalars.table import BY_NAME
 
 
 class AttrRow(msgspec.Struct):
+    """One attribute of an op, with its default as text."""
+
     name: str
     type: str
     required: bool
@@ -48,6 +50,8 @@ class Ops(msgspec.Struct):
 
 
 class PassEntry(msgspec.Struct):
+    """One pass, with its arguments as text and the reason for its place in the pipeline."""
+
     name: str
     arguments: str
     default: bool

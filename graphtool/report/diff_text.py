@@ -7,7 +7,7 @@ from graphtool.report.stats import human
 
 
 def text(d: Diff, a: str, b: str) -> list[str]:
-    """One line a change, then the sums; equal graphs are one line."""
+    """One line for each change, then the totals; equal graphs give one line."""
     if d.equal:
         return [f"equal: {d.nodes[0]} nodes"]
     out = [_line(c) for c in d.changes]
@@ -21,6 +21,7 @@ def text(d: Diff, a: str, b: str) -> list[str]:
 
 
 def summary(d: Diff) -> str:
+    """The number of changes of each kind, and of nodes before and after, in one line."""
     counts = {kind: sum(c.kind == kind for c in d.changes) for kind in SIGNS}
     parts = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     return f"{parts}; {d.nodes[0]} → {d.nodes[1]} nodes"

@@ -67,6 +67,7 @@ def _mpi() -> Check:
 
 
 def doctor_lines(d: Doctor) -> list[str]:
+    """The checks and the versions as lines of text."""
     marks = {True: "ok  ", False: "FAIL", None: "    "}
     width = max(len(c.name) for c in d.checks)
     out = [f"{marks[c.ok]} {c.name:<{width}}  {c.value}" for c in d.checks]

@@ -1,4 +1,4 @@
-"""`show --stats`: what a graph consists of, what it costs, which of its dims are open."""
+"""`show --stats`: the ops of a graph, their cost, and its symbolic dims."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ Size = int | str
 
 
 class OpRow(msgspec.Struct):
+    """All nodes of one op: their number, their flops and the bytes that they read and write."""
+
     op: str
     category: str
     count: int
@@ -24,18 +26,24 @@ class OpRow(msgspec.Struct):
 
 
 class DimRow(msgspec.Struct):
+    """A symbolic dim and its bounds; null is unbounded."""
+
     name: str
     min: int | None
     max: int | None
 
 
 class ResidualRow(msgspec.Struct):
+    """A residual connection: `add` joins `skip` with a branch of `length` nodes."""
+
     add: str
     skip: str
     length: int
 
 
 class FusionRow(msgspec.Struct):
+    """A chain of ops that can be one kernel, such as `conv → relu`, and how often it occurs."""
+
     pattern: str
     count: int
 
@@ -61,6 +69,7 @@ class Stats(msgspec.Struct):
 
 
 def size(d: Dim) -> Size:
+    """An int, or the text of a symbolic size."""
     return d if isinstance(d, int) else text(d)
 
 

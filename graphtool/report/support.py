@@ -1,4 +1,4 @@
-"""What a model needs that this tool does not have, as a report."""
+"""The report of the operators of a model that cannot be imported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from graphtool.errors import Unsupported
 
 
 class Missing(msgspec.Struct):
+    """An operator that cannot be imported: why, how often it occurs, and where."""
+
     name: str
     reason: str
     count: int
@@ -24,13 +26,14 @@ class Support(msgspec.Struct):
 
 
 def of_items(items: Iterable[Unsupported]) -> Support:
-    """The report, the most frequent first."""
+    """The report of these items, the most frequent first."""
     rows = [Missing(i.name, i.reason, len(i.places) or 1, list(i.places)) for i in items]
     rows.sort(key=lambda r: (-r.count, r.name))
     return Support(not rows, rows)
 
 
 def support_lines(s: Support) -> list[str]:
+    """The report as lines of text."""
     if s.supported:
         return ["supported: every node of the model"]
     out = []

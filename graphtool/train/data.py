@@ -19,8 +19,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Data:
-    """Arrays with one example along axis 0 each, and which of them train and validate; those to
-    validate by are of `held` where that is given."""
+    """Arrays with one example for each index of axis 0, and the indices that train and validate;
+    if `held` is given, the validation indices are indices of its arrays."""
 
     arrays: Mapping[str, Array]
     train: Array
@@ -28,10 +28,11 @@ class Data:
     held: Mapping[str, Array] | None = None
 
     def batch(self, rows: Array) -> dict[str, Array]:
+        """The arrays of the training examples `rows`, by name."""
         return {n: a[rows] for n, a in self.arrays.items()}
 
     def held_back(self, rows: Array) -> dict[str, Array]:
-        """Some of the examples to validate by."""
+        """The arrays of some validation examples, by name."""
         return {n: a[rows] for n, a in (self.held or self.arrays).items()}
 
 
@@ -64,7 +65,7 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
 
 def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
         dict[str, Array], int]:
-    """Those that the model wants, in its types, and how many examples they are."""
+    """(the arrays that the model wants, in its dtypes; the number of examples)."""
     missing = [n for n in model.data if n not in found]
     if missing:
         raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
@@ -113,8 +114,8 @@ def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:
 
 
 def cuts(count: int, batch: int, fixed: bool, shares: int = 1) -> list[tuple[int, int]]:
-    """Where batches start and end. A rest is left out where the batch size is compiled in, and
-    where a share of it is one example, of which batch norm has no variance."""
+    """(start, end) of each batch. A last, smaller batch is left out if the batch size is compiled
+    in, or if a process would get one example: batch norm has no variance of one."""
     out = [(i, i + batch) for i in range(0, count - batch + 1, batch)]
     rest = count % batch // shares
     if rest and not fixed and (rest > 1 or not out):
@@ -123,7 +124,8 @@ def cuts(count: int, batch: int, fixed: bool, shares: int = 1) -> list[tuple[int
 
 
 def padded(rows: Array, batch: int) -> Iterator[tuple[Array, int]]:
-    """Runs of `batch` rows, the last one filled up by repeating; with how many of them count."""
+    """(rows, count) of each batch of `batch` rows; the last is filled by repetition, and only its
+    first `count` rows are examples."""
     for i in range(0, len(rows), batch):
         part = rows[i:i + batch]
         yield np.resize(part, batch), len(part)

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and in what order. `save_every` counts steps, 0 is once an epoch."""
+    """The settings of a run. `save_every` counts steps; 0 saves after each epoch only."""
 
     epochs: int = 10
     batch: int = 64
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass
 class Progress:
-    """What a checkpoint remembers besides the arrays."""
+    """The part of a run's state that a checkpoint keeps besides the arrays."""
 
     epoch: int = 0
     position: int = 0  # batches of this epoch that are done
@@ -58,7 +58,7 @@ class Progress:
 
 
 class Trainer:
-    """One run. `on_step` and `on_epoch` see each line that goes to the log."""
+    """One run. `on_step` and `on_epoch` get each row that is written to the log."""
 
     def __init__(self, model: TrainModel, data: Data, plan: Plan,
                  on_step: Callable[[Row], None] | None = None,
@@ -97,7 +97,7 @@ class Trainer:
         return p
 
     def begin_alike(self) -> None:
-        """All processes go on from where the first one is, whatever they started from."""
+        """Copies the state and the progress of the first process to all processes."""
         p = self.progress
         numbers = np.array([p.epoch, p.position, p.total, p.best, p.waited, p.finished])
         self.world.share(self.model.block)
@@ -106,6 +106,7 @@ class Trainer:
         p.total, p.best, p.finished = float(numbers[2]), float(numbers[3]), bool(numbers[5])
 
     def open(self) -> None:
+        """Prepares the run's directory and log; with `resume`, restores its checkpoint."""
         run = self.plan.run
         if run is None:
             return
@@ -141,9 +142,11 @@ class Trainer:
 
     @property
     def steps(self) -> int:
+        """The number of steps done since the start of the run."""
         return self.progress.epoch * len(self.cuts) + self.progress.position
 
     def epoch(self) -> None:
+        """Trains the rest of the current epoch, one step for each batch, then closes it."""
         p, began, first = self.progress, time.perf_counter(), self.progress.position
         order = order_of(self.data, self.plan.seed, p.epoch, self.plan.shuffle)
         for start, end in self.cuts[first:]:
@@ -162,6 +165,7 @@ class Trainer:
         self.close_epoch(seconds, done / seconds)
 
     def close_epoch(self, seconds: float, rate: float) -> None:
+        """Validates, updates early stopping, logs the epoch's row and saves."""
         p = self.progress
         row: Row = {"epoch": p.epoch, "steps": self.steps, "train_loss": p.total / len(self.cuts)}
         if len(self.data.val):
@@ -180,7 +184,7 @@ class Trainer:
     # ---- validation ------------------------------------------------------------------------
 
     def validate(self) -> Row:
-        """Loss and metric in inference over the examples held back."""
+        """Loss and metric of the validation examples, in inference."""
         total, count, score, scored = 0.0, 0, 0.0, 0
         call = loss_call(self.model.row.loss, {self.model.row.loss: 0}) if (
             self.model.row.target) else None
@@ -206,6 +210,7 @@ class Trainer:
     # ---- what stays ------------------------------------------------------------------------
 
     def log(self, row: Row) -> None:
+        """Appends a row to log.jsonl, in the first process only."""
         if not self.first:
             return
         self.lines.append(json.dumps({k: files.tagged_float(v) if isinstance(v, float) else v
@@ -215,6 +220,7 @@ class Trainer:
                 file.write(self.lines.pop())
 
     def save(self) -> None:
+        """Writes the checkpoint, and the loss curve at the end of an epoch."""
         run = self.plan.run
         if run is not None and self.first:
             checkpoint.save(self.model, run, vars(self.progress))

@@ -23,7 +23,8 @@ ALIGN = 64
 
 
 class TrainModel:
-    """The state is one block; `state` has a view of it for each array. Not thread-safe."""
+    """A loaded training build. Its state is one block of memory; `state` has a view of it for each
+    array. Not thread-safe."""
 
     def __init__(self, build_dir: Path, threads: int | None = None) -> None:
         manifest = read_manifest(build_dir)
@@ -75,10 +76,11 @@ class TrainModel:
         return float(self._functions["loss"](batch)[0])
 
     def predict(self, batch: Mapping[str, Array]) -> list[Array]:
-        """What the model gives in inference."""
+        """The model's outputs in inference."""
         return self._functions["predict"](batch)
 
     def grow(self, size: int) -> None:
+        """Makes the arena at least `size` bytes large."""
         if size > self.arena.size:
             self.arena = _aligned(size)
             self.arena_at = address(self.arena)
@@ -92,9 +94,9 @@ def _aligned(size: int) -> Array:
 
 
 class _Function:
-    """NAME_step and its kin: from arrays to the arguments of C.
+    """One C function of the build, such as NAME_step, that takes arrays.
 
-    What the last batch looked like is remembered: one that looks the same is not checked again.
+    The types and shapes of the last batch are kept: a batch with the same ones is not checked.
     """
 
     def __init__(self, model: TrainModel, part: str, row: ProgramRow) -> None:
@@ -136,11 +138,11 @@ class _Function:
         return results
 
     def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:
-        """The arrays, if they are as the last ones were; None if they want a closer look."""
+        """The arrays, if types and shapes are those of the last batch; else None."""
         return None if self.seen is None else as_before(self.seen, batch)
 
     def checked(self, batch: Mapping[str, Array]) -> list[Array]:
-        """The arrays as C takes them; sizes, results and arena are set for them."""
+        """The arrays, checked and contiguous; sets sizes, results and arena for them."""
         self.seen = None
         arrays = {p.name: self.fitted(p, shape, batch) for p, shape in self.inputs
                   if p.name != "lr"}
@@ -165,7 +167,7 @@ class _Function:
         return np.require(a, requirements=("C", "A"))
 
     def bound(self, arrays: Mapping[str, Array]) -> dict[str, int]:
-        """The dims of this batch; the arena is made large enough for them."""
+        """The value of each symbolic size in this batch; the arena is made large enough."""
         sizes: dict[str, int] = {}
         for p, shape in self.inputs:
             for d, n in zip(shape, arrays[p.name].shape if p.name in arrays else (), strict=False):

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Guilty(msgspec.Struct):
-    """The pass after which the outputs differ; of its `rules` that fired, the first to blame."""
+    """The first pass after which the outputs differ, and the first of its rules that causes it."""
 
     number: int
     call: str
@@ -42,7 +42,7 @@ class Bisection(msgspec.Struct):
 
 
 class Bisector:
-    """A graph's outputs on some inputs, and whether a later form of it still has them."""
+    """A graph's outputs on some inputs, to be compared with those of its later forms."""
 
     def __init__(self, module: Module, inputs: Mapping[str, Array], atol: float | None,
                  rtol: float, supply: Mapping[str, Any]) -> None:
@@ -50,9 +50,11 @@ class Bisector:
         self.want = interp.run(module, inputs)
 
     def differences(self, module: Module) -> list[Difference]:
+        """The outputs of the module against those of the original graph."""
         return compare(self.want, interp.run(module, self.inputs), self.atol, self.rtol)
 
     def same(self, module: Module) -> bool:
+        """True if all outputs of the module are within tolerance."""
         return all(d.ok for d in self.differences(module))
 
     def after(self, module: Module, call: PassCall, limit: int | None = None) -> tuple[
@@ -97,6 +99,7 @@ def _first(at: Bisector, module: Module, call: PassCall, count: int) -> Fired:
 
 
 def bisect_lines(b: Bisection) -> list[str]:
+    """The report as lines of text."""
     g = b.guilty
     if g is None:
         return [f"the outputs are the same after each of {b.passes} passes"]

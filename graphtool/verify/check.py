@@ -67,6 +67,7 @@ def _values(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def check_lines(r: CheckReport) -> list[str]:
+    """The report as lines of text; of the divergence, the last 10 values."""
     verdict = "match" if r.ok else "DIFFER"
     out = [f"{r.a} and {r.b} {verdict}: {worst(r.outputs)}"]
     out += [row_line(row) for row in r.outputs]

@@ -70,6 +70,7 @@ def difference(name: str, expected: Array, actual: Array, atol: float | None,
 
 
 def is_text(x: Array) -> bool:
+    """True for an array of strings."""
     return x.dtype.kind in "TU"
 
 

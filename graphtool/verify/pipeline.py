@@ -36,6 +36,7 @@ class OptReport(msgspec.Struct):
 
 
 def pass_row(r: PassReport, changed: bool) -> PassRow:
+    """The row of one pass: seconds, nodes before and after, and how often each rule fired."""
     fired = Counter(f.rule for f in r.journal)
     return PassRow(str(r.call), r.seconds, r.before, r.after, changed, dict(sorted(fired.items())))
 

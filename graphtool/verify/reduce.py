@@ -113,6 +113,7 @@ class Reducer:
         return [n for n in self.nodes(s) if not is_constant(n)]
 
     def size(self, s: Slice) -> int:
+        """The number of nodes of a slice, constants not counted."""
         return len(self.computed(s))
 
     def cut(self, s: Slice) -> tuple[Module, Inputs]:
