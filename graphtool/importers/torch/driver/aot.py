@@ -1,7 +1,6 @@
 """A graph that AOTAutograd hands to a compiler as a `Program`: plain inputs, no signature.
 
-What is an input handed through, a size or nothing at all is no work for a compiled library, and
-is told apart here.
+A result that is an input, a size or None needs no compiled code; `Output` tells these apart.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from graphtool.symbolic import Dim, symbols
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One result: that of the library by number, or else the input by number, or a size."""
+    """One result of the graph: a library result by number, an input by number, or a size."""
 
     computed: int | None = None
     passed: int | None = None
@@ -37,8 +36,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """`tensors` are the inputs that the module takes, in its order; `sizes` those that name a
-    size; `axes` where else a symbol is to be read: (input, axis)."""
+    """A module and how to call it. `tensors`: the graph inputs that it takes, in its order;
+    `sizes`: symbol → the input that holds it; `axes`: symbol → (input, axis) to read it from."""
 
     module: Module
     tensors: tuple[int, ...]
@@ -48,10 +47,10 @@ class Captured:
 
 
 def decompositions() -> Any:
-    """torch's table down to core ATen, without what we keep whole.
+    """torch's decompositions to core ATen, without those of ops that we import whole.
 
-    Resampling is taken apart: its gradients are those of what it decomposes into. Attention is
-    not: torch's own decomposition leaves out what the gradient needs.
+    Resampling is decomposed: its gradient is then that of simple ops. Attention is not: torch's
+    own decomposition leaves out what the gradient needs.
     """
     table, kept = core_aten_decompositions(), without_kept(core_aten_decompositions())
     return {op: fn for op, fn in table.items() if "flash_attention" not in str(op)
@@ -87,8 +86,8 @@ def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Capture
 
 
 def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[str]) -> None:
-    """Raises UnsupportedError GT1101 for results as long as the data say: their memory is torch's,
-    which is made before the call. The gradients' graph has their sizes among its inputs."""
+    """Raises UnsupportedError GT1101 for results whose size depends on data: torch allocates them
+    before the call. The backward graph has such sizes among its inputs."""
     graph = module.graph
     dims: list[Dim] = [d for v in (*graph.inputs, *graph.outputs) for d in v.type.shape]
     for made in outputs:

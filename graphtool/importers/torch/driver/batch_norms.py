@@ -1,6 +1,7 @@
 """Batch norms whose running statistics are plain averages (`momentum=None`), while captured.
 
-torch reads the number of batches out of its tensor, which export cannot follow; here it stays one.
+torch reads the number of batches as a Python number, which export cannot trace; here it stays
+a tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _forward = _BatchNorm.forward
 
 @contextmanager
 def averaging() -> Iterator[None]:
-    """Within: such a norm moves its statistics by 1 / (number of batches), as tensors."""
+    """Within the block, such a norm updates its statistics by 1 / (number of batches), a tensor."""
     _BatchNorm.forward = _averaged
     try:
         yield

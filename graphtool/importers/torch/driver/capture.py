@@ -1,6 +1,6 @@
-"""Captures a live nn.Module: by torch.export, directly or of what torch.fx traced.
+"""Captures a live nn.Module by torch.export, directly or after a torch.fx trace.
 
-Runs the model's Python. Ops that have a kernel or a stable form of ours are kept whole.
+This runs the model's Python. Ops for which we have a kernel or a stable form are not decomposed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """torch's warnings and log lines about the capture are for its own developers."""
+    """Hides torch's warnings and log lines about the capture within the `with` block."""
     level, said = logging.root.manager.disable, io.StringIO()
     with warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
         warnings.simplefilter("ignore")
@@ -194,7 +194,7 @@ def _resized(t: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 
 def _symbol_names(exported: ExportedProgram, marks: Mapping[tuple[int, int], str]
                   ) -> dict[str, str]:
-    """torch's own name of each symbol (`s77`) → the user's."""
+    """torch's name of each symbol (`s77`) → the user's name."""
     by_name = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     leaves = [by_name[s] for s in exported.graph_signature.user_inputs if isinstance(s, str)]
     out: dict[str, str] = {}
@@ -210,7 +210,7 @@ def _symbol_names(exported: ExportedProgram, marks: Mapping[tuple[int, int], str
 
 def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
               shapes: Any) -> ExportedProgram:
-    """Non-strict first; strict sees some Python that it cannot, such as numpy in forward."""
+    """The exported program: non-strict, or else strict, which can trace numpy in forward."""
     try:
         exported = torch.export.export(model, args, kwargs, dynamic_shapes=shapes,
                                        strict=False)
@@ -226,7 +226,7 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
 
 
 def decomposed(exported: ExportedProgram) -> ExportedProgram:
-    """The program in functional core ATen, with the ops that we keep whole."""
+    """The program in functional core ATen; ops that we import whole are not decomposed."""
     for module in exported.graph_module.modules():  # of which decomposing wants one value a call
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             custom = node.meta.pop("custom", {})
@@ -242,7 +242,7 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
 
 
 def without_kept(table: Any) -> Any:
-    """torch's table of decompositions without the ops that we keep whole."""
+    """torch's table of decompositions without the ops that we import whole."""
     for name in KEEP:
         packet_name, _, overload = name.partition(".")
         packet = getattr(torch.ops.aten, packet_name, None)
@@ -254,7 +254,7 @@ def without_kept(table: Any) -> Any:
 
 
 def renamed(p: Program, names: list[str]) -> Program:
-    """The program whose users' inputs have these names, in order."""
+    """The program with these names for its user inputs, in order."""
     users = iter(names)
     sources = tuple(replace(s, key=next(users, s.key)) if s.kind == "user" else s
                     for s in p.sources)

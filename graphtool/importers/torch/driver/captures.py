@@ -1,4 +1,4 @@
-"""One torch model by every way in: torch.fx, torch.export, and torch's export to ONNX."""
+"""Imports one torch model in every way: by torch.fx, torch.export, and torch's export to ONNX."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ WAYS = ("fx", "export", "onnx")
 
 def captures(source: str, specs: Sequence[str] = ()) -> tuple[
         dict[str, Module | GraphtoolError], list[Array]]:
-    """The module by each way, or why there is none; and the sample inputs.
+    """({way: module, or the error that prevented it}, sample inputs).
 
-    Raises what loading the source raises.
+    Raises the errors of `load` for a source that cannot be loaded.
     """
     made = load(source, specs)
     rest: dict[str, Any] = {"names": made.names, "kwargs": made.kwargs}

@@ -1,7 +1,7 @@
-"""What torch.utils.checkpoint wraps, seen while a model is captured.
+"""Records which nodes of a captured model are inside torch.utils.checkpoint.
 
-torch.export runs through a checkpoint as if it were not there. While it does, torch's own entry is
-replaced by one that annotates the nodes.
+torch.export traces through a checkpoint without a mark. During a capture, torch's entry function
+is therefore replaced by one that annotates the nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphtool.importers.torch.driver.live import CHECKPOINT
 
 @contextmanager
 def annotated() -> Iterator[None]:
-    """Within: nodes captured inside a checkpoint carry its number; of nested ones, the outer's."""
+    """Within the block, nodes inside a checkpoint carry its number; of nested ones, the outer's."""
     numbers = itertools.count(1)
     own = checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction
 

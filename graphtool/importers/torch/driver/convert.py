@@ -1,4 +1,4 @@
-"""From a captured `Program` to a Module: one handler a call, everything unsupported at once."""
+"""Converts a captured `Program` to a Module by one handler for each call; lists all it lacks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def to_module(program: Program) -> Module:
 
 
 class Refused(Exception):
-    """Raised where a graph inside the graph misses something, which is listed already."""
+    """Raised if an inner graph cannot be converted; the reasons are already in the list."""
 
 
 class _Converter:
@@ -108,7 +108,7 @@ class _Converter:
                       tuple(donations), dict(self.program.meta), initial)
 
     def _region(self, program: Program) -> Graph:
-        """A graph inside this one, closed; what it misses is listed with the rest."""
+        """An inner graph, closed; what it cannot convert is added to the list."""
         inner = _Converter(program)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
@@ -175,7 +175,7 @@ class _Converter:
         return inputs + state
 
     def _pair(self, data: Weight, name: str, trained: bool) -> Pair:
-        """A complex constant, whose last axis is that of its parts."""
+        """A complex constant as a Pair; the last axis of its data is (real, imaginary)."""
         return Pair(*(self.builder.constant(data.source[..., i], f"{name}.{part}", trained)
                       for i, part in enumerate(("real", "imag"))))
 
@@ -208,13 +208,13 @@ class _Converter:
             self.poisoned.update(call.outputs)
 
     def _is_paired(self, call: Call) -> bool:
-        """Whether complex numbers go in or come out."""
+        """Whether an argument or a result of the call is complex."""
         names = names_in(call.args, *call.kwargs.values())
         return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
             isinstance(self.env.get(n), Pair) for n in names)
 
     def _symbolic(self, call: Call) -> bool:
-        """Arithmetic on sizes: its value is known already, from the program's types."""
+        """Whether the call computes a size; its value is then recorded from the program's types."""
         kinds = [self.program.types.get(n) for n in call.outputs]
         if any(isinstance(k, TensorType) for k in kinds):
             return False
@@ -227,7 +227,7 @@ class _Converter:
         return True
 
     def _promise(self, call: Call) -> None:
-        """A comparison of sizes that holds, or the run fails."""
+        """Records a comparison of sizes as a promise: if it does not hold, the run fails."""
         asked = self.asked.get(call.args[0].name) if isinstance(call.args[0], Ref) else None
         sides = self._resolve(asked.args) if asked is not None else ()
         if asked is not None and len(sides) == 2 and all(
@@ -236,7 +236,7 @@ class _Converter:
                 self.promises.keep(asked.target.removeprefix("_operator."), *sides)
 
     def _number(self, call: Call) -> bool:
-        """A number read out of a tensor: a size from here on, or a scalar."""
+        """Whether the call reads a number from a tensor; it is then a symbolic size or a scalar."""
         if not call.target.startswith(("aten._local_scalar_dense", "aten.item")):
             return False
         kind = self.program.types.get(call.outputs[0])
@@ -301,7 +301,7 @@ class _Converter:
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
     def _read(self, call: Call, x: Any) -> Any:
-        """An argument of a call, as the call's region sees it."""
+        """An argument of a call as a tracer, a size or a literal, marked for the call's region."""
         return self.marks.seen(self.stops.seen(self._resolve(x), call.gradient), call.checkpoint)
 
     def _resolve(self, x: Any) -> Any:

@@ -21,9 +21,8 @@ from graphtool.io.weights import Weight
 def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
          renamed: Mapping[str, str], meta: Mapping[str, Any],
          places: Mapping[str, Place]) -> Program:
-    """`wanted` gives the bounds of the user's symbols, `renamed` torch's names of them.
-
-    `places` tells what a file name in a stack stands for, where fx has run the model.
+    """The Program of a torch.export program. `renamed` maps torch's symbol names to the user's,
+    `wanted` gives their bounds; `places` maps file names of an fx replay to source places.
     """
     ranges = {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
               for k, v in exported.range_constraints.items()}

@@ -1,5 +1,5 @@
-"""Arithmetic on sizes that leaves the integers: `1 / (batch - 1)` as a scalar of float64, and
-`batch > 3` as one of bool.
+"""Arithmetic on sizes with results that are no integers: `1 / (batch - 1)` is a float64 scalar,
+and `batch > 3` a bool scalar.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPARE: Mapping[str, Callable[..., Any]] = {
 
 
 def number(c: Context, target: str, args: tuple[Any, ...]) -> Any:
-    """The value of a call on sizes and fractions; None for what is not in the tables."""
+    """The scalar that a call on sizes and fractions gives; None for a call not in the tables."""
     op = _TABLE.get(target) or _COMPARE.get(target)
     if op is None or not any(isinstance(x, (Tracer, Poly)) for x in args) or not all(
             isinstance(x, (Tracer, Poly, int, float)) for x in args):

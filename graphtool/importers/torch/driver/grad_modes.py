@@ -28,10 +28,10 @@ _DETACHES = {"aten.detach", "aten.detach_", "aten.detach_copy"}
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Within: calls of a user's `autograd.Function` are annotated, `inference_mode` counts as
-    `no_grad`, `x.data` as `x.detach()`, and a hook of a tensor is refused.
+    """Within the block, calls of a user's `autograd.Function` are annotated, `inference_mode` acts
+    as `no_grad`, `x.data` as `x.detach()`, and a hook of a tensor is refused.
 
-    Gradients are on at first, whatever mode the caller is in.
+    Gradients are on at the start of the block, also if the caller has switched them off.
     """
     with ExitStack() as stack:
         stack.enter_context(torch.enable_grad())
@@ -81,7 +81,7 @@ _DATA = torch._C.TensorBase.data
 
 
 def _data(tensor: torch.Tensor) -> torch.Tensor:
-    """`x.data`, which export cannot follow, is `x.detach()` for a value of the model."""
+    """`x.data`; in the user's code `x.detach()`, since export cannot trace the former."""
     found: torch.Tensor = tensor.detach() if _in_model() else _DATA.__get__(tensor)
     return found
 
@@ -95,7 +95,7 @@ def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _in_model() -> bool:
-    """Whether the access stands in a user's code: torch's own is to see what it sees elsewhere."""
+    """Whether the user's code makes the access during an export; torch's own code is unaffected."""
     module = str(sys._getframe(2).f_globals.get("__name__", ""))
     return torch.compiler.is_exporting() and module.partition(".")[0] != "torch"
 
@@ -108,7 +108,7 @@ def _hooked(tensor: torch.Tensor, hook: Any) -> Any:
 
 
 def hooked(model: torch.nn.Module) -> list[str]:
-    """The parameters and modules of a model that have a backward hook, by their paths."""
+    """The paths of the model's parameters and modules that have a backward hook."""
     parameters = [n for n, p in model.named_parameters()
                   if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
     modules = [n or type(m).__name__ for n, m in model.named_modules()
@@ -117,15 +117,16 @@ def hooked(model: torch.nn.Module) -> list[str]:
 
 
 def is_decomposed(exported: ExportedProgram) -> bool:
-    """Whether torch has decomposed the program, which forgets where gradients were off."""
+    """Whether torch has decomposed the program, which loses where gradients were off."""
     return any(v.dialect == DECOMPOSED for v in exported.verifiers)
 
 
 def annotate(exported: ExportedProgram) -> None:
-    """Writes on the nodes of a program, before it is decomposed, where their gradients stop.
+    """Annotates the nodes of a program, before it is decomposed, at which gradients stop.
 
-    In one that was decomposed before, what `alias` stands for is unknown. Raises UnsupportedError
-    GT1102 for writes in place, without a gradient, into values that have one.
+    In a program that is decomposed already, `alias` may be a detach: its gradient is unknown.
+    Raises UnsupportedError GT1102 for in-place writes, with gradients off, into values that have
+    one.
     """
     differentiable = {s.arg.name for s in exported.graph_signature.input_specs
                       if s.kind is InputKind.PARAMETER and _trained(exported, s.target)}

@@ -1,7 +1,7 @@
 """`torch.autograd.grad` inside a model's forward, as one call in the captured graph.
 
-torch.export cannot follow the engine that computes it; the handler in families/inner_gradient.py
-says it by our own reverse mode. The operator exists in this process only, and computes nothing.
+torch.export cannot trace autograd's engine; the handler in families/inner_gradient.py computes
+the gradient by our own reverse mode. The operator exists in this process only and is never run.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ torch.library.register_fake("graphtool::inner_gradient", _like, lib=_LIBRARY)
 
 @contextmanager
 def inner_gradients() -> Iterator[None]:
-    """Within: `torch.autograd.grad` is a call that capture records, `torch.func.grad` is made of
-    it, and `x.backward()` is refused."""
+    """Within the block, `torch.autograd.grad` is recorded as one call, `torch.func.grad` is written
+    with it, and `x.backward()` is refused."""
     new = ((torch.autograd, "grad", _grad), (torch.Tensor, "backward", _backward),
            (torch.func, "grad", _of_function),
            (torch.func, "grad_and_value", partial(_of_function, value=True)))
@@ -51,7 +51,7 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: boo
           create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
           is_grads_batched: bool = False, materialize_grads: bool = False
           ) -> tuple[torch.Tensor, ...]:
-    """As torch's; an input that no output depends on has zeros for its gradient."""
+    """torch.autograd.grad; an input on which no output depends has a gradient of zeros."""
     if is_grads_batched:
         raise _refused("torch.autograd.grad(is_grads_batched=True)", "its batch is torch's own")
     ys, xs = _several(outputs), _several(inputs)
@@ -71,8 +71,8 @@ def _several(x: Any) -> Sequence[Any]:
 
 def _of_function(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
                  has_aux: bool = False, value: bool = False) -> Callable[..., Any]:
-    """`torch.func.grad` and `grad_and_value`: by copies of the arguments, so that other uses of
-    them count for nothing."""
+    """`torch.func.grad` and `grad_and_value`, by copies of the arguments: other uses of the
+    arguments must not count."""
     def gradients(*args: Any, **kwargs: Any) -> Any:
         at = (argnums,) if isinstance(argnums, int) else argnums
         leaves, tree = pytree.tree_flatten([args[i] for i in at])

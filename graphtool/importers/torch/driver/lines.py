@@ -1,4 +1,4 @@
-"""From an exception that capture raised to the line of the user's model that brought it about."""
+"""Finds the line of the user's model that caused an exception during a capture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # torch.onnx writes for terminals
 
 
 def user_line(error: BaseException, torch_dir: str) -> tuple[str, str]:
-    """`file.py:12 forward` and the line's text: the innermost frame that is not torch's."""
+    """(`file.py:12 forward`, source text) of the innermost frame that is not torch's."""
     found = ("", "")
     for link in _chain(error):
         for frame in traceback.extract_tb(link.__traceback__):
@@ -52,7 +52,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def failure(error: BaseException, how: str, torch_dir: str) -> UnsupportedError:
-    """The coded error for a capture that failed: the line, the kind of fault, the advice."""
+    """The coded error of a failed capture: the line, the kind of fault, and advice."""
     texts = [_COLOUR.sub("", f"{type(e).__name__}: {e}") for e in _chain(error)]
     joined = "\n".join(texts)
     kind, hint = next(((k, h) for word, k, h in _ADVICE if word in joined), ("", ""))

@@ -1,6 +1,6 @@
-"""torch's tensors as arrays, and its graphs' nodes as calls with types: live objects read off.
+"""Reads live torch objects: tensors as arrays, and nodes of fx graphs as calls with types.
 
-Knows nothing of what calls the graph: its inputs and outputs are the business of exported.py.
+The signature of an exported program is read in exported.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BITS = {8: torch.uint8, 16: torch.int16}
 
 
 def element_type(kind: torch.dtype) -> DType:
-    """Raises InputError GT1105 for complex and quantised types."""
+    """Our element type of a torch dtype; InputError GT1105 for complex and quantised ones."""
     if kind not in DTYPES:
         raise InputError("GT1105", f"tensors of {kind} are not supported",
                          hint="split complex numbers into real and imaginary parts")
@@ -64,7 +64,7 @@ def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
-    """A copy of the array in torch, to the bit in every type that both know."""
+    """A torch tensor with a copy of the array, bit for bit."""
     data = np.array(x)
     if data.dtype.isbuiltin == 1:
         return torch.from_numpy(data)
@@ -73,13 +73,13 @@ def tensor(x: np.ndarray[Any, Any]) -> torch.Tensor:
 
 
 def held(t: torch.Tensor) -> Weight:
-    """A tensor's elements; of complex ones the parts, as a last axis."""
+    """A tensor's elements as a weight; a complex one gets a last axis (real, imaginary)."""
     return weight(array(torch.view_as_real(t.resolve_conj()) if t.dtype in _PARTS else t))
 
 
 class Nodes:
-    """Reads the nodes of one fx graph. `ranges` bound torch's symbols, `renamed` gives them the
-    user's names, `wanted` their bounds; `places` tells what a file in a stack stands for."""
+    """Reads the nodes of one fx graph. `ranges` bound torch's symbols, `renamed` maps them to the
+    user's names, `wanted` bounds those; `places` maps file names in stacks to source places."""
 
     def __init__(self, owner: fx.GraphModule | None,
                  ranges: Mapping[str, tuple[int | None, int | None]],
@@ -103,7 +103,7 @@ class Nodes:
                      if n.op == "call_function" and n.target is not operator.getitem)
 
     def region(self, module: fx.GraphModule) -> Program:
-        """A graph inside the graph: its placeholders are its users' inputs, in order."""
+        """The Program of an inner graph; its placeholders are user inputs, in order."""
         inner = Nodes(module, self.ranges, self.renamed, places=self.places)
         inner.symbols, inner.fresh = self.symbols, self.fresh  # one size, one symbol
         calls = inner.calls(module.graph)
@@ -203,7 +203,7 @@ class Nodes:
                     self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
 
     def _item(self, node: fx.Node, i: int) -> str:
-        """The name of one of several results, which has a type even where nothing reads it."""
+        """The name of result i of a call; one that nothing reads gets a name and a type too."""
         name = self.items.get(node, {}).get(i)
         if name is None:
             name = f"{node.name}[{i}]"
@@ -233,7 +233,7 @@ class Nodes:
 
 
 def bound(x: Any) -> int | None:
-    """torch's infinities, and what it uses for them, are no bound."""
+    """x as an int; None for torch's infinities and the huge numbers that stand for them."""
     try:
         n = int(x)
     except (TypeError, ValueError, OverflowError, AttributeError):
@@ -253,7 +253,7 @@ def target_name(target: Any) -> str:
 
 
 def place(node: fx.Node) -> Place:
-    """The innermost module's path, and the innermost class that is not torch's own, or ours."""
+    """The place of a node: the innermost module's path, the innermost class not of torch or us."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     path = clean_path(str(stack[-1][0])) if stack else ""
     owner = ""

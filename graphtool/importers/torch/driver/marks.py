@@ -1,5 +1,5 @@
-"""Marks where values cross the edges of regions that are to be computed again, which are those of
-torch.utils.checkpoint. Knows no torch."""
+"""Marks the values that enter or leave a region of torch.utils.checkpoint, which the backward pass
+may compute again. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from graphtool.ir.trace import Tracer
 
 
 class Marks:
-    """Puts an op where a value crosses the edge of a region."""
+    """Adds a checkpoint op for each value that enters or leaves a region."""
 
     def __init__(self) -> None:
         self.home: dict[Value, int] = {}  # the region that a value is in; none: outside of all
         self.crossed: dict[tuple[Value, int], Tracer] = {}
 
     def made(self, x: Any, region: int) -> None:
-        """x was made in a region."""
+        """Records that x was computed in a region; 0 is outside of all."""
         if region and isinstance(x, Tracer):
             self.home.setdefault(x.value, region)
 
     def seen(self, x: Any, region: int) -> Any:
-        """x as calls of this region, 0 for those of none, read it; constants are everywhere."""
+        """What calls of this region (0: none) read instead of x; constants need no mark."""
         if isinstance(x, tuple):
             return tuple(self.seen(i, region) for i in x)
         if not isinstance(x, Tracer) or self.home.get(x.value, 0) == region:

@@ -1,4 +1,4 @@
-"""What of a program cannot be imported, gathered so that one error names all of it."""
+"""Collects everything in a program that cannot be imported, so that one error lists all of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphtool.importers.torch.driver.records import Call
 
 
 class Missed:
-    """Places by what is missing there and why; true once there is something."""
+    """(name, reason) → source places; true if it is not empty."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[str, str], list[str]] = {}
@@ -17,21 +17,21 @@ class Missed:
         return bool(self.places)
 
     def add(self, call: Call, reason: str, name: str = "") -> None:
-        """A call, under its target's name or another."""
+        """Adds a call, under `name` or the name of its target."""
         self.places.setdefault((name or call.target, reason), []).append(
             provenance.describe(call.place))
 
     def at_boundary(self, name: str, reason: str) -> None:
-        """An input or an output, which has no place in the source."""
+        """Adds an input or an output, which has no source place."""
         self.places[name, reason] = [""]
 
     def take(self, inner: Missed) -> None:
-        """What a graph inside this one misses."""
+        """Adds everything that an inner graph has collected."""
         for key, places in inner.places.items():
             self.places.setdefault(key, []).extend(places)
 
     def check(self) -> None:
-        """Raises UnsupportedError GT1101 with everything, if there is anything."""
+        """Raises UnsupportedError GT1101 with all items if there are any."""
         if not self:
             return
         items = tuple(Unsupported(name, reason, tuple(places))

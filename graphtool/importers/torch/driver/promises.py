@@ -1,7 +1,7 @@
-"""What torch._check, and torch's own rules of shapes, promise of sizes that data decide.
+"""Promises about data-dependent sizes, from torch._check and from torch's shape rules.
 
-A promise that bounds one size by those of the inputs is a bound of the node that defines it, so
-that it is checked where the size is read. Others are checked by a node of their own.
+A promise that bounds one such size by input sizes becomes a bound of the node that defines it,
+and is checked there. Any other promise is checked by a node of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GAPS: Mapping[str, Callable[[Dim, Dim], Dim]] = {  # not below 0 where the prom
 
 
 class Promises:
-    """Those of one program; `declared` names the sizes that its inputs have."""
+    """The promises of one program; `declared` names the sizes of its inputs."""
 
     def __init__(self, builder: Builder, declared: Collection[str],
                  checks: Iterator[int] | None = None) -> None:
@@ -32,7 +32,7 @@ class Promises:
         self.checks = checks or count()
 
     def keep(self, fn: str, a: Dim, b: Dim) -> None:
-        """`a fn b` holds: remember it as a bound, or check it here."""
+        """Records that `a fn b` holds: as a bound of a size, or as a check at this point."""
         if fn not in _GAPS:
             return
         gap, equal = _GAPS[fn](a, b), fn == "eq"
@@ -46,7 +46,7 @@ class Promises:
             "checked": True})
 
     def _bounds(self, gap: Dim) -> bool:
-        """Whether the gap is what inputs' sizes leave above one computed size."""
+        """Records 0 ≤ gap as a bound if gap is input sizes minus one computed size; else False."""
         open_ = [s for s in symbols(gap) if s.name not in self.declared]
         if len(open_) != 1 or coefficient(gap, open_[0].name) != -1:
             return False
@@ -59,7 +59,7 @@ class Promises:
         return True
 
     def nodes(self) -> tuple[Node, ...]:
-        """The builder's nodes, those that define sizes with what bounds these."""
+        """The builder's nodes; those that define sizes have their bounds."""
         return tuple(map(self._limited, self.builder.nodes))
 
     def _limited(self, node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""torch's type promotion: which element type an operation on mixed operands computes in."""
+"""torch's type promotion: the element type in which an op on mixed operands is computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def category(x: Any) -> int:
 
 
 def result_type(*xs: Any) -> DType:
-    """Tensors with dims decide; rank-0 tensors and numbers matter only in a higher category."""
+    """The promoted type of tensors with axes; rank-0 tensors, then numbers, change it only if
+    their category (bool, integer, float) is higher."""
     levels = ([x.dtype for x in xs if isinstance(x, Tracer) and x.ndim],
               [x.dtype for x in xs if isinstance(x, Tracer) and not x.ndim],
               [_of_number(x) for x in xs if not isinstance(x, Tracer)])
@@ -38,7 +39,7 @@ def _of_number(x: Any) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The smallest type of torch's lattice that holds both."""
+    """The type that torch promotes two element types to."""
     if a is b:
         return a
     ka, kb = _KINDS[a.kind], _KINDS[b.kind]

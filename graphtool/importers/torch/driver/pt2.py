@@ -1,8 +1,8 @@
-"""Reads a `.pt2` archive: a zip of JSON and raw weights. Runs nothing that stands in it.
+"""Reads a `.pt2` archive: a zip of JSON and raw weights. Runs no code from it.
 
-Pickles are refused where a weight is one; sample inputs and guards are not read at all; sizes are
-parsed by whitelist; only ops that have a handler are accepted. A program that was never decomposed
-may need torch: pt2_live.py is asked for what cannot be said as it stands.
+A pickled weight is refused; sample inputs and guards are not read; sizes are parsed by whitelist;
+only ops with a handler are accepted. A program that was never decomposed may need torch: if it
+cannot be converted as it is, pt2_live.py decomposes it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FAULTS = (KeyError, TypeError, ValueError, IndexError, AttributeError, Recursio
 def read_pt2(path: Path | str) -> Module:
     """The module of an archive that `torch.export.save` wrote.
 
-    Raises InputError GT0332 where it cannot be read, GT120x for a foreign, damaged or unsafe
-    archive, UnsupportedError GT1101 for what it contains and we cannot say.
+    Raises InputError GT0332 if it cannot be read, GT120x for a foreign, damaged or unsafe
+    archive, UnsupportedError GT1101 for calls that cannot be imported.
     """
     path = Path(path)
     try:
@@ -109,7 +109,7 @@ class _Archive:
         return to_module(functional)
 
     def _functional(self, raw: Any, weights: _Folders, program: Program) -> Program | None:
-        """The program as torch takes it apart, where torch is there and can."""
+        """The program after torch's decompositions; None if torch is missing or cannot read it."""
         if find_spec("torch") is None:
             return None
         from graphtool.importers.torch.driver import pt2_live
@@ -159,7 +159,7 @@ class _Archive:
                                     self.read(f"data/{folder}/{path}")))
 
     def _strided(self, key: str, meta: Mapping[str, Any], raw: bytes) -> Array:
-        """The tensor's elements in its bytes; nothing outside them is ever touched."""
+        """The tensor's elements from its bytes; strides that leave the bytes are refused."""
         parts = COMPLEX_TYPES.get(meta["dtype"])
         dtype: DType | None = parts or SCALAR_TYPES.get(meta["dtype"])
         if dtype is None:

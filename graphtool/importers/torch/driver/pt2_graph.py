@@ -37,7 +37,8 @@ Fault = Callable[..., InputError]
 
 
 def read_program(raw: Any, weights: Mapping[str, Weight], fault: Fault) -> Program:
-    """Raises `fault(GT1207)` for another schema, plain Python errors for malformed data."""
+    """The Program of the JSON `raw`. Raises `fault(GT1207)` for another schema version, and plain
+    Python errors for malformed data."""
     version = raw["schema_version"]["major"]
     if version != MAJOR:
         raise fault("GT1207", f"export schema {version}, this tool reads {MAJOR}",
@@ -95,7 +96,7 @@ class _Reader:
         return symbol(s.name, s.lo, s.hi)
 
     def _declared(self, sources: tuple[Source, ...]) -> dict[str, Symbol]:
-        """The symbols that the inputs' shapes give; all others depend on the data."""
+        """The symbols in the shapes of the inputs; all others depend on data."""
         found: dict[str, Symbol] = {}
         for s in sources:
             kind = self.types.get(s.name)
@@ -215,7 +216,7 @@ class _Reader:
 
 
 def _holds(w: Weight, kind: Type) -> bool:
-    """Whether the data are of that type; complex numbers have an axis of their parts."""
+    """Whether the weight has this type; a complex one has a last axis (real, imaginary)."""
     if isinstance(kind, Complex):
         return (w.dtype, w.shape) == (kind.parts.dtype, (*kind.parts.shape, 2))
     return kind == TensorType(w.dtype, w.shape)
@@ -244,7 +245,7 @@ def _tensor_name(arg: Mapping[str, Any]) -> str:
 
 
 def _result_names(arg: Mapping[str, Any]) -> list[str]:
-    """The names that a result binds; a list of tensors binds one each, an absent one none."""
+    """The names that a result binds: one for each tensor of a list, none for an absent result."""
     (kind, x), = arg.items()
     match kind:
         case "as_tensor":

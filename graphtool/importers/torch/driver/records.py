@@ -105,13 +105,13 @@ class Program:
 
 
 def least(name: str, lower: int | None) -> int | None:
-    """The least that a symbol can be: what data decide (`u0`) may be a number below 0, unless
-    torch says that it is a size."""
+    """The least value of a symbol: 0 or more for a size; a data-dependent one (`u0`) may be
+    negative unless torch gives a lower bound."""
     return lower if name.startswith("u") else max(lower or 0, 0)
 
 
 def names_in(*args: Any) -> set[str]:
-    """The values that arguments refer to, in nested tuples too."""
+    """The names of the values in arguments, also in nested tuples."""
     found: set[str] = set()
     for x in args:
         match x:

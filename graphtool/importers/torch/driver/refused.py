@@ -18,5 +18,5 @@ _WHY = (
 
 
 def why(target: str, else_: str = "there is no handler for it") -> str:
-    """The reason for an op without a handler."""
+    """Why an op has no handler: the reason of its family, else `else_`."""
     return next((reason for pattern, reason in _WHY if re.match(pattern, target)), else_)

@@ -1,5 +1,5 @@
-"""Where gradients end: values that leave a stretch of calls which has no gradient (`detach`,
-`no_grad`), or one whose gradient capture cannot see. Knows no torch."""
+"""Marks where gradients end: at values that leave a stretch of calls without a gradient (`detach`,
+`no_grad`), or with a gradient that capture cannot see. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphtool.ir.trace import Tracer
 
 
 class Stops:
-    """Puts an op where a value leaves such a stretch; inside of it there is nothing to mark.
+    """Adds an op for each value that leaves such a stretch; inside it no op is needed.
 
     A stretch is `STOPPED`, or the reason why its gradient is unknown.
     """
@@ -24,9 +24,9 @@ class Stops:
 
     def made(self, results: tuple[Any, ...], stretch: str,
              nodes: Sequence[Node]) -> tuple[Any, ...]:
-        """The results of a call in the stretch, which has made these nodes.
+        """The results of a call in the stretch; `nodes` are those that the call has added.
 
-        A call that hands on its operand gets the op at once: others read that operand too.
+        A result that is an operand of the call gets the op at once: others read it too.
         """
         fresh = {v for n in nodes for v in n.outputs} if stretch else set()
         return tuple(self._made(x, stretch, fresh) for x in results)
@@ -40,7 +40,7 @@ class Stops:
         return x
 
     def seen(self, x: Any, stretch: str) -> Any:
-        """x as a call of this stretch reads it; empty for calls of none."""
+        """The value that a call of this stretch ("": none) reads instead of x."""
         if isinstance(x, tuple):
             return tuple(self.seen(i, stretch) for i in x)
         home = self.home.get(x.value) if isinstance(x, Tracer) else None

@@ -1,4 +1,4 @@
-"""flex_attention: a function of each score, and one that masks, as graphs over whole tensors."""
+"""flex_attention: its score function and its mask function become ops on whole tensors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOVES = ("reshape", "broadcast")  # of one element: nothing
 def flex_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, score_mod: Program,
                    block_mask: tuple[Any, ...], scale: float, kernel_options: Any = None,
                    score_buffers: tuple[Any, ...] = (), mask_buffers: tuple[Any, ...] = ()) -> Any:
-    """softmax(f(scale·q·kᵀ, batch, head, row, column), where the mask holds)·v; rows without a
-    column give 0. Attention stays whole where f is its score."""
+    """softmax(f(scale·q·kᵀ, batch, head, row, column), masked)·v; a row that is masked everywhere
+    gives 0. If f returns its score unchanged, this is our attention op."""
     if score_buffers or mask_buffers:
         raise Missing("a function of scores that reads tensors; add them as a mask instead")
     if any(c.used(i) for i in range(1, len(c.outs))):

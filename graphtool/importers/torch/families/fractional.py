@@ -1,4 +1,4 @@
-"""Max pooling over windows whose places random samples choose, one sample a plane and axis."""
+"""Max pooling over windows at random places: one random sample for each plane and axis."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from graphtool.symbolic import Dim, product
 
 
 def _starts(c: Context, sample: Tracer, size: int, window: int, count: int) -> Tracer:
-    """Where a plane's windows begin along one axis, i64[N, C, count]: steps of one length, each
-    rounded down, and the last window at the end. `sample` is [N, C, 1] in the input's type."""
+    """i64[N, C, count]: the start of each window along one axis. Steps are equal before each start
+    is rounded down; the last window is at the end. `sample` is [N, C, 1] in the input's type."""
     step = np.asarray((size - window) / max(count - 1, 1), sample.dtype.numpy)
     alpha = c.constant(step, sample.dtype)
     line = c.cast(c.iota((1, 1, count), 2), sample.dtype)

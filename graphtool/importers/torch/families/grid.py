@@ -1,4 +1,4 @@
-"""Grid sampling of images and volumes: to the nearest, linear, and cubic for images."""
+"""Grid sampling of images and volumes: nearest or linear, for images also cubic."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from graphtool.ir.trace import Tracer
 @aten("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
 def grid_sampler(c: Context, input: Tracer, grid: Tracer, interpolation_mode: int,
                  padding_mode: int, align_corners: bool) -> Any:
-    """x [N, C, *space] read at grid [N, *places, n], whose last axis counts the axes of space from
-    the last one, each from −1 to 1."""
+    """x [N, C, *space] read at grid [N, *places, n] by gather; the grid's last axis has coordinates
+    from −1 to 1, that of the last axis of space first."""
     n = input.ndim - 2
     if interpolation_mode == 2 and n != 2:
         raise Missing("cubic grid sampling of volumes")

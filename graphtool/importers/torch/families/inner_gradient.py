@@ -17,7 +17,7 @@ from graphtool.transforms import vjp
 @aten("inner_gradient", namespace="graphtool")
 def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Tracer],
                    seeds: Sequence[Tracer], kept: bool) -> Any:
-    """The gradient of Σ outputs·seeds by each input, of the input's type.
+    """The gradient of Σ outputs·seeds by each input, in the input's type, by our vjp.
 
     `kept` is torch's `create_graph`; without it no gradient flows through the results.
     """
@@ -40,7 +40,7 @@ def _gradients(b: Builder, ys: list[Value], xs: list[Value],
 
 
 def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
-    """The nodes that depend on what the gradient is by, but for those that make it."""
+    """The nodes that depend on xs, without those that compute xs."""
     reached, found = set(xs), []
     for n in nodes:
         if any(v in reached for v in n.inputs) and not any(v in xs for v in n.outputs):
@@ -50,7 +50,7 @@ def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
 
 
 def _appended(b: Builder, joint: Graph, args: Sequence[Tracer], there: set[Node]) -> list[Tracer]:
-    """The graph's results in the builder; nodes that stand there already are not repeated."""
+    """The results of `joint`, emitted into the builder; its nodes in `there` are not repeated."""
     def apply(node: Node, *operands: Any) -> Sequence[Any]:
         if node in there:
             return [Tracer(v, b) for v in node.outputs]

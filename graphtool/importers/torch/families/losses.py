@@ -1,6 +1,5 @@
-"""Losses that torch has as ops of their own: binary cross entropy, and connectionist temporal
-classification (CTC), which sums all alignments of a target with the steps of a line by a scan in
-logarithms.
+"""Losses that are single ATen ops: binary cross entropy, and connectionist temporal classification
+(CTC), which sums over all alignments of a target with the time steps by a scan in logarithms.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ _REDUCTIONS = ("none", "mean", "sum")
 @aten("binary_cross_entropy")
 def binary_cross_entropy(c: Context, self: Tracer, target: Tracer, weight: Tracer | None = None,
                          reduction: int = 1) -> Any:
-    """−(t·log p + (1 − t)·log(1 − p)), whose logarithms stop at −100."""
+    """bce_loss: −(t·log p + (1 − t)·log(1 − p)), with logarithms of at least −100."""
     return o.bce_loss(self, target, weight, reduction=_REDUCTIONS[reduction])
 
 
 @aten("_ctc_loss")
 def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
              target_lengths: Any, blank: int = 0, zero_infinity: bool = False) -> Any:
-    """−log Σ over paths, for each line; the caller reduces and sets infinities to 0."""
+    """[batch]: −log of the sum over all alignments, by a scan over time; the caller reduces."""
     if targets.ndim != 2:
         raise Missing("targets of all lines in one; give them as a matrix, filled up")
     if log_probs.ndim != 3 or 0 in (*log_probs.shape, *targets.shape) or not isinstance(

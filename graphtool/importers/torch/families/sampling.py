@@ -21,7 +21,7 @@ from graphtool.symbolic import Dim
 
 def window_positions(c: Context, x: Tracer, attrs: dict[str, Any], edges: Any,
                      out: tuple[Dim, ...]) -> Tracer:
-    """For each window of x [N, C, …] the flat index, within the plane, of its first maximum."""
+    """i64: for each window of x [N, C, …], the flat index of its first maximum in the plane."""
     n = x.ndim - 2
     lo, hi = (0, 0, *(p for p, _ in edges)), (0, 0, *(p + h for p, h in edges))
     least = float(identity("max", x.dtype))
@@ -53,7 +53,7 @@ def window_positions(c: Context, x: Tracer, attrs: dict[str, Any], edges: Any,
 @aten("col2im")
 def col2im(c: Context, self: Tracer, output_size: Any, kernel_size: Any, dilation: Any,
            padding: Any, stride: Any) -> Any:
-    """The windows' elements put back and summed: one interior padding per place in the window."""
+    """The sum of all windows at their places: one pad with interior gaps for each window offset."""
     size, window, spread, pad, step = (pairs(v, 2) for v in (
         output_size, kernel_size, dilation, padding, stride))
     x = self if self.ndim == 3 else c.reshape(self, (1, *self.shape))
