@@ -13,7 +13,7 @@ from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.liveness import lifetimes
 from graphtool.lower.barriers import Barriers
-from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Placer, Storage
+from graphtool.lower.buffer_assignment import Assigner, Assignment, Copy, Edge, Storage
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
@@ -72,26 +72,26 @@ class _Lowering:
 
     def graph(self, graph: Graph, all_units: list[Unit], given: Donation,
               edge: Edge | None = None) -> tuple[Step, ...]:
-        placement = Placer(graph, all_units, given.donors, given.in_place, edge).run()
-        self.buffers = placement.buffers
+        assignment = Assigner(graph, all_units, given.donors, given.in_place, edge).run()
+        self.buffers = assignment.buffers
         steps: list[Step] = []
         for item in schedule(graph, all_units, given.after):
             if not isinstance(item, Unit):
-                steps += self.copies(item, placement)
-                steps += self.bound(item, placement)
+                steps += self.copies(item, assignment)
+                steps += self.bound(item, assignment)
             elif item.nodes[0].op.lowering is Lowering.CONTROL:
-                steps += control_steps(item.nodes[0], placement, self.around)
+                steps += control_steps(item.nodes[0], assignment, self.around)
             else:
                 steps += [self.run(made, item.label, item.where, self.choice(item))
-                          for made in unit_kernel(item, placement, self.target, self.table)]
-        return (*steps, *self.copies(None, placement))
+                          for made in unit_kernel(item, assignment, self.target, self.table)]
+        return (*steps, *self.copies(None, assignment))
 
-    def bound(self, node: Node, placement: Placement) -> list[Step]:
+    def bound(self, node: Node, assignment: Assignment) -> list[Step]:
         """The step that sets the size which a node defines; none for most nodes."""
         size = defined(node)
         if size is None:
             return []
-        view = placement.views[node.outputs[0]]
+        view = assignment.views[node.outputs[0]]
         most = self.limits[size.name]
         most = ENDLESS if most is None else most  # no buffer is as large as it says
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
@@ -110,16 +110,16 @@ class _Lowering:
         return Run(kernel.name, args, label, self.places.get(where, where),
                    0 if most is None else most, False, choice)
 
-    def copies(self, node: Node | None, placement: Placement) -> list[Step]:
-        copies = placement.copies.get(node, [])
+    def copies(self, node: Node | None, assignment: Assignment) -> list[Step]:
+        copies = assignment.copies.get(node, [])
         edges = [c for c in copies if isinstance(c.source, float)]
         moves = [c for c in copies if not isinstance(c.source, float)]
-        steps: list[Step] = [self.run(fill_kernel(edges, placement, self.table), edges[0].label)] \
+        steps: list[Step] = [self.run(fill_kernel(edges, assignment, self.table), edges[0].label)] \
             if edges else []
-        return steps + [self.copy(c, placement) for c in moves]
+        return steps + [self.copy(c, assignment) for c in moves]
 
-    def copy(self, c: Copy, placement: Placement) -> Step:
-        return self.run(copy_kernel(c, placement, self.table), c.label)
+    def copy(self, c: Copy, assignment: Assignment) -> Step:
+        return self.run(copy_kernel(c, assignment, self.table), c.label)
 
 
 def _refuse_unsupported(module: Module) -> None:

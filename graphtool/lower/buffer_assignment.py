@@ -23,7 +23,7 @@ from graphtool.lower.views import reshape_view, scattered
 from graphtool.lower.windows import unview, view_of, windows_of
 from graphtool.symbolic import Dim, product
 
-_PLACED = (Lowering.VIEW, Lowering.WINDOW)  # by movement alone: no kernel makes them
+_BY_MOVEMENT = (Lowering.VIEW, Lowering.WINDOW)  # made by movement alone, without a kernel
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Copy:
 
 
 @dataclass
-class Placement:
+class Assignment:
     """The result: a view for each value, all buffers, and the copies to make before each node."""
 
     views: dict[Value, View] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Edge:
     buffers: dict[str, Storage]
 
 
-class Placer:
+class Assigner:
     """Assigns buffers in two passes: backwards, concat, pad and outputs request windows; forwards,
     all values get views."""
 
@@ -86,15 +86,15 @@ class Placer:
         self.wanted: dict[Value, View] = {}
         self.reduced: set[str] = set()  # buffers that an exchange between processes overwrites
         self.edge = edge
-        self.out = Placement() if edge is None else Placement(buffers=edge.buffers)
+        self.out = Assignment() if edge is None else Assignment(buffers=edge.buffers)
         self.readers: dict[Value, list[Node]] = {}
         for node in graph.nodes:
             for x in node.inputs:
                 if isinstance(x, Value):
                     self.readers.setdefault(x, []).append(node)
 
-    def run(self) -> Placement:
-        """The placement of all values of the graph."""
+    def run(self) -> Assignment:
+        """The buffer assignment of all values of the graph."""
         self.outputs()
         for node in reversed(self.graph.nodes):
             if node in self.unit_of or not node.outputs:
@@ -158,7 +158,7 @@ class Placer:
     def made_here(self, v: Value) -> bool:
         """Whether a kernel, concat, pad or a view of such a result defines v, so that its view can
         be chosen."""
-        return v in self.stored or (v in self.made and self.made[v].op.lowering in _PLACED)
+        return v in self.stored or (v in self.made and self.made[v].op.lowering in _BY_MOVEMENT)
 
     @property
     def made(self) -> dict[Value, Node]:
@@ -306,7 +306,7 @@ class Placer:
         view = self.out.views[x]
         there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
         used = {r for u in there for r in self.readers.get(u, ()) if not (
-            r.op.lowering in _PLACED and r.outputs[0] in there)}
+            r.op.lowering in _BY_MOVEMENT and r.outputs[0] in there)}
         own = {node, *(r for r in self.readers.get(v, ()) if r.op is o.collective_end)}
         free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
             self.graph.outputs)

@@ -15,7 +15,7 @@ from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
 from graphtool.loops.ir import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
 from graphtool.loops.view import View, dense
-from graphtool.lower.buffer_assignment import Copy, Edge, Placement, Storage
+from graphtool.lower.buffer_assignment import Assignment, Copy, Edge, Storage
 from graphtool.lower.views import slice_view
 from graphtool.symbolic import Dim, product, symbol_of
 
@@ -26,7 +26,7 @@ class Around:
     far."""
 
     graph: Callable[[Graph, Edge], tuple[Step, ...]]
-    copy: Callable[[Copy, Placement], Step]
+    copy: Callable[[Copy, Assignment], Step]
     taken: frozenset[str]  # names of dims
     counters: list[str] = field(default_factory=list)
 
@@ -39,9 +39,9 @@ class Around:
         return name
 
 
-def control_steps(node: Node, placement: Placement, around: Around) -> list[Step]:
+def control_steps(node: Node, assignment: Assignment, around: Around) -> list[Step]:
     """The steps of a control node; they write its results to the views of the buffer assignment."""
-    lowering = _Control(node, placement, around)
+    lowering = _Control(node, assignment, around)
     match node.op.name:
         case "cond":
             lowering.cond()
@@ -53,17 +53,17 @@ def control_steps(node: Node, placement: Placement, around: Around) -> list[Step
 
 
 class _Control:
-    def __init__(self, node: Node, placement: Placement, around: Around) -> None:
-        self.node, self.placement, self.around = node, placement, around
+    def __init__(self, node: Node, assignment: Assignment, around: Around) -> None:
+        self.node, self.assignment, self.around = node, assignment, around
         self.label = joined_names(node)
         self.steps: list[Step] = []
 
     # ---- places ----------------------------------------------------------------------------
 
     def fresh(self, v: Value) -> View:
-        name = f"b{len(self.placement.buffers)}"
+        name = f"b{len(self.assignment.buffers)}"
         t = v.type
-        self.placement.buffers[name] = Storage(name, t.dtype, product(t.shape), "arena",
+        self.assignment.buffers[name] = Storage(name, t.dtype, product(t.shape), "arena",
                                                label=f"{v.hint} of {self.label}")
         return dense(name, t.dtype, t.shape)
 
@@ -72,16 +72,16 @@ class _Control:
         if any(d == 0 for d in target.shape):
             return []
         if isinstance(source, View):
-            self.placement.views[place := _value(source, self.label)] = source
+            self.assignment.views[place := _value(source, self.label)] = source
             source = place
-        return [self.around.copy(Copy(source, target, source.hint), self.placement)]
+        return [self.around.copy(Copy(source, target, source.hint), self.assignment)]
 
     def operands(self, xs: Sequence[object]) -> list[View]:
         """The operands as dense views, which a region can read."""
         views = []
         for x in xs:
             assert isinstance(x, Value)
-            view = self.placement.views[x]
+            view = self.assignment.views[x]
             if not view.contiguous:
                 own = self.fresh(x)
                 self.steps += self.fill(x, own)
@@ -91,12 +91,12 @@ class _Control:
 
     def result(self, n: int) -> View | None:
         """The view required for output n; None if nothing reads it."""
-        return self.placement.views.get(self.node.outputs[n])
+        return self.assignment.views.get(self.node.outputs[n])
 
     def region(self, graph: Graph, inputs: Sequence[View], outputs: Sequence[View | None]) -> tuple[
             Step, ...]:
         return self.around.graph(graph, Edge(tuple(inputs), tuple(outputs),
-                                             self.placement.buffers))
+                                             self.assignment.buffers))
 
     # ---- ops -------------------------------------------------------------------------------
 

@@ -13,16 +13,16 @@ from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.view import View, pull_of
 from graphtool.loops.walk import accesses, bodies, renamed, statements, values
-from graphtool.lower.buffer_assignment import Copy, Placement, Storage
+from graphtool.lower.buffer_assignment import Assignment, Copy, Storage
 from graphtool.lower.donation import stores_last
 from graphtool.lower.exprs import cost
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.row_reuse import kept
-from graphtool.lower.site import UnitSite
 from graphtool.lower.statements import lower_statements
 from graphtool.lower.transposition import crossing
+from graphtool.lower.unit_site import UnitSite
 from graphtool.lower.units import Unit
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product, symbols
@@ -85,13 +85,13 @@ def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
             {b for b, write in found if write})
 
 
-def unit_kernel(unit: Unit, placement: Placement, target: Target,
+def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
                 table: KernelTable) -> Iterator[Made]:
     """The kernels of a unit: one, or one per output shape where they differ."""
-    made = _by_kernel(unit, placement, target)
+    made = _by_kernel(unit, assignment, target)
     if made is not None:
         if made.body:
-            yield *table.add(made.body, placement.buffers, made.work), made.flops
+            yield *table.add(made.body, assignment.buffers, made.work), made.flops
         return
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:
@@ -100,53 +100,53 @@ def unit_kernel(unit: Unit, placement: Placement, target: Target,
         if any(d == 0 for d in shape):
             continue
         names = Names()
-        views = {v: placement.views[v] for v in read_values(unit)} | {
-            v: placement.views[v] for v in alike}
+        views = {v: assignment.views[v] for v in read_values(unit)} | {
+            v: assignment.views[v] for v in alike}
         views = merged(unit, alike, views)
         env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs, names) or kept(nest(names, outputs), placement.buffers)
+        body = crossing(outputs, names) or kept(nest(names, outputs), assignment.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
-        yield *table.add(body, placement.buffers, _at_most(work)), _flops(body, work)
+        yield *table.add(body, assignment.buffers, _at_most(work)), _flops(body, work)
 
 
-def _by_kernel(unit: Unit, placement: Placement, target: Target) -> Lowered | None:
+def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:
     """What a template, or loops of an op's own, make of the unit; None where it is a nest."""
     node = next((n for n in unit.nodes if serving(n.op.name)), unit.nodes[0])
     kernel = serving(node.op.name)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
     if kernel is not None and kernel.fuses:
-        made = kernel.lower[node.op.name](UnitSite(unit, node, placement, target))
+        made = kernel.lower[node.op.name](UnitSite(unit, node, assignment, target))
         return replace(made, body=stores_last(made.body))
     if all(product(v.type.shape) == 0 for v in unit.outputs):
         return Lowered((), 0)
     if kernel is None:
-        return lower_statements(node, placement)
-    return kernel.lower[node.op.name](UnitSite(unit, node, placement, target))
+        return lower_statements(node, assignment)
+    return kernel.lower[node.op.name](UnitSite(unit, node, assignment, target))
 
 
-def copy_kernel(c: Copy, placement: Placement, table: KernelTable) -> Made:
+def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
     """Fill a window with a value or a number."""
     names = Names()
     match c.source:
         case Value():
-            source = pull_of(placement.views[c.source])
+            source = pull_of(assignment.views[c.source])
         case Node():
-            args = [pull_of(placement.views[x]) if isinstance(x, Value) else x
+            args = [pull_of(assignment.views[x]) if isinstance(x, Value) else x
                     for x in c.source.inputs]
             assert c.source.op.lower is not None
             source = c.source.op.lower(names, *args, **c.source.attrs)
         case number:
             source = _number(number, c.target)
     body = crossing([(c.target, source)], names) or nest(names, [(c.target, source)])
-    return *table.add(body, placement.buffers, _at_most(product(c.target.shape))), 0
+    return *table.add(body, assignment.buffers, _at_most(product(c.target.shape))), 0
 
 
-def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> Made:
+def fill_kernel(edges: list[Copy], assignment: Assignment, table: KernelTable) -> Made:
     """Fill the edges of a padded buffer: a kernel with a nest for each."""
     names = Names()
     body: tuple[Stmt, ...] = ()
@@ -156,7 +156,7 @@ def fill_kernel(edges: list[Copy], placement: Placement, table: KernelTable) -> 
     size: Dim = 0
     for c in edges:
         size = size + product(c.target.shape)
-    return *table.add(body, placement.buffers, _at_most(size)), 0
+    return *table.add(body, assignment.buffers, _at_most(size)), 0
 
 
 def _number(number: float, target: View) -> Pull:

@@ -23,20 +23,20 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.loops.view import View
-from graphtool.lower.buffer_assignment import Placement
+from graphtool.lower.buffer_assignment import Assignment
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 
 
-def lower_statements(node: Node, placement: Placement) -> Lowered:
+def lower_statements(node: Node, assignment: Assignment) -> Lowered:
     """The body of the node's kernel."""
-    return STATEMENTS[node.op.name](node, placement)
+    return STATEMENTS[node.op.name](node, assignment)
 
 
-def _operand(node: Node, n: int, placement: Placement) -> View:
+def _operand(node: Node, n: int, assignment: Assignment) -> View:
     x = node.inputs[n]
     assert isinstance(x, Value)
-    return placement.views[x]
+    return assignment.views[x]
 
 
 # ---- cumulative --------------------------------------------------------------------------------
@@ -44,9 +44,9 @@ def _operand(node: Node, n: int, placement: Placement) -> View:
 _STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
-def _cumulative(node: Node, placement: Placement) -> Lowered:
+def _cumulative(node: Node, assignment: Assignment) -> Lowered:
     """Each element from the one before it: time grows with the length, not with its square."""
-    x, out, a = _operand(node, 0, placement), placement.views[node.outputs[0]], node.attrs
+    x, out, a = _operand(node, 0, assignment), assignment.views[node.outputs[0]], node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
     names = Names()
@@ -69,11 +69,11 @@ def _cumulative(node: Node, placement: Placement) -> Lowered:
 
 # ---- scatter -----------------------------------------------------------------------------------
 
-def _scatter(node: Node, placement: Placement) -> Lowered:
+def _scatter(node: Node, assignment: Assignment) -> Lowered:
     """x copied, then the updates in order. The threads share out an axis that no index runs over,
     so that each writes a part of its own; without one, a single thread does it all."""
-    x, indices, updates = (_operand(node, n, placement) for n in range(3))
-    out = placement.views[node.outputs[0]]
+    x, indices, updates = (_operand(node, n, assignment) for n in range(3))
+    out = assignment.views[node.outputs[0]]
     axes, batch = node.attrs["axes"], node.attrs["batch"]
     names = Names()
     free = [a for a in range(len(out.shape)) if a not in axes]
@@ -121,5 +121,5 @@ def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tup
     return body
 
 
-STATEMENTS: dict[str, Callable[[Node, Placement], Lowered]] = {
+STATEMENTS: dict[str, Callable[[Node, Assignment], Lowered]] = {
     "cumulative": _cumulative, "scatter": _scatter}

@@ -19,7 +19,7 @@ from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.loops.view import View, pull_of, row_stride
-from graphtool.lower.buffer_assignment import Placement, Storage
+from graphtool.lower.buffer_assignment import Assignment, Storage
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.nest import hook_body
 from graphtool.lower.units import Unit
@@ -33,7 +33,7 @@ class UnitSite:
 
     unit: Unit
     node: Node
-    placement: Placement
+    assignment: Assignment
     target: Target
 
     @property
@@ -52,24 +52,24 @@ class UnitSite:
         """The view of an operand, which must be a tensor."""
         x = self.node.inputs[operand]
         assert isinstance(x, Value)
-        return self.placement.views[x]
+        return self.assignment.views[x]
 
     def given(self) -> list[View | None]:
         """The view of each operand; None for a literal or an omitted operand."""
-        return [self.placement.views[x] if isinstance(x, Value) else None
+        return [self.assignment.views[x] if isinstance(x, Value) else None
                 for x in self.node.inputs]
 
     def result(self, output: int = 0) -> View | None:
         """The view of an output; None if it is not stored."""
-        return self.placement.views.get(self.node.outputs[output])
+        return self.assignment.views.get(self.node.outputs[output])
 
     def touched(self) -> list[View]:
         """The views of all values that the unit reads or writes."""
-        return [self.placement.views[v] for v in (*read_values(self.unit), *self.unit.outputs)]
+        return [self.assignment.views[v] for v in (*read_values(self.unit), *self.unit.outputs)]
 
     def shares_bytes(self, view: View) -> bool:
         """Whether the elements of the view's buffer share bytes."""
-        return self.placement.buffers[view.buffer].packed
+        return self.assignment.buffers[view.buffer].packed
 
     @property
     def row_sum(self) -> Node | None:
@@ -82,14 +82,14 @@ class UnitSite:
         if self.row_sum is None:
             return None
         y, = (v for v in self.row_sum.inputs if isinstance(v, Value))
-        return self.placement.views[y], self.placement.views[self.row_sum.outputs[0]]
+        return self.assignment.views[y], self.assignment.views[self.row_sum.outputs[0]]
 
     def scratch(self, share: Dim, shares: int | None = None,
                 dtype: DType = dtypes.float32) -> str:
         """The name of a new arena buffer of `share` elements for each of `shares` parts; one part
         per thread by default."""
-        name, shares = f"s{len(self.placement.buffers)}", shares or self.target.threads
-        self.placement.buffers[name] = Storage(name, dtype, share * shares, "arena",
+        name, shares = f"s{len(self.assignment.buffers)}", shares or self.target.threads
+        self.assignment.buffers[name] = Storage(name, dtype, share * shares, "arena",
                                                label=f"scratch of {self.out.hint}")
         return name
 
@@ -105,8 +105,8 @@ class UnitSite:
         reads += [v.buffer for v in also]
         writes = [b for name, (b, _) in pointers.items() if name in out]
         if hook is not None:
-            reads += [self.placement.views[v].buffer for v in read_values(self.unit)]
-            writes = [self.placement.views[v].buffer for v in self.unit.outputs] + writes
+            reads += [self.assignment.views[v].buffer for v in read_values(self.unit)]
+            writes = [self.assignment.views[v].buffer for v in self.unit.outputs] + writes
         return (Template(kernel, tuple(macros.items()),
                          tuple((name, b, at) for name, (b, at) in pointers.items()),
                          tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)),
@@ -133,7 +133,7 @@ def _epilogue(site: UnitSite, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
         return Load("acc", symbol_of(lane), sums)
     apart = () if site.row_sum is None else site.row_sum.outputs
     stored = [v for v in site.unit.outputs if v not in apart]
-    views = {v: site.placement.views[v] for v in (*read_values(site.unit), *stored)}
+    views = {v: site.assignment.views[v] for v in (*read_values(site.unit), *stored)}
     env = {v: pull_of(views[v]) if row is None else _row_pull(views[v], full, row)
            for v in read_values(site.unit)}
     env[site.out] = Pull(sums, site.out.type.shape, finished)
