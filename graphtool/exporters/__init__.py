@@ -1,4 +1,4 @@
-"""Graphs for other eyes and other tools: Graphviz dot, mermaid and SVG pictures."""
+"""Graphs for people and for other tools: Graphviz dot, mermaid and SVG pictures, and ONNX."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ GAP_X, GAP_Y = 22.0, 34.0
 
 @dataclass(eq=False)
 class Point:
-    """A box, or a dummy through which a long arrow passes its layers (then it has no width)."""
+    """A box, or a dummy point of width 0 where a long arrow passes through a layer."""
 
     id: str
     width: float
@@ -35,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the boxes' centres are, and the points that each arrow passes."""
+    """The centre of each box, and the points through which each arrow goes."""
 
     places: Mapping[str, Point]
     routes: Mapping[tuple[str, str], tuple[Point, ...]]
@@ -69,7 +69,7 @@ def layout(sizes: Mapping[str, tuple[float, float]],
 
 
 def _assign_layers(points: Mapping[str, Point], arrows: Sequence[tuple[str, str]]) -> None:
-    """Longest path from the top; then what has slack sinks to just above its first reader."""
+    """Layers by the longest path from the top; then nodes with slack move down to their reader."""
     below: dict[str, list[str]] = {name: [] for name in points}
     above: dict[str, list[str]] = {name: [] for name in points}
     for a, b in arrows:
@@ -85,7 +85,7 @@ def _assign_layers(points: Mapping[str, Point], arrows: Sequence[tuple[str, str]
 
 def _topological(below: Mapping[str, Sequence[str]],
                  above: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every name after all that point to it, otherwise in the given order."""
+    """The names in topological order; otherwise the given order is kept."""
     waiting = {name: len(a) for name, a in above.items()}
     ready = [name for name, count in waiting.items() if count == 0]
     for name in ready:  # grows as it goes
@@ -165,7 +165,7 @@ def _place_x(layers: list[list[Point]]) -> None:
 
 
 def _pull(layer: list[Point], down: bool) -> None:
-    """Wished-for positions, then made to fit: points that collide share the middle of their wishes.
+    """The positions nearest to the wished ones without overlap: points that collide form a block.
 
     Blocks merge from left to right (isotonic regression), which keeps the order and the gaps.
     """
@@ -185,7 +185,7 @@ def _pull(layer: list[Point], down: bool) -> None:
 
 
 def _weight(p: Point, boxes: Sequence[Point]) -> float:
-    """Boxes keep their line; a long arrow gives way, most of all where it leaves or arrives."""
+    """The weight of a point's wish: 1 for a box, 0.3 for a dummy, 0.02 for one next to a box."""
     if not p.dummy:
         return 1.0
     return 0.02 if boxes else 0.3

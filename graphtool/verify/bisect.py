@@ -1,7 +1,7 @@
 """Which pass, and in it which rule, first changes what a graph computes.
 
-The graph is evaluated after each pass; within a pass that keeps a journal, its rules are let fire
-one fewer each half, until the first guilty one stands alone.
+The graph is evaluated after each pass. Within a pass that keeps a journal, a binary search over
+the number of rules that may fire finds the first rule that changes the outputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `reduce` preserves: passes that change a graph's values, C that computes others, a command.
+"""The faults that `reduce` preserves: passes that change values, C that differs, a command.
 
 A fault is a function of a module and its inputs; errors count as a fault if the whole graph had
 the same one.

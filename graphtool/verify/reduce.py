@@ -1,7 +1,7 @@
 """Shrinks a graph that shows a fault to a small one that still shows it.
 
-Candidates are slices: one value is the output, some values become inputs that hold what they held
-in the whole graph. What the fault is, the caller says; faults.py has the usual ones.
+Candidates are slices: one value is the output, and some values become inputs with the data that
+they had in the whole graph. The caller defines the fault; faults.py has the usual ones.
 """
 
 from __future__ import annotations

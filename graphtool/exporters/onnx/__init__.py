@@ -64,7 +64,7 @@ def model_of(module: Module) -> ModelProto:
 
 
 def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) -> None:
-    """The large constants one behind the other in a file, each at the start of a page."""
+    """Writes the large constants to a file, one after another, each at the start of a page."""
     chunks: list[bytes] = []
     at: dict[str, tuple[int, int]] = {}
     end = 0
@@ -111,7 +111,7 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
 
 
 def _names(module: Module) -> dict[Value, str]:
-    """Unique names of all values: outputs and inputs by their own, constants without their mark."""
+    """A unique name for each value; outputs and inputs keep theirs, constants lose their `@`."""
     names: dict[Value, str] = {}
     taken = set(module.output_names)
     computed = {v for n in module.graph.nodes if not is_constant(n) for v in n.outputs}
@@ -130,7 +130,7 @@ def _names(module: Module) -> dict[Value, str]:
 
 
 def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
-    """Outputs that are inputs, constants, or outputs already are copies."""
+    """The outputs; one that is an input, a constant or another output too is copied."""
     made = {n for node in w.nodes for n in node.output}
     for name, v in zip(module.output_names, module.graph.outputs, strict=True):
         if env[v].name != name or name not in made:

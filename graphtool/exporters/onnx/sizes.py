@@ -10,7 +10,7 @@ from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute
 
 
 def shape(w: Writer, dims: Sequence[Dim]) -> str:
-    """A vector of all the dims."""
+    """All sizes as one i64 vector."""
     if all(isinstance(d, int) for d in dims):
         return w.array(list(dims))
     parts: list[str] = []
@@ -27,7 +27,7 @@ def shape(w: Writer, dims: Sequence[Dim]) -> str:
 
 
 def size(w: Writer, d: Dim) -> str:
-    """One dim as a vector of one number; computed once in each graph."""
+    """One size as i64[1]; computed once in each graph."""
     if isinstance(d, int):
         return w.array([d])
     if d not in w.sizes:
@@ -64,7 +64,7 @@ def _atom(w: Writer, atom: Atom) -> str:
 
 
 def _symbol(w: Writer, s: Symbol) -> str:
-    """A symbol, read off the shape of a tensor of which it makes one axis: a·s + b."""
+    """A symbol's value, computed from the shape of a tensor with an axis of size a·s + b."""
     known = w.read(s.name)
     if known:
         return known

@@ -45,7 +45,7 @@ def _channels_second(op: Any, x: Any, attrs: dict[str, Any]) -> Any:
 
 
 def _pooled(x: Ref, window: Any, padding: Any) -> bool:
-    """Whether onnxruntime takes it: no more padding than window, and something to pool."""
+    """Whether onnxruntime accepts it: padding is below the window, and the input is not empty."""
     inside = all(isinstance(p, int) and 0 <= p < k for k, pair in zip(window, padding, strict=True)
                  for p in pair)
     return inside and len(x.shape) >= 3 and all(d != 0 for d in x.shape)
@@ -58,7 +58,7 @@ def _geometry(window: Any, strides: Any, padding: Any, dilation: Any) -> dict[st
 
 @form("reduce_window")
 def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
-    """A maximum over spatial axes is MaxPool; the rest goes axis by axis, a slice a place."""
+    """MaxPool for a maximum over spatial axes; else a reduction of slices, axis by axis."""
     attrs = node.attrs
     strides, padding, base, dilation = conv_defaults(len(x.shape), attrs["strides"],
                                                      attrs["padding"], attrs["base_dilation"],
@@ -103,7 +103,7 @@ def _place(x: Any, places: dict[int, tuple[int, int, int, int]]) -> Any:
 
 @form("arg_reduce_window")
 def arg_reduce_window(w: Writer, node: Node, x: Ref) -> Any:
-    """Place by place in row-major order: a later one wins only where it is better."""
+    """The first best place in row-major order, by a comparison of one slice after the other."""
     attrs = node.attrs
     takes(all(isinstance(d, int) for d in x.shape))
     return w.restate(lambda x: _best(x, attrs["kind"], attrs["window"], *conv_defaults(
@@ -138,7 +138,7 @@ def _best(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
 
 @form("resize")
 def resize(w: Writer, node: Node, x: Ref) -> Any:
-    """By sizes, or by scales where these are given and make the sizes."""
+    """Resize by sizes; by scales if they are given and lead to the sizes."""
     attrs = node.attrs
     sizes, scales, crop = attrs["sizes"], attrs["scales"], attrs["roi"]
     wanted = tuple(int(np.floor(d * s)) for d, s in zip(x.shape, scales or (), strict=False)

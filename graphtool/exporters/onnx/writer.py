@@ -1,7 +1,7 @@
-"""One ONNX graph in the making: names, initializers, nodes. Knows no operators.
+"""Builds one ONNX graph: names, initializers, nodes. Has no knowledge of single operators.
 
-Regions get writers of their own; they see all that stands before them in the graphs around.
-Constants belong to the outermost graph, once each.
+Each region has its own writer, which can read every earlier value of the outer graphs. Constants
+are written once, in the outermost graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Source = tuple[str, int]  # a tensor and the axis that a symbol is read off
 
 @dataclass
 class Shared:
-    """What all writers of one model have in common."""
+    """The state that all writers of one model share: names in use, constants, refused nodes."""
 
     locations: Mapping[str, Location]
     taken: set[str] = field(default_factory=set)
@@ -40,7 +40,7 @@ class Shared:
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def name(self, wish: str) -> str:
-        """The wished-for name, `#2` and so on behind it where it is taken."""
+        """A unique name: `wish`, or `wish#2` and so on if it is in use."""
         name = wish
         while not name or name in self.taken:
             self.counters[wish] = self.counters.get(wish, 1) + 1
@@ -101,7 +101,7 @@ class Writer:
         return made[0] if outputs == 1 else tuple(made)
 
     def graph(self, graph: Graph, given: Sequence[Ref]) -> list[Ref]:
-        """Write a closed graph's nodes on given inputs; its outputs."""
+        """Writes the nodes of a closed graph with the given inputs; returns its outputs."""
         env: dict[Value, Ref] = dict(zip(graph.inputs, given, strict=True))
         for node in graph.nodes:
             self.write(node, env, prefix=self.hint)
@@ -109,8 +109,8 @@ class Writer:
 
     def write(self, node: Node, env: dict[Value, Ref], names: Mapping[Value, str] | None = None,
               prefix: str = "") -> None:
-        """Write one node of ours; what it gives stands in `env`. `names` are reserved for the
-        values of the outermost graph; others are called after their hints."""
+        """Writes one of our nodes and adds its results to `env`. `names` has the names of the
+        outermost graph's values; without it a value is named by its hint."""
         def wish(v: Value) -> str:
             return names[v] if names else f"{prefix}.{v.hint}" if prefix else v.hint
         if is_constant(node):
@@ -158,7 +158,7 @@ class Writer:
         return [self.shared.name(self.hint) for _ in node.outputs]
 
     def restate(self, fn: Callable[..., Any], operands: Sequence[Any]) -> tuple[Ref, ...]:
-        """Write what `fn` builds from our own ops over the operands; its results."""
+        """Writes the nodes that `fn` builds from our ops on the operands; returns its results."""
         builder = Builder()
         given = [x for x in operands if isinstance(x, Ref)]
         tracers = [builder.input(x.type, x.name) for x in given]
@@ -194,7 +194,7 @@ class Writer:
     # ---- symbols -------------------------------------------------------------------------------
 
     def define(self, name: str, type: TensorType) -> None:
-        """Remember where the symbols of a type can be read, if nowhere else yet."""
+        """Records `name` as the place to read the symbols in its type, if they have none yet."""
         for axis, d in enumerate(type.shape):
             free = symbols(d) if isinstance(d, Poly) else ()
             for s in free if len(free) == 1 else ():
@@ -203,13 +203,14 @@ class Writer:
                     self.sources[s.name] = (name, axis), d  # type: ignore[assignment]
 
     def read(self, symbol: str) -> str:
-        """The vector of one number that a symbol has been read into, here or around; else ""."""
+        """The name of the i64[1] with a symbol's value, of this graph or an outer one, else "".
+        """
         if symbol in self.sizes or self.outer is None:
             return self.sizes.get(symbol, "")
         return self.outer.read(symbol)
 
     def source(self, symbol: str) -> tuple[tuple[Source, Poly], Writer] | None:
-        """Where a symbol is read off, and the writer whose graph holds that."""
+        """The axis from which a symbol can be read, and the writer whose graph has it."""
         if symbol in self.sources:
             return self.sources[symbol], self
         return None if self.outer is None else self.outer.source(symbol)

@@ -1,8 +1,8 @@
-"""The graph inside a `.pt2` archive by way of torch, which takes composites apart and makes what
-works in place functional: for programs that were saved as they were captured.
+"""Decomposes the graph of a `.pt2` archive by torch, which also removes in-place writes: for
+programs that were saved without decomposition.
 
-Whatever torch would evaluate in them is vetted first. Weights come from pt2.py, structures of
-inputs and outputs are put flat, and neither sample inputs nor guards are read.
+Every text that torch would evaluate is checked first. Weights come from pt2.py; the structures of
+inputs and outputs are replaced by flat tuples; sample inputs and guards are not read.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def functional(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight
                plain: Program) -> Program | None:
     """The program after torch's decompositions, under the names of the `plain` reading.
 
-    `weights` are those of the folders `weights` and `constants`. None where it holds something
-    that torch must not be trusted with, or that torch cannot read.
+    `weights` are those of the folders `weights` and `constants`. None if the archive has a text
+    that torch must not evaluate, or if torch cannot read it.
     """
     if not all(map(_harmless, _strings(raw["graph_module"]))):
         return None

@@ -1,4 +1,4 @@
-"""Interpolation: torch's upsample family, in both spellings (scale factors, or output size)."""
+"""Interpolation: torch's upsample ops, by scale factors or by output size, as our resize."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphtool.ir.trace import Tracer
 
 
 def _scales(x: Tracer, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
-    """Given factors take the place of the ratio of sizes, one an axis."""
+    """The given scale factors, one for each axis; None if the ratio of sizes is to be used."""
     if any(s is None for s in scales) or not scales:
         return None
     return (1.0, 1.0, *(float(s) for s in scales))

@@ -1,4 +1,4 @@
-"""Reading and writing by position: max pooling's indices, col2im, embedding bags."""
+"""Ops on positions: the indices of max pooling, col2im, embedding bags."""
 
 from __future__ import annotations
 
