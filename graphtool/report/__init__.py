@@ -1,1 +1,1 @@
-"""Numbers and differences read off graphs, and timings: what the verbs report. Prints nothing."""
+"""The reports of the commands: figures of graphs, differences, timings. Nothing is printed here."""

@@ -95,7 +95,8 @@ def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
 # ---- the three phases --------------------------------------------------------------------------
 
 def align(a: Sequence[Item], b: Sequence[Item]) -> dict[int, int]:
-    """Pairs of indices, each item at most once."""
+    """The pairs of indices (in a, in b) of corresponding items; each item is in one pair at
+    most."""
     ids: dict[object, int] = {}
     pairs = _Pairs(a, b, _cones(a, ids), _cones(b, ids))
     pairs.take(len(a) - 1, len(b) - 1)  # the outputs are each other's counterpart
@@ -128,7 +129,7 @@ def _cones(items: Sequence[Item], ids: dict[object, int]) -> list[Cone]:
 
 
 def _cones_from_inputs(items: Sequence[Item], ids: dict[object, int]) -> list[int]:
-    """A number for each item that stands for it and all that it depends on."""
+    """A number for each item; equal numbers mean equal items with equal inputs, recursively."""
     out: list[int] = []
     for item in items:
         args = tuple((out[x[0]], x[1]) if isinstance(x, tuple) else x for x in item.args)
@@ -137,7 +138,8 @@ def _cones_from_inputs(items: Sequence[Item], ids: dict[object, int]) -> list[in
 
 
 def _cones_to_outputs(items: Sequence[Item], ids: dict[object, int]) -> list[int]:
-    """A number for each item that stands for it and all that depends on it; contents left out."""
+    """A number for each item; equal numbers mean equal readers, recursively. Constants' data do not
+    count."""
     out = [0] * len(items)
     for at in range(len(items) - 1, -1, -1):
         item = items[at]
@@ -171,7 +173,7 @@ class _Pairs:
         return i not in self.forward and j not in self.backward
 
     def classes(self, key: Callable[[Cone], object]) -> list[tuple[list[int], list[int]]]:
-        """The free items of both sides that have one key, in order."""
+        """The unpaired items of both sides with equal keys, in order."""
         where: dict[object, tuple[list[int], list[int]]] = {}
         for i, cone in enumerate(self.cones_a):
             if i not in self.forward:
@@ -183,14 +185,15 @@ class _Pairs:
 
 
 def _match_unique(pairs: _Pairs, key: Callable[[Cone], object]) -> None:
-    """Pair the items that are alone with their key on each side."""
+    """Pair the items whose key occurs once on each side."""
     for ours, theirs in pairs.classes(key):
         if len(ours) == len(theirs) == 1:
             pairs.take(ours[0], theirs[0])
 
 
 def _match_symmetric(pairs: _Pairs) -> None:
-    """Items that nothing tells apart: pair the first of a class, then what follows from that."""
+    """Pair items that have equal keys: the first of each class, then the neighbours of that
+    pair."""
     for ours, theirs in pairs.classes(_both):
         for i, j in zip(ours, theirs, strict=False):
             if pairs.free(i, j):
@@ -199,7 +202,7 @@ def _match_symmetric(pairs: _Pairs) -> None:
 
 
 def _spread(pairs: _Pairs) -> None:
-    """Pair the neighbours of pairs, those that agree most first."""
+    """Pair the neighbours of new pairs, in descending order of agreement."""
     heap: list[tuple[int, int, int]] = []
 
     def push_around(i: int, j: int) -> None:
@@ -240,7 +243,8 @@ def _neighbours(pairs: _Pairs, i: int, j: int) -> Iterator[tuple[int, int]]:
 
 
 def _agreement(pairs: _Pairs, i: int, j: int) -> int:
-    """Twice the neighbours that are each other's counterparts, plus equal attributes and types."""
+    """A score: paired neighbours at equal positions, equal literals, attributes, types and cones; 0
+    without a paired neighbour or an equal literal."""
     a, b = pairs.a[i], pairs.b[j]
     score = 0
     for x, y in zip(a.args, b.args, strict=False):
@@ -259,7 +263,7 @@ def _agreement(pairs: _Pairs, i: int, j: int) -> int:
 
 
 def _match_leftovers(pairs: _Pairs) -> None:
-    """One op in another's place: all operands and all readers of both are counterparts."""
+    """Pair items of different ops if all their operands and all their readers are paired."""
     def place(items: Sequence[Item], at: int, to: Callable[[int], object]) -> object | None:
         item = items[at]
         args = tuple((to(x[0]), x[1]) for x in item.args if isinstance(x, tuple))

@@ -12,7 +12,7 @@ WARM_UP = 3
 
 
 class Timing(msgspec.Struct):
-    """Milliseconds of one call. `spread` is the middle half's width over the median."""
+    """Times of one contestant's call in ms. `spread` is the interquartile range over the median."""
 
     name: str
     runs: int
@@ -23,7 +23,7 @@ class Timing(msgspec.Struct):
 
 
 class Bench(msgspec.Struct):
-    """`bench --json`; schemas/bench.schema.json is made from it. Ours is faster at a ratio > 1."""
+    """`bench --json`; schemas/bench.schema.json is made from it. Ratio above 1: ours is faster."""
 
     threads: int
     timings: list[Timing]
@@ -32,7 +32,8 @@ class Bench(msgspec.Struct):
 
 def bench(contestants: Mapping[str, Callable[[], object]], threads: int,
           seconds: float = 2.0, most: int = 1000) -> Bench:
-    """Time each contestant for about `seconds`; the first one is ours, a second one its rival."""
+    """Time each contestant for about `seconds`. The first is ours, the second the one to compare
+    with."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         for _ in range(WARM_UP):

@@ -1,7 +1,6 @@
-"""`compare-captures`: one model by several ways in, side by side; do they compute the same?
+"""`compare-captures`: compares the graphs that several capture methods make of one model.
 
-What a way makes explicit is counted by kind of op; the numbers are the evaluator's, beside the
-framework's own.
+Each row counts the ops of one graph. The evaluator's outputs are compared with the framework's.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ Array = np.ndarray[Any, Any]
 
 
 class CaptureRow(msgspec.Struct):
-    """One way in. `difference` is the largest from the framework's own outputs, over the largest
-    of them; absent where there is no graph, or its random numbers are its own."""
+    """One capture method. `difference` is the largest error against the framework's outputs,
+    relative to their largest magnitude; null without a graph, or if the graph draws its own random
+    numbers."""
 
     way: str
     nodes: int = 0
@@ -52,7 +52,8 @@ class Captures(msgspec.Struct):
 
 def compare(source: str, found: Mapping[str, Module | GraphtoolError], inputs: Sequence[Array],
             wanted: Sequence[Array], rtol: float) -> Captures:
-    """`inputs` and `wanted` are the framework's, in the order of the model's own."""
+    """The report for the graph, or the error, of each method. `inputs` and `wanted` are the
+    framework's arrays, in the model's order."""
     rows = [_row(way, x, inputs, wanted) for way, x in found.items()]
     known = [r.difference for r in rows if r.difference is not None]
     return Captures(source, bool(known) and all(d <= rtol for d in known), rows)
@@ -101,7 +102,7 @@ def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]
 
 
 def captures_lines(found: Captures) -> list[str]:
-    """A column for each way: the totals, then every op that one of them has."""
+    """A table with one column for each method: the totals, then every op that occurs."""
     rows = found.captures
     ops = sorted({op for r in rows for op in r.ops})
     table = [["", *(r.way for r in rows)], ["nodes", *(_cell(r, r.nodes) for r in rows)]]

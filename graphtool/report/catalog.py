@@ -1,4 +1,4 @@
-"""The ops and the passes as reports, read off their own declarations."""
+"""Reports of the ops and of the passes, made from their declarations."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ops_report(name: str | None = None) -> Ops:
 
 
 def passes_report() -> Passes:
-    """A row for each place in the pipeline, in order, with the reason why it stands there."""
+    """One row for each pass of the pipeline, in order, with the reason for its place."""
     known = functions()
     return Passes([PassEntry(
         p.name, ",".join(_argument(a) for a in arguments(known[p.name]).values()), p.default,
@@ -126,7 +126,7 @@ def _operand(p: inspect.Parameter) -> str:
 
 
 def type_text(annotation: Any) -> str:
-    """`tuple[int, ...] | None` as people write it."""
+    """A type annotation as text, such as `tuple[int, ...] | None`."""
     text = annotation.__name__ if isinstance(annotation, type) and not hasattr(
         annotation, "__origin__") else str(annotation)
     text = re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text)  # a class without its module
@@ -136,7 +136,7 @@ def type_text(annotation: Any) -> str:
 
 
 def op_lines(op: OpEntry) -> list[str]:
-    """One op for people."""
+    """One op as lines of text."""
     out = [f"{op.name}{op.signature}", *(f"  {line}" for line in op.doc.splitlines()),
            f"  category  {op.category}", f"  has       {' '.join(op.has)}",
            f"  lowering  {op.lowering}"]

@@ -1,8 +1,7 @@
-"""What differs between two graphs, in as few lines as there are changes.
+"""The differences between two graphs, as few as possible.
 
-Names and order never count, fusion groups are left out, regions are flattened. Consequences are
-not differences: a node whose operand was replaced, or whose type follows from its operands, is
-not reported again.
+Names, order and fusion groups do not count; regions are flattened. Consequences are not reported: a
+node whose operand was replaced, or whose type follows from its operands, is not a difference.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "moved":
 
 
 class Change(msgspec.Struct):
-    """One difference. `name` is the node's name after, or before where it was removed."""
+    """One difference. `name` is from the second graph; that of a removed node from the first."""
 
     kind: Kind
     name: str
@@ -35,7 +34,7 @@ class Change(msgspec.Struct):
 
 
 class Delta(msgspec.Struct):
-    """A number before and after."""
+    """A number in the first and in the second graph."""
 
     name: str
     before: Size
@@ -54,7 +53,7 @@ class Diff(msgspec.Struct):
 
 
 def diff(a: Module, b: Module) -> Diff:
-    """Compare two modules by structure."""
+    """The differences between two modules, compared by structure."""
     left, right = flatten(a.graph), flatten(b.graph)
     finder = _Finder(left, right, align(left, right))
     changes = finder.changes()
@@ -74,7 +73,8 @@ class _Finder:
         self.follow = 0
 
     def changes(self) -> list[Change]:
-        """Removed ones first, then by the place in the second graph."""
+        """All differences: removed nodes first, then the others in the order of the second
+        graph."""
         out = [Change("removed", x.name, x.op, _signature(x), x.where)
                for i, x in enumerate(self.a) if i not in self.pairs]
         for j, y in enumerate(self.b):
@@ -85,7 +85,7 @@ class _Finder:
         return out
 
     def pair(self, x: Item, y: Item) -> list[Change]:
-        """The differences of two counterparts, the attributes' in one line."""
+        """The differences between two paired nodes, changes of attributes in one line."""
         parts = [] if x.op == y.op else [f"{x.op} → {y.op}"]
         parts += [f"{k} {x.attrs.get(k, 'default')} → {y.attrs.get(k, 'default')}"
                   for k in dict.fromkeys((*x.attrs, *y.attrs)) if x.attrs.get(k) != y.attrs.get(k)]
@@ -105,7 +105,7 @@ class _Finder:
         return f"data {x.content[:15]} → {y.content[:15]}{types}"
 
     def literals(self, x: Item, y: Item) -> list[str]:
-        """Operands that are numbers, or are there on one side only."""
+        """Changes of operands that are literals or exist on one side only."""
         out = []
         for i in range(max(len(x.args), len(y.args))):
             p = x.args[i] if i < len(x.args) else "nothing"
@@ -115,7 +115,7 @@ class _Finder:
         return out
 
     def moved(self, x: Item, y: Item) -> str:
-        """Operands that exist on both sides and yet are others than before."""
+        """Changes of operands that exist in both graphs but are not paired with each other."""
         out = []
         for i, (p, q) in enumerate(zip(x.args, y.args, strict=True)):
             if not isinstance(p, tuple) or not isinstance(q, tuple):
@@ -127,7 +127,7 @@ class _Finder:
         return ", ".join(out)
 
     def through(self, p: Port, q: Port) -> bool:
-        """Whether q is reached from p (or p from q) through added or removed nodes alone."""
+        """Whether q depends on p, or p on q, through added or removed nodes only."""
         return (_reaches(self.b, q, (self.pairs[p[0]], p[1]), self.back)
                 or _reaches(self.a, p, (self.back[q[0]], q[1]), self.pairs))
 
@@ -140,7 +140,7 @@ class _Finder:
         return [Change("retyped", y.name, y.op, f"{_types(x)} → {_types(y)}", y.where)]
 
     def differs(self, arg: Arg) -> bool:
-        """Whether an operand's type is another than its counterpart's, or it is new."""
+        """Whether the operand is new, or its type differs from its counterpart's."""
         if isinstance(arg, str):
             return False
         before = self.back.get(arg[0])
@@ -151,8 +151,7 @@ class _Finder:
 
 
 def _reaches(items: list[Item], start: Arg, goal: Arg, paired: dict[int, int]) -> bool:
-    """Whether `goal` is an operand of unpaired nodes above `start`; `start` itself may be paired
-    only when it is the goal."""
+    """Whether `start` depends on `goal` through unpaired nodes only."""
     stack: list[Arg] = [start]
     seen: set[int] = set()
     while stack:

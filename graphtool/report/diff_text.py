@@ -1,4 +1,4 @@
-"""A diff as lines for people, plain or markdown. Decides nothing."""
+"""A diff as text, plain or markdown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _numbers(d: Delta) -> str:
 
 
 def markdown(d: Diff, a: str, b: str) -> list[str]:
-    """The report as a comment on a change request would show it."""
+    """The report as markdown, for a comment on a change request."""
     title = f"### `{a}` → `{b}`"
     if d.equal:
         return [title, "", f"Equal: {d.nodes[0]} nodes."]

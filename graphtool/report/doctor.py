@@ -1,4 +1,4 @@
-"""What this machine offers: compiler, OpenMP, vector units, package versions. Installs nothing."""
+"""A report of this machine: compiler, OpenMP, vector units, package versions. Installs nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphtool.native import cache, compiler
 
 
 class Check(msgspec.Struct):
-    """One line: `ok` is null where it does not matter."""
+    """The result of one check; `ok` is null for a check that cannot fail."""
 
     name: str
     value: str
@@ -28,7 +28,7 @@ class Doctor(msgspec.Struct):
 
 
 def doctor(versions: Mapping[str, str]) -> Doctor:
-    """Look at the compiler by compiling; ok when C can be built at all."""
+    """Run all checks, with test compilations; ok if C can be compiled."""
     checks = [Check("cpu", platform.machine()), Check("cores", str(target.cores())),
               Check("target", _target()), Check("features", _features())]
     checks += [*_compiler_checks(), _mpi(), Check("cache", str(cache.directory()))]
@@ -42,7 +42,7 @@ def _target() -> str:
 
 
 def _features() -> str:
-    """The CPU's features that a row of the table of targets asks for."""
+    """The CPU features of this machine that some target of the table requires."""
     asked = {f for t in target.TABLE.values() for f in t.needs | t.bf16_by | t.dot8_by}
     return " ".join(sorted(asked & target.cpu_flags())) or "unknown"
 

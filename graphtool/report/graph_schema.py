@@ -25,7 +25,8 @@ _PLAIN: dict[Any, Schema] = {
 
 
 def constrain(parts: dict[str, Schema]) -> None:
-    """Add to the schemas of a file's rows what the registry and the format's version say."""
+    """Add the constraints of the op registry and of the format's version to the schemas in
+    `parts`."""
     head = parts["GraphFile"]["properties"]
     for name, value in GRAPH.head.items():
         head[name] = {"const": value}
@@ -47,7 +48,7 @@ def _with_attributes() -> list[Op]:
 
 
 def _rule(op: Op) -> Schema:
-    """The attributes of a node of this op; there must be some if one has no default."""
+    """The schema of the attributes of one op's nodes; `attrs` is required if one has no default."""
     then: Schema = {"properties": {"attrs": {"$ref": f"#/$defs/attributes of {op.name}"}}}
     if any(a.required for a in op.schema.values()):
         then["required"] = ["attrs"]
@@ -55,7 +56,7 @@ def _rule(op: Op) -> Schema:
 
 
 def attributes(op: Op) -> Schema:
-    """The object of an op's attributes."""
+    """The schema of an op's attributes, as an object."""
     return {"type": "object",
             "properties": {a.name: annotated(a.annotation) for a in op.schema.values()},
             "required": [a.name for a in op.schema.values() if a.required],
@@ -63,7 +64,7 @@ def attributes(op: Op) -> Schema:
 
 
 def annotated(a: Any) -> Schema:
-    """What JSON holds for a value of an annotated type."""
+    """The schema of the JSON value of an annotated type."""
     args = get_args(a)
     if isinstance(a, UnionType):
         return {"anyOf": [annotated(x) for x in args]}

@@ -1,4 +1,4 @@
-"""A graph as the rows of a table, in the manner of torch.fx."""
+"""A graph as the rows of a table, similar to torch.fx's print_tabular."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listing(msgspec.Struct):
 
 
 def rows(module: Module, category: str | None = None) -> list[Row]:
-    """The table's rows; with a category, only the nodes of it."""
+    """The table's rows; with a category, only its nodes."""
     graph = module.graph
     names = value_names(graph)
     found = [Row("input", "", names[v], "", "", str(v.type), "") for v in graph.inputs]

@@ -1,6 +1,6 @@
-"""What this machine can do at most: float32 flops and bytes read a second, by short C loops.
+"""Measures this machine's peak float32 flops and read bandwidth, by short loops in C.
 
-Compiled with the flags of the build that is profiled; other element types may be faster.
+The loops are compiled with the flags of the profiled build; other element types may be faster.
 """
 
 from __future__ import annotations
@@ -58,30 +58,30 @@ __attribute__((visibility("default"))) float gt_peak_read(const float *x, int64_
 
 
 class Bandwidth(msgspec.Struct):
-    """GB/s at which all threads together read `bytes`, which each cache holds up to its size."""
+    """The read bandwidth of all threads together for arrays of `bytes` in total, in GB/s."""
 
     bytes: int
     gbps: float
 
 
 class Peaks(msgspec.Struct):
-    """Of the threads together."""
+    """The peaks of all threads together."""
 
     gflops: float
     bandwidth: list[Bandwidth]
 
     def gbps(self, amount: int) -> float:
-        """The bandwidth for that many bytes, which may lie in a cache."""
+        """The bandwidth in GB/s for that many bytes, which may fit into a cache."""
         held = (b.gbps for b in self.bandwidth if b.bytes >= amount)
         return next(held, self.bandwidth[-1].gbps)
 
     def least_us(self, flops: int, amount: int) -> float:
-        """No step of so many flops and bytes takes less."""
+        """The least time in µs for this number of flops and bytes."""
         return max(flops / self.gflops, amount / self.gbps(amount)) / 1000
 
 
 def peaks(compiler: Compiler, threads: int, folder: Path) -> Peaks:
-    """Measured in a fifth of a second; `folder` is for what is compiled."""
+    """Measure the peaks, in about 0.2 s; the C code is compiled in `folder`."""
     source = folder / "gt_peaks.c"
     source.write_text(SOURCE)
     compiler.link([compiler.compile(source, "")], folder / "gt_peaks.so")

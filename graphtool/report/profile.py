@@ -1,6 +1,6 @@
-"""Where the time of a compiled model goes: each step on each thread, from a build with clocks.
+"""The time of each step of a compiled model on each thread, measured by a build with clocks.
 
-The sources of the build directory are compiled once more, with GT_PROFILE, in a place of their own.
+The sources of the build directory are compiled again with GT_PROFILE, in another directory.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime
 
 
 class ProfileStep(msgspec.Struct):
-    """One kernel call, medians over the runs, of the thread that took longest; all its
-    iterations where it stands in a loop.
+    """One kernel call: medians over the runs, of the slowest thread; in a loop, all iterations
+    together.
 
-    `wait_us` is what the threads stood idle for until their next step, summed; `roof` the least
-    time that the machine's peaks allow over `us`. Flops are the nominal ones, of which a
-    kernel may need fewer; where nothing is known of the bytes, `gbps` and `roof` are 0. `phase`
-    is forward, backward or optimizer in a training step, or several joined by +.
+    `wait_us` is the time that all threads wait before their next step; `roof` is the least time
+    that the machine's peaks allow, divided by `us`. Flops are nominal: a kernel may need fewer.
+    `gbps` and `roof` are 0 if the number of bytes is unknown. `phase` is forward, backward or
+    optimizer in a training step, or several joined by +.
     """
 
     kernel: str
@@ -72,12 +72,12 @@ class Profile(msgspec.Struct):
 
 def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
             runs: int = 30) -> tuple[Profile, Array]:
-    """The profile, and the marks of the median run: [threads, steps, marks] in ns, as runtime.h
-    has them.
+    """(the profile, the marks of the median run): marks are [threads, steps, marks] in ns, as in
+    runtime.h.
 
-    Of a training build it is the step that is profiled; its state is among the arrays.
-    Raises InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a
-    step of several processes.
+    Of a training build, the training step is profiled; `arrays` then include its state. Raises
+    InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a step of
+    several processes.
     """
     manifest = _profiled(build_dir)
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
@@ -105,7 +105,7 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
 
 
 def _profiled(build_dir: Path) -> Manifest:
-    """The manifest of a build that can be profiled."""
+    """The manifest of the build; raises an error if it cannot be profiled."""
     manifest = read_manifest(build_dir)
     if manifest.training is not None and manifest.training.distributed:
         raise InputError("GT2228", "this step exchanges gradients with other processes",
@@ -125,7 +125,7 @@ def _over(a: float, b: float) -> float:
 
 
 def _compile(work: Path) -> Compiler:
-    """The library of a copied build once more, its driver with clocks; by what compiler."""
+    """Compile and link a copied build again, its driver with clocks; returns the compiler."""
     m = read_manifest(work)
     compiler = linking(find(None, named(m.target), openmp="-fopenmp" in m.flags), m.files)
     compiler = compiler.of_class(m.precision)
@@ -144,7 +144,7 @@ def _compile(work: Path) -> Compiler:
 
 
 def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
-    """[runs, threads, steps, marks] in ns, of the threads that took part."""
+    """The marks [runs, threads, steps, marks] in ns, of the threads that did any work."""
     name, steps = model.manifest.name, len(model.manifest.steps)
     marks = np.zeros((model.threads, steps, MARKS), np.int64)
     model.run(arrays)
@@ -160,15 +160,14 @@ def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
 
 
 def _span(marks: Array) -> int:
-    """From the first step's beginning to the end of the last."""
+    """The time in ns from the start of the first step to the end of the last."""
     first = marks[:, :, FIRST][marks[:, :, ITERATIONS] > 0]
     return int(marks[:, :, LEAVE].max() - first.min()) if first.size else 0
 
 
 def _waits(samples: Array, i: int) -> float:
-    """Microseconds that threads lose at the end of step i, all threads together; those that are
-    done wait for the last one.
-    """
+    """Microseconds that all threads together are idle at the end of step i; a thread without
+    further steps waits for the last thread."""
     done = samples[:, :, :, LEAVE].max(axis=2)
     late = np.where(samples[:, :, i, LEAVE] == done, done.max(axis=1, keepdims=True) - done, 0)
     idle = samples[:, :, i, OUTSIDE] + np.where(samples[:, :, i, ITERATIONS] > 0, late, 0)
@@ -176,7 +175,7 @@ def _waits(samples: Array, i: int) -> float:
 
 
 def _amount(model: Model, known: int | str) -> int:
-    """A number of build.json at the sizes of the last run."""
+    """A number of build.json, evaluated at the sizes of the last run."""
     if isinstance(known, int):
         return known
     table = {d.name: symbol(d.name, d.min, d.max) for d in model.manifest.dims}
@@ -185,7 +184,7 @@ def _amount(model: Model, known: int | str) -> int:
 
 
 def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
-    """Kernel → file:line of its definition, of the program of that name."""
+    """The file:line at which each kernel of the program is defined."""
     out = {}
     for path in sorted(build_dir.glob(f"{name}_kernels*.c")):
         for n, line in enumerate(path.read_text().splitlines(), 1):
@@ -196,9 +195,8 @@ def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
 
 
 def trace(p: Profile, marks: Array) -> str:
-    """The run as Chrome's trace events, which Perfetto opens: a row a thread, in order of time;
-    of a loop the last iteration.
-    """
+    """The run as Chrome trace events, for Perfetto: one row for each thread, in order of time; of a
+    loop only the last iteration."""
     ran = marks[:, :, ENTER][marks[:, :, ITERATIONS] > 0]
     start = int(ran.min()) if ran.size else 0
     events: list[dict[str, Any]] = [_named("process_name", 0, p.name)]
@@ -219,7 +217,7 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
 
 
 def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The heads of a table, and its rows: the slowest steps first; phases where there are any."""
+    """The table's head and rows, slowest step first; with a column of phases if there are any."""
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
     rows: list[tuple[str, ...]] = [
         (f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
@@ -232,7 +230,7 @@ def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str
 
 
 def profile_lines(p: Profile) -> list[str]:
-    """The totals in words."""
+    """The totals as lines of text."""
     work = sum(s.us for s in p.steps)
     wait = sum(s.wait_us for s in p.steps)
     spread = statistics.median([s.us for s in p.steps]) if p.steps else 0.0

@@ -1,4 +1,4 @@
-"""`opt --stats` with remat: what peaks of memory can be had, and for how much work."""
+"""`opt --stats` with remat: the peaks of memory that can be reached, and their extra work."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from graphtool.report.stats import human
 
 
 class RecomputeRow(msgspec.Struct):
-    """A plan: its peak (the arena of the compiled step), that as a share of keeping everything,
-    and its extra work."""
+    """A plan: its peak in bytes (the arena of the compiled step), that peak relative to the peak
+    without recomputation, and the extra work."""
 
     peak: int
     share: float
@@ -22,7 +22,7 @@ class RecomputeRow(msgspec.Struct):
 
 
 def recompute_rows(module: Module, arena: Arena | None = None) -> list[RecomputeRow]:
-    """From keeping everything to the least memory."""
+    """The plans, from no recomputation to the least memory."""
     plans = curve(module, arena)
     most = max(plans[0].peak, 1)
     total = max(peak_memory.at_least_sizes(costs.total(costs.flops, module.graph)), 1)

@@ -35,7 +35,7 @@ TYPES: dict[str, Any] = {
 
 
 def schema_text(name: str, type: Any) -> str:
-    """The schema as it lies in schemas/NAME.schema.json."""
+    """The text of schemas/NAME.schema.json."""
     (schema,), parts = msgspec.json.schema_components([type], ref_template="#/$defs/{name}")
     for part in parts.values() if is_dataclass(type) else ():  # `decode` takes no unknown field
         part["additionalProperties"] = False
@@ -47,7 +47,7 @@ def schema_text(name: str, type: Any) -> str:
 
 
 def _lines(x: Any, indent: int) -> str:
-    """JSON that breaks a line only where an object or array does not fit on one."""
+    """JSON with an object or array on one line if it fits."""
     line = files.compact(x)
     if len(line) + indent <= _WIDTH or not isinstance(x, (dict, list)):
         return line

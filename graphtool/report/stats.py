@@ -122,7 +122,7 @@ def _categories(nodes: list[Node]) -> dict[str, int]:
 # ---- text --------------------------------------------------------------------------------------
 
 def stats_lines(s: Stats) -> list[str]:
-    """The report as lines, the table of ops last."""
+    """The report as lines of text, without the table of ops."""
     kinds = ", ".join(f"{n} {name}" for name, n in s.categories.items() if n)
     dims = ", ".join(f"{d.name} in {d.min if d.min is not None else '-∞'}.."
                      f"{d.max if d.max is not None else '∞'}" for d in s.dims)
@@ -142,7 +142,7 @@ def stats_lines(s: Stats) -> list[str]:
 
 
 def human(x: Size, unit: str = "") -> str:
-    """1,234,567 as 1.23 M; open dims stay as they are."""
+    """A number with a unit, such as 1.23 M for 1,234,567; a symbolic size as its text."""
     if isinstance(x, str):
         return f"{x} {unit}".rstrip()
     step, prefixes = (1024.0, ("", "Ki", "Mi", "Gi", "Ti")) if unit == "B" else (

@@ -1,4 +1,4 @@
-"""What stands out in a graph's shape: residual connections, and chains that one kernel can do."""
+"""Structures in a graph: residual connections, and chains of nodes that one kernel can compute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Residual:
 
 
 def residuals(graph: Graph) -> list[Residual]:
-    """The additions whose one operand, or what it projects, also feeds the other's computation."""
+    """The additions in which one operand, or the input of its projection, is also used to compute
+    the other."""
     made, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
     found = []
     for node in graph.nodes:
@@ -49,7 +50,7 @@ def _position(v: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
 
 
 def _projected(v: Value, made: dict[Value, Node]) -> list[Value]:
-    """The value, and what it is a projection of: a convolution with its bias and norm, at most."""
+    """The value and its ancestors along first operands, as far as a projection can reach."""
     out = [v]
     for _ in range(_PROJECTION):
         node = made.get(out[-1])
@@ -61,7 +62,7 @@ def _projected(v: Value, made: dict[Value, Node]) -> list[Value]:
 
 
 def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
-    """How many nodes that depend on `skip` lead to `end`; 0 where none of them contracts."""
+    """The number of nodes from `skip` to `end`; 0 if none of them is a contraction."""
     start = _position(skip, made, order)
     depends: dict[Value, bool] = {skip: True}
     count: set[Node] = set()
@@ -86,9 +87,10 @@ def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node,
 
 
 def chains(graph: Graph) -> list[tuple[Node, ...]]:
-    """What could be fused: a contraction, reduction or window and the elementwise nodes behind it.
+    """Chains of nodes that can be fused: a contraction, reduction or window, then elementwise
+    nodes.
 
-    Each next node is the only reader of the one before, and has its shape.
+    Each node is the only reader of the one before, and has its shape.
     """
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
@@ -113,7 +115,7 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
 
 
 def _shows(node: Node, wanted: Trait) -> bool:
-    """Whether the node's op, or one of those that a composite consists of, has a wanted trait."""
+    """Whether the op, or an op of its decomposition, has one of the traits."""
     return bool(node.op.traits & wanted) or (
         Trait.COMPOSITE in node.op.traits and _contains(node.op, *signature(node), wanted))
 
@@ -137,7 +139,7 @@ def _follows(node: Node, v: Value) -> bool:
 
 @lru_cache(maxsize=1024)
 def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a composite decomposes into elementwise ops and views of its operands alone."""
+    """Whether a composite decomposes into elementwise ops and views of its operands only."""
     try:
         inner = decomposed(op, types, attrs)
     except GraphtoolError:
@@ -148,6 +150,6 @@ def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...
 
 
 def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
-    """`conv → relu` and how often, the most frequent first."""
+    """The chains as text, such as `conv → relu`, with their number; the most frequent first."""
     counted = Counter(" → ".join(n.op.name for n in g if not is_constant(n)) for g in groups)
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

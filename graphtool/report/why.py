@@ -1,6 +1,5 @@
-"""Why a node is computed as it is: the kernel chosen and its rivals, the rules that made the node,
-and what keeps two nodes in two kernels.
-"""
+"""The reasons for a kernel: its alternatives, the rules that made its nodes, and why two nodes are
+not in one kernel."""
 
 from __future__ import annotations
 
@@ -24,16 +23,15 @@ _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 
 
 class Rival(msgspec.Struct):
-    """An alternative, with the microseconds expected or measured for it."""
+    """An alternative kernel, with its expected or measured time in microseconds."""
 
     kernel: str
     us: float
 
 
 class Why(msgspec.Struct):
-    """One kernel. `by`: cost or tuned, empty where there was nothing to choose. `fused`: the nodes
-    that it computes; `rules`: those that made the node, in order; `notes`: what else decided.
-    """
+    """The reasons for one kernel. `by`: cost or tuned, empty without alternatives. `fused`: the
+    nodes it computes. `rules`: the rules that made the node, in order. `notes`: other reasons."""
 
     name: str
     op: str
@@ -68,7 +66,7 @@ class WhyNot(msgspec.Struct):
 
 def _why(name: str, op: str, made: Choice | None, fused: list[str], told: Iterable[str],
          at: str) -> Why:
-    """`told` is a node's history: rules as `pass.rule`, notes as `pass: words`."""
+    """The reasons from a node's history `told`: rules are `pass.rule`, notes are `pass: words`."""
     lines = list(told)
     rules = [one for one in lines if ": " not in one]
     notes = [one.partition(": ")[2] for one in lines if ": " in one]
@@ -80,8 +78,8 @@ def _why(name: str, op: str, made: Choice | None, fused: list[str], told: Iterab
 
 
 def why_graph(module: Module, name: str | None = None) -> WhyReport:
-    """The kernels of a graph that had alternatives, or of which there is a note; with a name, that
-    of the node alone.
+    """The kernels of a graph that have alternatives or notes; with a name, the kernel of that node
+    only.
 
     Raises InputError GT3093 for a name that no value has.
     """
@@ -105,7 +103,7 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
 
 
 def _made(node: Node, module: Module) -> Choice | None:
-    """What the node's plan was chosen over; the plan alone where nothing is known of that."""
+    """The choice among alternatives that gave the node its plan; if unknown, the plan alone."""
     plan = node.attrs.get("plan")
     if plan is None:
         return None
@@ -113,7 +111,7 @@ def _made(node: Node, module: Module) -> Choice | None:
 
 
 def _noted(module: Module) -> set[Node]:
-    """The nodes of which there is a note that no kernel with a record tells."""
+    """The nodes with notes that belong to no kernel with a plan."""
     nodes = [n for n in all_nodes(module.graph) if n.outputs]
     told = {root for n in nodes if n.attrs.get("plan") for root in roots(n.outputs[0].hint)}
     own = {v for v, lines in module.history.items() if any(": " in one for one in lines)} - told
@@ -122,9 +120,8 @@ def _noted(module: Module) -> set[Node]:
 
 def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None = None, *,
               threads: ThreadsRow | None = None, alone: Collection[str] = ()) -> WhyReport:
-    """The same of a program or build; a name is that of a kernel, or of a node that one computes.
-    `alone` are the kernels that one thread does.
-    """
+    """The same for a program or a build; a name is a kernel's, or that of a node in it. `alone` are
+    the kernels that run on one thread."""
     rows = list(steps)
     if name is None:
         chosen = [s for s in rows if s.choice is not None]
@@ -150,7 +147,7 @@ def _told_threads(row: ThreadsRow) -> str:
 
 
 def why_not_fused(module: Module, a: str, b: str) -> WhyNot:
-    """What keeps two nodes in two kernels, by the rules that `fuse` goes by.
+    """The reasons why two nodes are in two kernels, by the rules of the pass `fuse`.
 
     Raises InputError GT3093 for a name that no value has.
     """
@@ -207,7 +204,7 @@ def _unknown(name: str, names: set[str]) -> InputError:
 
 
 def why_lines(report: WhyReport) -> list[str]:
-    """A paragraph a kernel."""
+    """One paragraph for each kernel."""
     out = [f"precision: {report.precision}"]
     out += [f"threads: {report.threads}"] if report.threads else []
     for k in report.kernels:

@@ -1,4 +1,4 @@
-"""Reads the text of a dimension: a recursive-descent parser over a handful of tokens."""
+"""Parses the text of a dimension by recursive descent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 30
 
 
 def parse(source: str, table: Mapping[str, Dim]) -> Dim:
-    """The dimension that `symbolic.text` printed; names come from `table`.
+    """The dimension whose text `symbolic.text` printed; `table` gives the symbols by name.
 
     Raises InputError GT0311 for anything but integers, known names, + - * // % min max and
     parentheses. Nothing is evaluated as Python.

@@ -1,8 +1,8 @@
 """Exact integer polynomials over named symbols, used for dimensions and for loop indices alike.
 
-A `Poly` is canonical: equal polynomials are equal objects by structure, and one without symbols
-is always a plain `int`. Symbols carry their bounds, so floor-division, modulo, min and max
-simplify as they are built. A comparison that the bounds do not decide raises; it never guesses.
+A `Poly` is canonical: equal polynomials have equal structure, and one without symbols is always a
+plain `int`. Symbols have bounds, so floor division, modulo, min and max simplify when they are
+built. A comparison that the bounds do not decide raises an error.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ def times(a: Monomial, b: Monomial) -> Monomial:
 # ---- comparison --------------------------------------------------------------------------------
 
 def known(a: Dim, relation: Relation, b: Dim) -> bool | None:
-    """Whether the relation holds for all values of the symbols (True), none (False), or some."""
+    """True if the relation holds for all values of the symbols, False if for none, None if
+    undecided."""
     lo, hi = bounds(a - b)
     if relation == "==":
         if lo == hi == 0:
@@ -254,7 +255,7 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
 
 
 def below(rest: Dim, b: Dim) -> bool:
-    """Whether 0 <= rest < b is certain."""
+    """Whether 0 <= rest < b holds for all values of the symbols."""
     if rest == 0:
         return True
     lo, hi = bounds(rest)

@@ -49,7 +49,7 @@ def move_nothing(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 
 def _order(perm: Any, shape: Any) -> list[int]:
-    """The axes in their new order, without those of size 1: they may stand anywhere."""
+    """The axes in their new order, without axes of size 1, which do not change the memory order."""
     return [p for p in perm if shape[p] != 1]
 
 
@@ -97,14 +97,14 @@ def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d
 @rule(lambda a, b, p, s, t, d: o.matmul(o.transpose(a, perm=p), b, transpose_a=s, transpose_b=t,
                                         dtype=d))
 def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
-    """(aᵀ)·b = matmul(a, b, transpose_a)"""
+    """matmul(aᵀ, b, s, t) = matmul(a, b, ¬s, t) for the flags transpose_a, transpose_b"""
     return o.matmul(a, b, transpose_a=not s, transpose_b=t, dtype=d) if _swaps(p) else None
 
 
 @rule(lambda a, b, p, s, t, d: o.matmul(a, o.transpose(b, perm=p), transpose_a=s, transpose_b=t,
                                         dtype=d))
 def matmul_by_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
-    """a·(bᵀ) = matmul(a, b, transpose_b)"""
+    """matmul(a, bᵀ, s, t) = matmul(a, b, s, ¬t) for the flags transpose_a, transpose_b"""
     return o.matmul(a, b, transpose_a=s, transpose_b=not t, dtype=d) if _swaps(p) else None
 
 
@@ -151,7 +151,7 @@ def slice_slice(x: Any, a: Any, b: Any, s: Any, c: Any, d: Any, t: Any) -> Any:
 @rule(lambda x, a, b, c, d, v: o.pad(o.pad(x, lo=a, hi=b, interior=None, value=v),
                                      lo=c, hi=d, interior=None, value=v))
 def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
-    """Two frames of one value are one frame."""
+    """pad(pad(x, a, b), c, d) = pad(x, a+c, b+d), if both pad with the same value"""
     if not all(known(0, "<=", n) is True for n in (*a, *b, *c, *d)):
         return None
     return o.pad(x, lo=tuple(i + j for i, j in zip(a, c, strict=True)),
@@ -160,7 +160,7 @@ def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
 
 @rule(lambda x, i, a: o.gather(x, i, axes=a, batch=0))
 def gather_of_run(x: Any, i: Any, a: Any) -> Any:
-    """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …]: indices that are known and equally spaced"""
+    """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …], if the indices are known and equally spaced"""
     made = producer(i)
     array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op is o.reshape else i)
     if array is None or array.size == 0 or len(a) != 1 or i.ndim > 2:
