@@ -1,7 +1,7 @@
-"""Which axes the attributes of an op tell of, and those attributes where axes are added or moved.
+"""The attributes of an op that depend on axes, and how they change when axes are added or moved.
 
-From one declaration beside the op `vmap` puts an axis in front, `layout` moves axes, and `chunk`
-sees whether the first axis is left alone.
+From one declaration beside the op, `vmap` puts an axis in front, `layout` moves axes, and `chunk`
+sees whether the op treats the entries of the first axis separately.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Align(enum.Enum):
 class Axes:
     """What the attributes of an op mean for axes, by their names.
 
-    `names` hold an axis of the first operand or several. `each` list an entry for each axis; the
-    value given here leaves an axis as it is. `spans` list a start for each axis, then an end; 0 and
-    1 are the whole. `sizes` list the size of each axis. `order` lists all axes: the result has
-    those of the operand in this order. `batch` counts the leading axes that the operands share.
+    `names`: one or several axes of the first operand. `each`: an entry for each axis; the value
+    given here leaves an axis as it is. `spans`: a start for each axis, then an end; 0 and 1 are the
+    whole. `sizes`: the size of each axis. `order`: all axes; the result has those of the operand in
+    this order. `batch` counts the leading axes that the operands share.
     """
 
     align: Align = Align.SAME
@@ -50,7 +50,8 @@ BROADCAST = Axes(Align.TRAILING)
 
 
 def with_leading(axes: Axes, attrs: Attrs, rank: int, size: Dim) -> dict[str, Any]:
-    """The attributes for operands with one axis of `size` more in front; the first had `rank`."""
+    """The attributes for operands with one more axis of `size` in front; the first operand had
+    `rank` axes."""
     out = dict(attrs)
     for name in axes.names:
         out[name] = _named(attrs[name], lambda a: a % rank + 1)
@@ -69,7 +70,7 @@ def with_leading(axes: Axes, attrs: Attrs, rank: int, size: Dim) -> dict[str, An
 
 
 def permuted(axes: Axes, attrs: Attrs, order: Sequence[int]) -> dict[str, Any]:
-    """The attributes for operands whose axis i is now what `order[i]` was."""
+    """The attributes for operands whose axis i was axis `order[i]` before."""
     out = dict(attrs)
     for name in axes.names:
         moved = _named(attrs[name], lambda a: order.index(a % len(order)))
@@ -83,7 +84,7 @@ def permuted(axes: Axes, attrs: Attrs, order: Sequence[int]) -> dict[str, Any]:
 
 
 def leaves_first(axes: Axes, attrs: Attrs, rank: int, size: Dim) -> bool:
-    """Whether the op treats each place along axis 0, of `size`, by itself."""
+    """Whether the op treats each index along axis 0, of `size`, separately."""
     named = [a for n in axes.names for a in (
         attrs[n] if isinstance(attrs[n], tuple) else (attrs[n],))]
     return (all(a % rank for a in named)

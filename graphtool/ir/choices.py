@@ -1,4 +1,4 @@
-"""Which node was chosen over what: a module's choices follow its nodes from graph to graph."""
+"""Which plan of a node was chosen from which alternatives, kept from graph to graph."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from graphtool.plan import Choice
 
 
 def planned(graph: Graph) -> Iterator[Node]:
-    """The nodes that have a plan, those of regions included."""
+    """The nodes that have a plan, including those of regions."""
     return (n for n in all_nodes(graph) if n.attrs.get("plan") is not None)
 
 
 def carried(graph: Graph, choices: Mapping[Value, Choice]) -> dict[Value, Choice]:
-    """The choices of the graph's nodes. A value that was made anew, as its type changed, is the one
-    of the same name that is gone.
+    """The choices for the nodes of the new graph.
+
+    If a value is missing because a pass made it anew with another type, its choice goes to the
+    value of the same name.
     """
     values = [n.outputs[0] for n in planned(graph)]
     there = set(values)

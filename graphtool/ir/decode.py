@@ -1,4 +1,4 @@
-"""JSON text → Module: rows checked for shape, then for meaning; one error for what is wrong."""
+"""JSON text → Module: rows are checked for shape, then for meaning; a fault gives one error."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def rows(raw: Any, where: str) -> GraphFile:
 
 def module_of(file: GraphFile, store: Mapping[str, Weight], where: str,
               place: Place | None = None) -> Module:
-    """The module that the rows make, its large constants from `store`, by digest.
+    """The module that the rows describe, with its large constants from `store`, by digest.
 
-    `place(region, name)` says where a row stands in a text; the types of a text are inferred at
+    `place(region, name)` gives the position of a row in a text; the types of a text are inferred at
     once, so that a fault has its line. Raises InputError GT0344 to GT0356, GT04xx.
     """
     reader = _Reader(file, store, where, place)
@@ -78,7 +78,8 @@ class _Reader:
 
     @contextmanager
     def row(self, label: str) -> Iterator[None]:
-        """An error within gains the place of this row, unless a row further in has given one."""
+        """A context that adds the place of this row to an error, unless an inner row has given
+        one."""
         try:
             yield
         except InputError as error:
@@ -184,7 +185,7 @@ class _Reader:
 
     def infer(self, op: Op, inputs: tuple[Operand, ...], attrs: dict[str, Any],
               written: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """The types that the op gives; those that are written must be the same."""
+        """The types that the op gives. Raises an error if the file has others."""
         types = infer(op, inputs, attrs)
         types = types if isinstance(types, tuple) else (types,)
         if len(types) != len(written):
@@ -212,7 +213,7 @@ class _Reader:
         return out
 
     def attr(self, x: Any, annotation: Any) -> Any:
-        """Decode one attribute by the annotation that the op's `infer` gives it."""
+        """An attribute's value, decoded by the annotation that the op's `infer` gives it."""
         origin, args = get_origin(annotation), get_args(annotation)
         if x is None:
             return None
@@ -269,7 +270,7 @@ class _Reader:
         return w
 
     def stored(self, digest: str) -> Weight:
-        """The weight of this digest; a listing may give its beginning. Raises KeyError."""
+        """The weight of this digest; a listing may give only its start. Raises KeyError."""
         if digest in self.store:
             return self.store[digest]
         found = [w for key, w in self.store.items() if key.startswith(digest)]
@@ -286,7 +287,7 @@ class _Reader:
 
 
 def _values(row: list[Any], dtype: DType) -> weights.Array:
-    """A row of JSON's values as an array; text stands for NaN and infinities among numbers."""
+    """A row of JSON values as an array; among numbers, text stands for NaN and infinities."""
     if dtype is string:
         return as_strings(np.array(row, object))
     return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
@@ -314,7 +315,7 @@ def _fits(x: Any, annotation: Any) -> bool:
 
 
 def split_dims(source: str) -> list[str]:
-    """Split at the commas that are not inside parentheses."""
+    """The parts of a text between those commas that are not inside parentheses."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(source):
         depth += (c == "(") - (c == ")")

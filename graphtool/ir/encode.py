@@ -1,4 +1,4 @@
-"""Module → the lines of its JSON text: fixed key order, one node a line, the same each time."""
+"""Module → the lines of its JSON text: fixed key order, one node on a line, always the same."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ INLINE = 16  # elements up to which a constant stands in the JSON itself
 
 
 def inline(w: Weight) -> bool:
-    """Whether the constant stands in the JSON itself, as strings always do."""
+    """Whether the constant is written in the JSON text itself, as strings always are."""
     return w.size <= INLINE or w.dtype is string
 
 
 def data_row(w: Weight, embed: bool) -> dict[str, Any]:
-    """A constant's elements, or, of a large one, its digest; with `embed` its bytes as base64."""
+    """A constant's elements; for a large one its digest, or with `embed` its bytes as base64."""
     if inline(w):
         return {"value": [_plain(x) for x in w.source.reshape(-1)]}
     if embed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Trait(enum.Flag):
-    """What holds for every call of an op, so that a pass may rely on it without its name."""
+    """Properties that hold for every call of an op, so that a pass need not know its name."""
 
     NONE = 0
     ELEMENTWISE = enum.auto()  # one result; y[i] depends on the operands' elements at i alone
@@ -42,7 +42,7 @@ class Lowering(enum.Enum):
 
 
 class Movement(enum.Flag):
-    """What an op does that moves elements, as its attributes say, and computes none."""
+    """How an op moves elements according to its attributes, without computing any."""
 
     NONE = 0
     KEEPS = enum.auto()     # the same elements in the same order, under another shape
@@ -56,7 +56,7 @@ class Movement(enum.Flag):
 
 
 class Precision(enum.Enum):
-    """In which type of float an op computes where precision is mixed."""
+    """The float type in which an op computes in mixed precision."""
 
     LOW = "low"        # in 16 bits: it takes most of the time, and sums in float32
     FOLLOW = "follow"  # in its operands' type: it is as exact in few digits as they are
@@ -65,8 +65,11 @@ class Precision(enum.Enum):
 
 @dataclass(frozen=True)
 class Indexing:
-    """One operand holds places along axes of another. `axes` are numbers, or the attribute that
-    has them; `draws` says that the result consists of the elements found there."""
+    """One operand holds indices along axes of another.
+
+    `axes` are numbers, or the name of the attribute that has them; `draws` means that the result
+    consists of the elements found there.
+    """
 
     axes: tuple[int, ...] | str
     indices: int = 1

@@ -1,7 +1,7 @@
-"""The graph IR: five frozen records that hold data and do nothing. Functions elsewhere act on them.
+"""The graph IR: five frozen records that hold data only. Functions elsewhere act on them.
 
-A `Value` is an identity: it is defined by one graph input or one node output. Constants are nodes
-of the op `constant`, so a Graph is closed: everything it needs stands in it.
+A `Value` is an identity: one graph input or one node output defines it. Constants are nodes of the
+op `constant`, so a Graph is closed: it contains everything it needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from graphtool.symbolic import Symbol
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """One tensor in the graph. `hint` is its wished-for name; files make it unique."""
+    """One tensor in the graph. `hint` is its preferred name; files make names unique."""
 
     type: TensorType
     hint: str
@@ -37,8 +37,8 @@ Operand = Value | int | float | bool | None
 class Node:
     """One application of an op. `where` names an entry of the module's table of locations.
 
-    `of` has the names that the author gave to what the node computes, or takes a part in computing:
-    a pass hands them on. Without any it stands for itself.
+    `of` has the author's names of what the node computes, entirely or in part; passes keep them. If
+    it is empty, the node has its own name only.
     """
 
     op: Op
@@ -63,7 +63,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Closed: every operand is an input or the output of an earlier node."""
+    """A graph; it is closed: every operand is an input or the output of an earlier node."""
 
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
@@ -78,7 +78,8 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a node came from: `mlp.py:9 MLP.forward` and the line, or an ONNX node's name."""
+    """The source of a node: `mlp.py:9 MLP.forward` and the text of the line, or an ONNX node's
+    name."""
 
     at: str
     text: str = ""
@@ -86,10 +87,12 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
-    """A graph with what surrounds it. `donations` pairs (output, input) that share one buffer;
-    `initial` says what a donated input holds at first (nothing there: zeros). `history` has, by the
-    name of a value, the rules that made it and notes; `choices`, by the first result of a node with
-    a plan, what the plan was chosen over. `diff` ignores both.
+    """A graph with its names, locations and metadata.
+
+    `donations` pairs (output, input) that share one buffer; `initial` gives the first contents of a
+    donated input (if absent: zeros). `history` has, by the name of a value, the rules that made it
+    and notes; `choices`, by the first result of a node with a plan, the alternatives of that plan.
+    `diff` ignores both.
     """
 
     graph: Graph
@@ -107,28 +110,28 @@ class Module:
 
 
 def names_of(*nodes: Node) -> tuple[str, ...]:
-    """The author's names of what the nodes stand for, each once, in order."""
+    """The author's names of what the nodes compute, each once, in order."""
     return tuple(dict.fromkeys(
         name for n in nodes for name in n.of or tuple(v.hint for v in n.outputs[:1])))
 
 
 def joined_names(*nodes: Node) -> str:
-    """The same as a kernel's label: `block1.conv + block1.bn`."""
+    """The author's names as the label of a kernel: `block1.conv + block1.bn`."""
     return " + ".join(names_of(*nodes))
 
 
 def own_names(node: Node) -> tuple[str, ...]:
-    """`of`, where it says more than the node's own name does."""
+    """`of`, if it says more than the node's own name does."""
     return () if node.of == tuple(v.hint for v in node.outputs[:1]) else node.of
 
 
 def producers(graph: Graph) -> dict[Value, Node]:
-    """Which node defines each value; graph inputs are absent."""
+    """The node that defines each value; graph inputs are absent."""
     return {v: node for node in graph.nodes for v in node.outputs}
 
 
 def is_constant(node: Node | None) -> TypeGuard[Node]:
-    """Whether the node holds an array of the model; False for None, an input of the graph."""
+    """Whether the node is a constant array of the model. False for None, a graph input."""
     return node is not None and node.op.lowering is Lowering.DATA
 
 
@@ -138,7 +141,7 @@ def is_parameter(node: Node | None) -> TypeGuard[Node]:
 
 
 def use_counts(graph: Graph) -> dict[Value, int]:
-    """How often each value is read, graph outputs included."""
+    """How often each value is read, including graph outputs."""
     counts: dict[Value, int] = {}
     for node in graph.nodes:
         for x in node.inputs:

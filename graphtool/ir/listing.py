@@ -1,4 +1,5 @@
-"""Module → the listing: a line a node, in the language of docs/listing.md that `parse` reads."""
+"""Module → the listing: one line for each node, in the language of docs/listing.md that `parse`
+reads."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
 
 
 def listing(module: Module, form: Form | None = None) -> Iterator[str]:
-    """The lines. A short form can be read back too, if its weights file is at hand."""
+    """The lines. A short form can be read back too, if its weights file is available."""
     form = form or Form()
     if form.full:
         yield f"version {GRAPH.version} since {GRAPH.since[-1]}"
@@ -97,7 +98,7 @@ def _returned(module: Module, names: Mapping[Value, str]) -> str:
 
 def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
           indent: str) -> Iterator[str]:
-    """Inputs, constants and nodes, each region indented below its node."""
+    """Inputs, constants and nodes; each region is indented below its node."""
     initial = module.initial if graph is module.graph else {}
     for i, v in enumerate(graph.inputs):
         data = f" = {data_text(initial[i], form)}" if i in initial else ""
@@ -134,7 +135,7 @@ def _origin(node: Node, form: Form) -> str:
 
 
 def data_text(w: Weight, form: Form) -> str:
-    """`[1.0, 2.0]`, `0.5` where all elements are that, `base64:…`, or `sha256:…`."""
+    """`[1.0, 2.0]`; `0.5` if all elements are equal; `base64:…`, or `sha256:…`."""
     if not inline(w) and (one := _fill(w)) is not None:
         return _element(one, w.dtype)
     row = data_row(w, form.data == "embed")
@@ -145,7 +146,7 @@ def data_text(w: Weight, form: Form) -> str:
 
 
 def _fill(w: Weight) -> Any:
-    """The element that the array consists of, if it is small and has only one."""
+    """The element that all of the array is equal to, if there is one and it is small."""
     if w.dtype.is_packed or w.size > FILL:
         return None
     flat = w.stored.reshape(-1)
@@ -154,7 +155,7 @@ def _fill(w: Weight) -> Any:
 
 
 def _element(x: Any, dtype: DType) -> str:
-    """One element; a float32 by the shortest text that gives it back."""
+    """One element; a float32 as the shortest text that is read back as the same number."""
     if dtype is string:
         return quoted(str(x))
     if dtype is float32 and np.float32(float(short := str(x))) == x:

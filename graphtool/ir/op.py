@@ -1,7 +1,7 @@
-"""What an op is: one record, declared once; the registry of all of them; what calling one does.
+"""An op as one record, declared once; the registry of all ops; and how a call of an op works.
 
-The signature of `infer` is the schema: operands positional (a default of `None` makes one
-optional, `*xs` takes any number), attributes keyword-only, annotated, with defaults.
+The signature of `infer` is the schema: operands positional (a default of `None` makes one optional,
+`*xs` takes any number), attributes keyword-only, annotated, with defaults.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Op:
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
-        """What the operands make of it: a Tracer records, a Pattern matches, arrays evaluate."""
+        """The result of the op: a Tracer records it, a Pattern matches it, arrays evaluate it."""
         for x in operands:
             if isinstance(x, Operators):
                 return x.apply(self, operands, attrs)
@@ -150,14 +150,15 @@ def _frozen(x: Any) -> Any:
 # ---- what calling one does ---------------------------------------------------------------------
 
 class Operators:
-    """Python's operators as ops, for whatever stands for a tensor (Tracer, Pattern, Held)."""
+    """Python's operators as ops, for every class that represents a tensor (Tracer, Pattern,
+    Held)."""
 
     __slots__ = ()
     __hash__ = object.__hash__
     __array_ufunc__ = None  # numpy leaves `array * tracer` to us
 
     def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """What a call of `op` gives that has this among its operands."""
+        """The result of a call of `op` that has this object among its operands."""
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
@@ -189,7 +190,7 @@ class Operators:
 
 
 def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """The op's reference meaning on numpy arrays; composites evaluate by their decomposition."""
+    """The op's reference result on numpy arrays; composites are evaluated by decomposition."""
     operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
     with np.errstate(all="ignore"):
         if op.eval is not None:
@@ -201,8 +202,11 @@ def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 
 def apply_held(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """The arrays that `fn` makes of these: ops called in it evaluate at once. numpy's own
-    promotion of operators (bfloat16 to float32, rank 0 to Python-like scalars) plays no part."""
+    """The arrays that `fn` computes from these: ops that it calls are evaluated at once.
+
+    numpy's own promotion of operators (bfloat16 to float32, rank 0 to Python scalars) has no
+    effect.
+    """
     return _released(fn(*map(_held, operands)))
 
 

@@ -1,6 +1,6 @@
-"""The listing → the rows of a graph file, as JSON would give them; docs/listing.md is the grammar.
+"""The listing → the rows of a graph file, as JSON has them; docs/listing.md is the grammar.
 
-Only the form is checked here. What the rows mean, `decode` checks, as for a file of JSON.
+Only the form is checked here. `decode` checks the meaning of the rows, as for a JSON file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Places = dict[tuple[str, str], int]
 
 
 def parse(source: str, where: str) -> tuple[Row, Callable[[str, str], str]]:
-    """The graph file that a listing stands for, and the place of a row by region and label.
+    """The graph file that a listing describes, and a function that finds a row by region and label.
 
     Raises InputError GT0357 where the text does not follow the grammar.
     """
@@ -66,7 +66,7 @@ class _Parser:
         return self.scan.at < len(self.scan.source)
 
     def statement(self, into: Row, region: str, rules: dict[str, Callable[[Row], None]]) -> None:
-        """One line, with what is indented below it."""
+        """One line, with the lines that are indented below it."""
         scan = self.scan
         match = _STATEMENT.match(scan.source, scan.at)
         word = match[1] if match else ""
@@ -86,7 +86,7 @@ class _Parser:
     # ---- values --------------------------------------------------------------------------------
 
     def value(self, into: Row, region: str, kind: str) -> None:
-        """`param NAME: TYPE = DATA at PLACE`; of an input, the data are optional."""
+        """`param NAME: TYPE = DATA at PLACE`; for an input, the data are optional."""
         scan = self.scan
         scan.skip()
         at = scan.at
@@ -181,7 +181,8 @@ class _Parser:
                 break
 
     def version(self, into: Row) -> None:
-        """`version 2 since 1.0.0`: of the file's format, and the release that first wrote it."""
+        """`version 2 since 1.0.0`: the version of the file's format, and the release that first
+        wrote it."""
         found = self.scan.literal()
         if found is None:
             raise self.scan.fault("expected the number of a version")
@@ -193,7 +194,7 @@ class _Parser:
         into["weights"] = self.scan.name("the name of the weights file")
 
     def dim(self, into: Row) -> None:
-        """`dim batch: 1..64`; without a number, no bound."""
+        """`dim batch: 1..64`; without a number there is no bound."""
         scan = self.scan
         start = scan.at
         name = scan.name("the name of the dim")
@@ -238,7 +239,7 @@ class _Parser:
         into["locations"].append(row)
 
     def history(self, into: Row) -> None:
-        """`history VALUE: "simplify.add_zero"`: what made a value what it is."""
+        """`history VALUE: "simplify.add_zero"`: the rules that made a value."""
         scan = self.scan
         row: Row = {"id": scan.name("a value")}
         scan.need(":", "the value")
@@ -246,7 +247,7 @@ class _Parser:
         into["history"].append(row)
 
     def choice(self, into: Row) -> None:
-        """`choice NODE: SITE cost PLAN 1.2, PLAN 1.9`: what the plan of a node was chosen over."""
+        """`choice NODE: SITE cost PLAN 1.2, PLAN 1.9`: the alternatives of a node's plan."""
         name = self.scan.name("a node")
         self.scan.need(":", "the node")
         place = f"{into['id']}/" if "id" in into else ""

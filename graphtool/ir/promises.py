@@ -1,6 +1,7 @@
-"""What an op's facets promise, as far as its record alone can show whether they are kept.
+"""Checks whether an op's facets are true, as far as its record alone can show.
 
-What only values show (elementwise, commutative, …) a test asks of every case of the table of ops.
+A test checks the facets that only values can show (elementwise, commutative, …) with every case of
+the table of ops.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ATTRIBUTES = {Trait.WINDOWED: ("window",), Trait.SIZE: ("size",)}
 
 
 def broken(op: Op) -> list[str]:
-    """The promises of the op's facets that its other fields contradict, in words."""
+    """The facets of the op that its other fields contradict, in words."""
     return [*_functions(op), *_attributes(op), *_traits(op)]
 
 

@@ -1,4 +1,4 @@
-"""Drops the nodes that no output needs. Inputs stay; they are the interface."""
+"""Removes the nodes that no output needs. Inputs stay, because they are the interface."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from graphtool.ir.run_sizes import needs
 
 
 def prune(graph: Graph) -> Graph:
-    """The graph without the nodes that no output depends on; itself where there are none.
+    """The graph without the nodes that no output depends on; the same object if there are none.
 
-    A node that checks a size stays, and so does the maker of a size that is mentioned.
+    A node that checks a size stays, and so does a node that defines a size in use.
     """
     needed, sizes = set(graph.outputs), needs(graph)
     makers: set[Node] = set()  # of sizes that are mentioned

@@ -8,7 +8,8 @@ import msgspec
 
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
-    """`defined`: by a node, whose attribute `size` names it; else by the shapes of the inputs."""
+    """A symbol's bounds. `defined`: a node with the attribute `size` defines it; else the shapes of
+    the inputs do."""
 
     min: int | None = None
     max: int | None = None
@@ -16,7 +17,7 @@ class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InputRow(msgspec.Struct, forbid_unknown_fields=True):
-    """`data` or `value` say what a donated input holds at first, where that is not zero."""
+    """An input. `data` or `value` give the first contents of a donated input, if not zero."""
 
     id: str
     type: str
@@ -87,15 +88,15 @@ class LocationRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HistoryRow(msgspec.Struct, forbid_unknown_fields=True):
-    """The rules that made a value what it is, in order, as `pass.rule`."""
+    """The rules that made a value, in order, as `pass.rule`."""
 
     id: str
     rules: list[str]
 
 
 class ChoiceRow(msgspec.Struct, forbid_unknown_fields=True):
-    """What the plan of the node `id` (`region/id` in a region) was chosen over: microseconds by
-    plan, the chosen one first, `by` cost or as tuned."""
+    """The alternatives of the plan of node `id` (`region/id` in a region): microseconds by plan,
+    the chosen one first; `by` is how they were found: by cost or by tuning."""
 
     id: str
     site: str
@@ -104,7 +105,7 @@ class ChoiceRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The file's shape; schemas/graph.schema.json is made from it."""
+    """The whole file; schemas/graph.schema.json is made from it."""
 
     format: str
     version: int

@@ -1,6 +1,6 @@
-"""Which plug-ins a graph needs: written into its file's meta, and asked for before it is read.
+"""Which plug-ins a graph needs: written into its file's meta, and checked before it is read.
 
-A file only names a plug-in. Nothing is loaded because of it: a person gives the plug-in.
+A file only names a plug-in. Nothing is loaded because of it: a person names the plug-ins to load.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ KEY = "plugins"
 
 
 def told(module: Module) -> dict[str, Any]:
-    """The module's meta with what it needs: `{"plugins": {NAME: {"version": …, "ops": […]}}}`."""
+    """The module's meta with the plug-ins it needs:
+    `{"plugins": {NAME: {"version": …, "ops": […]}}}`."""
     found = needed("op", (n.op.name for n in all_nodes(module.graph)))
     return {**module.meta, KEY: found} if found else dict(module.meta)
 
 
 def satisfied(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The meta without what the file needs, which the next file states anew.
+    """The meta without the entry for plug-ins, which is computed again for the next file.
 
     Raises UnsupportedError GT0358 with every op of a plug-in that is not loaded, InputError GT0342
-    where the entry is none.
+    if the entry is malformed.
     """
     try:
         absent = [("op", str(op), name, str(row["version"])) for name, row in meta.get(

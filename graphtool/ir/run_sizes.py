@@ -1,7 +1,8 @@
-"""Sizes that only a run tells: symbols defined by nodes, and the bounds that memory is planned by.
+"""Sizes known only at run time: symbols defined by nodes, and the bounds by which memory is
+planned.
 
-A node whose op has the trait `size` defines the symbol in its attribute `size`. What mentions the
-symbol, in a type or an attribute, depends on that node as on an operand.
+A node whose op has the trait `size` defines the symbol in its attribute `size`. A node with the
+symbol in a type or an attribute depends on that node as on an operand.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from graphtool.symbolic import (
 
 
 def bare(d: Any) -> Symbol | None:
-    """The symbol that d is, if it is nothing else."""
+    """The symbol that d consists of; None if d is anything else."""
     if isinstance(d, Poly) and len(d.terms) == 1:
         (mono, coeff), = d.terms
         if coeff == 1 and len(mono) == 1 and mono[0][1] == 1 and isinstance(mono[0][0], Symbol):
@@ -37,7 +38,7 @@ def bare(d: Any) -> Symbol | None:
 
 
 def defined(node: Node) -> Symbol | None:
-    """The size that the node defines; None for most nodes, and once the size is a number."""
+    """The symbol that the node defines; None for most nodes, and once the size is a number."""
     return bare(node.attrs["size"]) if Trait.SIZE in node.op.traits else None
 
 
@@ -51,7 +52,7 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def definitions(graph: Graph) -> dict[str, Node]:
-    """The nodes that define sizes, by the symbols' names; those of regions included."""
+    """The nodes that define sizes, by the symbols' names, including those of regions."""
     return {s.name: n for n in all_nodes(graph) if (s := defined(n)) is not None}
 
 
@@ -95,7 +96,7 @@ def needs(graph: Graph) -> dict[Node, tuple[Node, ...]]:
 # ---- bounds ------------------------------------------------------------------------------------
 
 def limits(graph: Graph) -> dict[str, Dim | None]:
-    """The most that each size can be, over the graph's own symbols; None where nothing says."""
+    """The upper bound of each size in terms of the graph's own symbols; None if none is known."""
     out: dict[str, Dim | None] = {}
     for name, node in definitions(graph).items():
         size = defined(node)
@@ -136,7 +137,8 @@ def at_most(d: Dim, most: Mapping[str, Dim | None]) -> Dim | None:
 
 
 def _factors(mono: Any) -> list[Dim]:
-    """The factors of a product; n//d together with the others that make up d is one, at most n."""
+    """The factors of a product. n//d and the factors that make up d count as one factor, at most
+    n."""
     factors: list[Dim] = [Poly(((((a, 1),), 1),)) for a, p in mono for _ in range(p)]
     for a, _ in mono:
         if isinstance(a, Call) and a.fn == "//":
@@ -149,7 +151,7 @@ def _factors(mono: Any) -> list[Dim]:
 
 
 def _unguarded(d: Dim) -> Dim:
-    """x of max(x, 1), which keeps a division from failing."""
+    """x of max(x, 1), a form that prevents a division by zero."""
     if isinstance(d, Poly) and len(d.terms) == 1 and d.terms[0][1] == 1 and len(d.terms[0][0]) == 1:
         match d.terms[0][0][0]:
             case (Call("max", 1, x) | Call("max", x, 1)), 1:
@@ -158,7 +160,7 @@ def _unguarded(d: Dim) -> Dim:
 
 
 def _most(d: Dim, most: Mapping[str, Dim | None]) -> Dim | None:
-    """The bound of one factor."""
+    """The upper bound of one factor."""
     if isinstance(d, int):
         return d
     (mono, coeff), = d.terms if len(d.terms) == 1 else (((), 0),)

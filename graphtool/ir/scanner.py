@@ -1,4 +1,4 @@
-"""Reads a listing character by character: words, strings, numbers, and where a fault stands."""
+"""Reads a listing character by character: words, strings, numbers, and the position of a fault."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Scalar = int | float | bool | None
 
 
 class Scanner:
-    """A position in a text. Within brackets, and after a comma, a line's end is a blank."""
+    """A position in a text. Within brackets, and after a comma, the end of a line is a blank."""
 
     def __init__(self, source: str, where: str) -> None:
         self.source, self.where = source, where
         self.at = self.depth = self.nesting = 0
 
     def fault(self, message: str, at: int | None = None, hint: str = "") -> InputError:
-        """InputError GT0357 with line, column and a mark below the place."""
+        """An InputError GT0357 with line, column and a mark below the position."""
         at = self.at if at is None else at
         return InputError("GT0357", message, where=self.place(at), hint=hint)
 
     def place(self, at: int) -> str:
-        """`m.gt:3:14`, that line (of a long one, the part around) and a mark below the column."""
+        """`m.gt:3:14`, the text of that line (part of a long one) and a mark below the column."""
         start = self.source.rfind("\n", 0, at) + 1
         end = self.source.find("\n", at)
         line = self.source[start:end if end >= 0 else None]
@@ -43,7 +43,7 @@ class Scanner:
         return f"{self.where}:{row}:{column + 1}\n{shown}\n{' ' * (column - first)}^"
 
     def skip(self, lines: bool = False) -> None:
-        """Move over blanks and comments; over line ends where they mean nothing."""
+        """Move past blanks and comments, and past line ends where they have no meaning."""
         while self.at < len(self.source):
             if match := _BLANK.match(self.source, self.at):
                 self.at = match.end()
@@ -53,7 +53,7 @@ class Scanner:
                 return
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern finds here, after blanks; the position moves behind it."""
+        """The match of the pattern here, after blanks; the position moves behind it."""
         self.skip()
         if match := pattern.match(self.source, self.at):
             self.at = match.end()
@@ -65,7 +65,7 @@ class Scanner:
         return self.source.startswith(token, self.at)
 
     def take(self, token: str) -> bool:
-        """Whether the token stands here; if so, the position is behind it."""
+        """Whether `token` comes next; if so, the position moves behind it."""
         if not self.sees(token):
             return False
         self.at += len(token)
@@ -80,12 +80,14 @@ class Scanner:
             raise self.fault(f"expected {token!r} after {after}")
 
     def comma(self, closing: str, after: str) -> None:
-        """A comma, unless the closing bracket follows."""
+        """Read a comma, unless the closing bracket is next. Raises InputError GT0357 if neither
+        is."""
         if not self.sees(closing) and not self.take(","):
             raise self.fault(f"expected ',' or {closing!r} after {after}")
 
     def open(self) -> None:
-        """Count one more level of nesting; a limit keeps Python's own stack from running out."""
+        """Count one more level of nesting. Raises InputError GT0357 above a limit that protects
+        Python's own stack."""
         self.nesting += 1
         if self.nesting > _DEPTH:
             raise self.fault(f"more than {_DEPTH} levels of nesting")
@@ -95,7 +97,7 @@ class Scanner:
         self.nesting -= 1
 
     def word(self, token: str) -> bool:
-        """Whether this word stands here, alone; if so, the position is behind it."""
+        """Whether this whole word comes next; if so, the position moves behind it."""
         self.skip()
         match = BARE.match(self.source, self.at)
         if match is None or match[0] != token:
@@ -128,7 +130,7 @@ class Scanner:
         return found
 
     def literal(self) -> tuple[Scalar] | None:
-        """A number, `true`, `false` or `none`, in a tuple of one; None where another thing is."""
+        """A number, `true`, `false` or `none`, in a tuple of one; None for anything else."""
         start = self.at
         match = self.match(_LITERAL)
         if match is None:
@@ -143,7 +145,7 @@ class Scanner:
             raise self.fault("a number too long", start) from None
 
     def line_ends(self, after: str) -> None:
-        """Nothing but a comment may follow on this line."""
+        """Raises InputError GT0357 if anything but a comment follows on this line."""
         self.skip()
         if self.at < len(self.source) and self.source[self.at] != "\n":
             raise self.fault(f"expected the end of the line after {after}")

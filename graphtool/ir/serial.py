@@ -1,7 +1,8 @@
-"""Graph files: `NAME.graph.json`, canonical JSON, one node a line, and `NAME.gt`, the listing.
+"""Graph files: `NAME.graph.json`, canonical JSON with one node on a line, and `NAME.gt`, the
+listing.
 
-Read ∘ write is the identity. Constants of up to a few elements stand inline, larger ones by sha256
-in a safetensors file beside.
+Reading what was written gives the same module. Constants of a few elements are in the text, larger
+ones by sha256 in a safetensors file next to it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def save(module: Module, path: Path) -> None:
 
 
 def collect_weights(graph: Graph) -> list[Weight]:
-    """The constants, regions included, that are too large to stand inline."""
+    """The constants, including those of regions, that are too large for the text."""
     return [w for w in collect_all(graph) if not inline(w)]
 
 
@@ -52,15 +53,18 @@ def collect_all(graph: Graph) -> list[Weight]:
 
 
 def load(path: Path, check: bool = True) -> Module:
-    """Read a graph file and map its weights. Raises InputError GT033x to GT035x.
+    """The module of a graph file; its weights are mapped. Raises InputError GT033x to GT035x.
 
-    A file may be anyone's: with `check` its types are inferred anew, and must agree.
+    The file may come from anyone: with `check`, types are inferred again and must agree.
     """
     return load_pair(path, check)[0]
 
 
 def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
-    """`load`, and the weights file if the graph has one."""
+    """The module of a graph file, and the path of its weights file if it has one.
+
+    Raises InputError GT0343 if that file is in another folder.
+    """
     data, where = files.read_bytes(path), str(path)
     file, place = _rows(data, where, path.suffix == SUFFIX)
     if file.weights and ("/" in file.weights or "\\" in file.weights
@@ -73,15 +77,18 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
 
 
 def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Module:
-    """Read a graph, JSON or a listing, and check it. Its constants stand in the text itself, or,
-    with a folder, in the weights file that it names from there."""
+    """The module of a text, JSON or a listing, after checks.
+
+    Its constants are in the text itself or, if a folder is given, in the weights file of that
+    folder which the text names.
+    """
     file, place = _rows(data, where, is_listing(data))
     store = weights.load(folder / file.weights) if folder is not None and file.weights else {}
     return _checked(module_of(file, store, where, place), where)
 
 
 def is_listing(data: bytes | str) -> bool:
-    """Whether this is a listing; JSON begins with a brace."""
+    """Whether the text is a listing: JSON begins with a brace."""
     return data.lstrip()[:1] not in (b"{", "{")
 
 

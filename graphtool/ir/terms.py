@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def tensor_type(scan: Scanner) -> str:
-    """The text of a type, its sizes not yet read."""
+    """The text of a type; its sizes are parsed later."""
     match = scan.match(_TYPE)
     if match is None:
         raise scan.fault("expected a type", hint="as in f32[batch,3,224,224] or f32[]")
@@ -30,7 +30,7 @@ def tensor_type(scan: Scanner) -> str:
 
 
 def data(scan: Scanner, type: str) -> Row:
-    """The elements in brackets, one for all, or where they are."""
+    """A constant's data: elements in brackets, one element for all, or a reference."""
     if match := scan.match(_DATA):
         return {"data": match[0]}
     start = scan.at
@@ -51,7 +51,7 @@ def data(scan: Scanner, type: str) -> Row:
 
 
 def element(scan: Scanner) -> Any:
-    """One element of a constant, as JSON holds it."""
+    """One element of a constant, as JSON has it."""
     if scan.sees('"'):
         return scan.string()
     start = scan.at
@@ -62,8 +62,7 @@ def element(scan: Scanner) -> Any:
 
 
 def origin(scan: Scanner) -> Row:
-    """`of block1.conv, block1.bn at digits.py:33`: the author's names, and the line in the source.
-    """
+    """`of block1.conv, block1.bn at digits.py:33`: the author's names, and the source line."""
     row: Row = {"of": names(scan)} if scan.word("of") else {}
     return row | ({"at": key(scan)} if scan.word("at") else {})
 
@@ -101,7 +100,7 @@ def arguments(scan: Scanner) -> tuple[list[Any], Row]:
 
 
 def attribute(scan: Scanner) -> Any:
-    """A literal, a string, a tuple, a plan, a type's name, or a size such as `2*batch + 1`."""
+    """A literal, a string, a tuple, a plan, the name of a type, or a size such as `2*batch + 1`."""
     scan.skip()
     start = scan.at
     if scan.sees('"'):
@@ -145,7 +144,7 @@ def choice(scan: Scanner) -> Row:
 
 
 def expression(scan: Scanner, start: int) -> str:
-    """The text of a size, or one word, from `start`, where the position may be behind it."""
+    """The text of a size, or one word, from `start`; the position may be behind `start`."""
     level = 0
     scan.at = start
     while scan.at < len(scan.source):
@@ -164,7 +163,7 @@ def expression(scan: Scanner, start: int) -> str:
 
 
 def names(scan: Scanner) -> list[str]:
-    """Names with commas up to the end of the line; none if nothing stands there."""
+    """Names with commas up to the end of the line; none if the line has no more text."""
     scan.skip()
     if scan.at == len(scan.source) or scan.source[scan.at] == "\n":
         return []
@@ -175,5 +174,5 @@ def names(scan: Scanner) -> list[str]:
 
 
 def _tagged(x: Any) -> Any:
-    """A scalar as JSON holds it: NaN and infinities as text."""
+    """A scalar as JSON has it: NaN and infinities as text."""
     return files.tagged_float(x) if isinstance(x, float) else x

@@ -32,7 +32,7 @@ def name_text(name: str) -> str:
 
 
 def value_names(graph: Graph) -> dict[Value, str]:
-    """A unique name for each value: its hint, `#2` and so on behind it where that is taken."""
+    """A unique name for each value: its hint, followed by `#2` and so on if it is taken."""
     names: dict[Value, str] = {}
     taken: set[str] = set()
     counters: dict[str, int] = {}
@@ -59,7 +59,7 @@ def value_names(graph: Graph) -> dict[Value, str]:
 
 
 def literal_text(x: Operand) -> str:
-    """A scalar: floats by the shortest text that gives the same float."""
+    """The text of a scalar; for a float the shortest text that is read back as the same number."""
     return "none" if x is None else str(x).lower() if isinstance(x, bool) else repr(x)
 
 

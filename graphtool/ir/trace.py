@@ -1,6 +1,7 @@
 """Building and walking graphs: `Builder`, `Tracer`, `replay`.
 
-One loop serves all: `replay` evaluates, rebuilds, differentiates and lowers, by what `apply` does.
+`replay` is the one loop over nodes: it evaluates, rebuilds, differentiates or lowers, depending on
+`apply`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def like(x: Any, op: Op, **attrs: Any) -> Any:
 
 
 class Builder:
-    """Collects the nodes of one graph. `scope` says after what the next nodes are named."""
+    """Collects the nodes of one graph. `scope` sets the names and origins of the next nodes."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -82,8 +83,11 @@ class Builder:
 
     def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
                  of: tuple[str, ...] = ()) -> Tracer:
-        """A constant; equal contents under equal names give one node. One with a name is `of` what
-        it is told, one without what else is made here."""
+        """A constant; equal contents give one node (of parameters only under equal names).
+
+        A constant with a name has the origin `of` that is given; one without has the origin of the
+        current scope.
+        """
         w = array if isinstance(array, Weight) else weight(np.asarray(array))
         of = of if hint else self.of
         hint = hint or (f"{self.prefix}.constant" if self.prefix else "constant")
@@ -133,8 +137,8 @@ class Builder:
 
     @contextmanager
     def scope(self, prefix: str, where: str = "", of: tuple[str, ...] = ()) -> Iterator[None]:
-        """Within: nodes are named `prefix.op`, belong to the location `where`, and stand for what
-        the author called `of`."""
+        """A context: nodes are named `prefix.op`, and have the location `where` and the author's
+        names `of`."""
         saved = self.prefix, self.where, self.of
         self.prefix, self.where, self.of = prefix, where, of
         try:
@@ -143,7 +147,7 @@ class Builder:
             self.prefix, self.where, self.of = saved
 
     def rename(self, value: Value, hint: str) -> Value:
-        """Give a value made here another name; only sound before anything else reads it."""
+        """Give a value that this builder made another name, before anything else reads it."""
         node = self.made.pop(value)
         renamed = self.renamed[value] = Value(value.type, hint)
         outputs = tuple(renamed if v is value else v for v in node.outputs)
@@ -161,7 +165,8 @@ class Builder:
 
 
 def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str = "") -> Any:
-    """Types of the outputs. A TypeMismatch gains the place and the producers' names and types."""
+    """The types of the outputs. A TypeMismatch gets the place, and the names and types of the
+    operands."""
     types = [x.type if isinstance(x, Value) else x for x in inputs]
     try:
         return op.infer(*types, **attrs)
@@ -188,9 +193,10 @@ Apply = Callable[..., Sequence[Any]]
 
 def replay(graph: Graph, args: Sequence[Any], apply: Apply,
            done: Callable[[Value], None] | None = None) -> list[Any]:
-    """The one traversal: run `apply(node, *operands) → results` over the nodes in order.
+    """Run `apply(node, *operands) → results` over the nodes in order: the one traversal.
 
-    `args` stand for the inputs. With `done`, a value is dropped, and reported, after its last use.
+    `args` are the values of the inputs. With `done`, a value is dropped, and reported, after its
+    last use.
     """
     env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
     last = _last_uses(graph) if done else {}
@@ -205,7 +211,7 @@ def replay(graph: Graph, args: Sequence[Any], apply: Apply,
 
 
 def _last_uses(graph: Graph) -> dict[Node, list[Value]]:
-    """The values each node is the last to read (or defines in vain)."""
+    """For each node, the values that it is the last to read, and its outputs that nothing reads."""
     kept = set(graph.outputs)
     last: dict[Value, Node] = {}
     for node in graph.nodes:
@@ -225,9 +231,9 @@ Rewrite = Callable[[Node, tuple[Operand, ...], Builder], Sequence[Any] | None]
 def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
     """A new graph in which `rewrite(node, operands, builder)` may replace each node.
 
-    It returns what stands for the node's outputs, or None to keep the node; a node whose
-    operands did not change is handed on as it is. New nodes are named after the node they replace,
-    and the value that takes its place takes its name.
+    `rewrite` returns the values that replace the node's outputs, or None to keep the node; a node
+    whose operands did not change stays the same object. New nodes are named after the node they
+    replace, and the value that replaces another takes its name.
     """
     builder = Builder()
 
@@ -250,8 +256,8 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
 
 
 def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
-    """Name a freshly made replacement after what it replaces, but for a constant with a name of
-    its own."""
+    """Name a new replacement after the value it replaces, except a constant with a name of its
+    own."""
     if isinstance(result, Value) and result in builder.made and result.hint != old.hint:
         node = builder.made[result]
         if node.op.name == "constant" and not result.hint.startswith(f"{builder.prefix}."):
@@ -263,7 +269,7 @@ def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Opera
 
 
 def _retyped(builder: Builder, node: Node, inputs: tuple[Operand, ...]) -> tuple[Value, ...]:
-    """The node on new operands; its values stay the same objects where their types do."""
+    """The node on new operands; values whose types do not change stay the same objects."""
     types = infer(node.op, inputs, dict(node.attrs), node.where)
     types = types if isinstance(types, tuple) else (types,)
     outputs = tuple(v if v.type == t else Value(t, v.hint)
@@ -292,7 +298,8 @@ def trace(fn: Callable[..., Any], types: Sequence[TensorType],
 
 
 def inline(builder: Builder, graph: Graph, args: Sequence[Any]) -> list[Any]:
-    """Replay a closed graph into a builder (used for calls, unrolling, and known branches)."""
+    """The results of a closed graph on these operands, replayed into a builder (for calls,
+    unrolling and known branches)."""
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
         if is_constant(node):
             return (builder.constant(node.attrs["data"], node.outputs[0].hint,

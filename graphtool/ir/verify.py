@@ -31,7 +31,7 @@ def verify_module(module: Module) -> None:
 
 
 def _verify_sizes(graph: Graph, known: set[str], taken: set[str]) -> None:
-    """Every size is defined before a type or attribute mentions it, once in the module."""
+    """Every size is defined once in the module, before a type or attribute uses it."""
     for at, node in enumerate(graph.nodes):
         size = defined(node)
         if size is not None:
@@ -47,7 +47,8 @@ def _verify_sizes(graph: Graph, known: set[str], taken: set[str]) -> None:
 
 
 def verify(graph: Graph) -> None:
-    """Every operand is defined before its use, once, and has the type that `infer` gives."""
+    """Checks that every operand is defined once, before its use, and has the type that `infer`
+    gives."""
     defined = set(graph.inputs)
     for at, node in enumerate(graph.nodes):
         for x in node.inputs:
@@ -74,7 +75,7 @@ def verify(graph: Graph) -> None:
 
 
 def _misplanned(node: Node) -> str:
-    """Why the node's plan is none that its kernel takes; empty where it is one."""
+    """Why the kernel does not accept the node's plan; empty if it does."""
     plan = node.attrs.get("plan")
     if not isinstance(plan, Plan):
         return ""
@@ -98,7 +99,8 @@ def _verify_groups(graph: Graph) -> None:
 
 
 def _verify_convex(graph: Graph, owner: dict[Node, Group]) -> None:
-    """No path leaves a group and comes back: with groups contracted to points, no cycle."""
+    """Checks that no path leaves a group and returns: with each group as one point, there is no
+    cycle."""
     point: dict[Node, object] = {n: owner.get(n, n) for n in graph.nodes}
     edges: dict[int, set[int]] = {}
     made = {v: n for n in graph.nodes for v in n.outputs}
@@ -133,7 +135,7 @@ def _verify_convex(graph: Graph, owner: dict[Node, Group]) -> None:
 
 
 def _fault(code: str, message: str, graph: Graph, at: int) -> InternalError:
-    """The error with the node's neighbourhood, as the listing would show it."""
+    """The error with the neighbouring nodes, as the listing shows them."""
     names = value_names(graph)
     for node in graph.nodes:
         for x in node.inputs:

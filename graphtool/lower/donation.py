@@ -1,7 +1,7 @@
 """Donation: which outputs may be written over the input they are donated from, and in what order.
 
-An output in place must be written behind every other reader of its donor. Where a reader needs
-the result first, or reads other elements in the same kernel, the output is copied there at the end.
+An output in place must be written after every other reader of its donor. If a reader needs the
+result first, or reads other elements in the same kernel, the output is copied there at the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from graphtool.lower.units import Point, Unit
 
 @dataclass
 class Donation:
-    """`donors`: output → its input. `in_place`: the outputs that units write there themselves.
+    """`donors`: output → its input. `in_place`: the outputs that units write over their donor
+    themselves.
 
-    `after`: what must run before a unit that overwrites a donor.
+    `after`: the units that must run before a unit that overwrites a donor.
     """
 
     donors: dict[int, int] = field(default_factory=dict)
@@ -29,7 +30,8 @@ class Donation:
 
 
 def donation(module: Module, units: list[Unit]) -> Donation:
-    """Decides for each pair of outputs and inputs of one type; each input is given away once."""
+    """Chooses outputs to write in place, for each pair of an output and an input of one type; an
+    input is donated once."""
     graph = module.graph
     out = Donation()
     for o, i in module.donations:
@@ -51,7 +53,7 @@ def donation(module: Module, units: list[Unit]) -> Donation:
 
 
 class _Order:
-    """What runs before what, with the edges that donations add."""
+    """The order in which units run, with the edges that donations add."""
 
     def __init__(self, graph: Graph, units: list[Unit]) -> None:
         self.graph = graph
@@ -73,8 +75,7 @@ class _Order:
                     self.next.setdefault(self.point[m], set()).add(self.point[n])
 
     def readers(self, v: Value, x: Value) -> set[Point] | None:
-        """What reads the donor x besides the unit that writes v; None if v cannot take its place.
-        """
+        """The readers of donor x besides the unit that writes v; None if v cannot overwrite x."""
         unit, outputs = self.writer.get(v), self.graph.outputs
         if unit is None or outputs.count(v) != 1:
             return None
@@ -97,8 +98,8 @@ class _Order:
         return found
 
     def elementwise(self, node: Node, unit: Unit, v: Value) -> bool:
-        """Whether all that the unit makes of the node's result has v's shape, element by element.
-        """
+        """Whether everything that the unit computes from the node's result has v's shape, element
+        by element."""
         inside, pending, seen = set(unit.nodes), [node], {node}
         while pending:
             here = pending.pop()
@@ -112,7 +113,7 @@ class _Order:
         return True
 
     def leads_to(self, start: Point, goals: set[Point]) -> bool:
-        """Whether one of the goals needs what `start` makes."""
+        """Whether one of the goals depends on `start`."""
         pending, seen = [start], {start}
         while pending:
             for p in self.next.get(pending.pop(), ()):
@@ -131,7 +132,8 @@ class _Order:
 # ---- kernels that read what they overwrite -----------------------------------------------------
 
 def stores_last(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """In blocks that load from a buffer they store to, all values are computed before any store."""
+    """The statements; in a block that loads from a buffer it also stores to, all values are
+    computed before any store."""
     return tuple(map_bodies(s, stores_last) for s in _block(body))
 
 

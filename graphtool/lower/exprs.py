@@ -31,12 +31,13 @@ def _cost(e: PExpr, parts: list[int]) -> int:
 
 
 def below(names: Names) -> Callable[[PExpr], list[PExpr]]:
-    """For a walk: what stands in an expression, the values that its indices read included."""
+    """A function that gives the operands of an expression for a walk, including the values that its
+    indices read from data."""
     return lambda e: [*operands(e), *index_values(dims_of(e), names)]
 
 
 def dims_of(e: PExpr) -> list[Dim]:
-    """The index polynomials that stand in an expression itself."""
+    """The index polynomials that are part of an expression itself."""
     match e:
         case Reduce():
             return [d for _, d in e.iters]
@@ -65,9 +66,10 @@ def loads_in(e: PExpr, names: Names) -> list[Load]:
 
 def substituted(e: PExpr, env: Mapping[str, Dim],
                 memo: dict[PExpr, PExpr] | None = None) -> PExpr:
-    """The expression with iterators replaced; what does not depend on them stays itself.
+    """The expression with iterators replaced; parts that do not depend on them stay the same
+    objects.
 
-    `memo` may say what becomes of some of the expressions.
+    `memo` may give the replacement of some expressions in advance.
     """
     def change(e: PExpr) -> PExpr:
         match e:
@@ -81,7 +83,8 @@ def substituted(e: PExpr, env: Mapping[str, Dim],
 
 
 def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> bool:
-    """Whether every read steps over a whole inner loop with each outer step."""
+    """Whether two nested loops can be joined into one: every read moves by the size of the whole
+    inner loop at each outer iteration."""
     for x in each([e], below(names)):
         if isinstance(x, Index) and {outer, inner} & {s.name for s in symbols(x.value)}:
             return False

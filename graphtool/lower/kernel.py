@@ -1,4 +1,4 @@
-"""One unit → one kernel. Equal kernels are kept once; a run says which buffers it is given."""
+"""One unit → one kernel. Equal kernels are kept once; a run lists the buffers that it passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class KernelTable:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """In the order in which they were made."""
+        """The kernels, in the order in which they were added."""
         return tuple(self.made.values())
 
     def add(self, body: tuple[Stmt, ...], buffers: Mapping[str, Storage], work: int) -> tuple[
@@ -66,7 +66,7 @@ class KernelTable:
 
 
 def _shared(body: tuple[Stmt, ...]) -> bool:
-    """Whether threads share a loop; what they do not share out one of them does alone."""
+    """Whether threads share a loop; without such a loop one thread runs all of the kernel."""
     return any(isinstance(s, For) and s.mode.startswith("parallel") for s in statements(body))
 
 
@@ -114,7 +114,8 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
 
 
 def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:
-    """What a template, or loops of an op's own, make of the unit; None where it is a nest."""
+    """The statements of a unit that uses a template or has loops of its own; None if it is a loop
+    nest."""
     node = next((n for n in unit.nodes if serving(n.op.name)), unit.nodes[0])
     kernel = serving(node.op.name)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
@@ -130,7 +131,7 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | 
 
 
 def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
-    """Fill a window with a value or a number."""
+    """The kernel that fills a window with a value or a number."""
     names = Names()
     match c.source:
         case Value():
@@ -147,7 +148,7 @@ def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
 
 
 def fill_kernel(edges: list[Copy], assignment: Assignment, table: KernelTable) -> Made:
-    """Fill the edges of a padded buffer: a kernel with a nest for each."""
+    """The kernel that fills the edges of a padded buffer, with a loop nest for each edge."""
     names = Names()
     body: tuple[Stmt, ...] = ()
     for c in edges:
@@ -165,9 +166,11 @@ def _number(number: float, target: View) -> Pull:
 
 
 def _flops(body: tuple[Stmt, ...], work: Dim) -> Dim:
-    """Nominal flops of loops, each statement as often as it runs: a sum over a row counts once for
-    all that read it. `work`, which does not know that, where a template has the loops inside or an
-    iterator bounds them.
+    """Nominal flops of loops: each statement counts as often as it runs, so a sum over a row counts
+    once for all its readers.
+
+    It is `work`, which ignores such sharing, if a template contains the loops or an iterator bounds
+    them.
     """
     inside = list(statements(body))
     if any(isinstance(s, Template) or (isinstance(s, For) and any(
@@ -182,6 +185,6 @@ def _flops(body: tuple[Stmt, ...], work: Dim) -> Dim:
 
 
 def _at_most(work: Dim) -> int:
-    """An upper bound; where there is none, enough for all threads."""
+    """An upper bound; if there is none, a number that is enough for all threads."""
     most = bounds(work)[1]
     return SERIAL_BELOW if most is None else most

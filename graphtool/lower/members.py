@@ -1,4 +1,4 @@
-"""The nodes of a unit as pulls: what each of its values is in terms of what the unit reads."""
+"""The nodes of a unit as pulls: each value as an expression of what the unit reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphtool.lower.units import Unit
 
 
 def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) -> dict[Value, Pull]:
-    """The pull of every value of the nodes, given those of what they read."""
+    """The pull of every value of the nodes, given the pulls of their inputs from outside."""
     env = dict(known)
 
     def operand(x: Operand) -> Any:
@@ -29,7 +29,7 @@ def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) ->
 
 
 def read_values(unit: Unit) -> list[Value]:
-    """What the unit reads from outside, in order of first use."""
+    """The values that the unit reads from outside, in order of first use."""
     own = {v for n in unit.nodes for v in n.outputs}
     return list(dict.fromkeys(x for n in unit.nodes for x in n.inputs
                               if isinstance(x, Value) and x not in own))

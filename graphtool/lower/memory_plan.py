@@ -20,10 +20,10 @@ STRETCH = 64  # positions of a program: the plan looks up assigned buffers by su
 
 def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> tuple[
         dict[str, Dim], Dim]:
-    """Offsets in bytes and the arena's size.
+    """The offset of each buffer, and the arena's size, both in bytes.
 
-    Sizes that are multiples of one symbolic factor share a region, planned in units of it; the
-    regions, that of the fixed sizes first, stand one behind the other.
+    Sizes that are multiples of one symbolic factor share a region, which is planned in units of
+    that factor. The regions follow each other; the one with the fixed sizes is first.
     """
     regions: dict[Dim, dict[str, int]] = {1: {}}
     for name, b in buffers.items():
@@ -45,7 +45,7 @@ def _room(count: int) -> int:
 
 
 def _in_units(size: Dim) -> tuple[Dim, int]:
-    """size = factor · count with the greatest integer count."""
+    """The factors of a size = factor · count, with the greatest integer count."""
     if isinstance(size, int):
         return 1, size
     count = math.gcd(*(coeff for _, coeff in size.terms))
@@ -57,8 +57,8 @@ def _in_units(size: Dim) -> tuple[Dim, int]:
 def _region(counts: Mapping[str, int], liveness: Mapping[str, Life]) -> tuple[dict[str, int], int]:
     """Offsets within one region, and its size, in units.
 
-    As long as the region is larger than what is live at once, whatever ends highest goes first next
-    time: a buffer that had to stand above others is then given its offset before them.
+    While the region is larger than the most that is live at once, the buffer with the highest end
+    is assigned earlier in the next attempt, so that others cannot block it.
     """
     order = sorted(counts, key=lambda n: (-counts[n], liveness[n], n))
     least = most_at_once((liveness[n], count) for n, count in counts.items())
@@ -78,10 +78,10 @@ def _region(counts: Mapping[str, int], liveness: Mapping[str, Life]) -> tuple[di
 
 def _assigned(order: Sequence[str], counts: Mapping[str, int],
               liveness: Mapping[str, Life]) -> tuple[dict[str, int], int]:
-    """Each as low as it fits, in this order; and where the highest ends.
+    """The offset of each buffer, as low as possible in this order, and the highest end.
 
-    Assigned buffers are listed by stretches of the program: a buffer is compared with those alone
-    that are live in its own stretches.
+    Assigned buffers are listed by stretches of the program, so a buffer is compared only with those
+    of its own stretches.
     """
     assigned: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
     offsets: dict[str, int] = {}

@@ -10,7 +10,7 @@ from graphtool.symbolic import Dim, product
 
 
 def merged(unit: Unit, outputs: list[Value], views: dict[Value, View]) -> dict[Value, View]:
-    """The views over merged axes; as they were unless every op of the unit is elementwise."""
+    """The views over merged axes; unchanged unless every op of the unit is elementwise."""
     if not all(Trait.ELEMENTWISE in n.op.traits for n in unit.nodes):
         return views
     shape = outputs[0].type.shape
@@ -30,7 +30,8 @@ def _expand(v: View, rank: int) -> View:
 
 
 def _runs(shape: tuple[Dim, ...], views: list[View]) -> list[list[int]]:
-    """Axes that may be walked as one: in every view the outer steps over the whole inner."""
+    """Groups of axes that one loop can cover: in every view the outer stride equals the size of the
+    inner axis times its stride."""
     groups: list[list[int]] = []
     for axis in range(len(shape)):
         outer = next((a for a in reversed(groups[-1]) if shape[a] != 1), None) if groups else None

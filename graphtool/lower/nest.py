@@ -1,6 +1,6 @@
-"""Pulls → loop nests. One placement rule: a reduction or a shared scalar stands at the loop depth
-of its deepest free iterator. With it, decomposed softmax becomes the nest one writes by hand.
-"""
+"""Pulls → loop nests. A reduction or a shared scalar is computed at the loop depth of its deepest
+free iterator. With this rule alone, decomposed softmax becomes the nest that a person would
+write."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ Mode = Literal["serial", "parallel", "simd", "parallel simd"]
 
 @dataclass(eq=False)
 class Scope:
-    """A loop being filled; the root has no iterator. Inner loops are appended when complete."""
+    """A loop under construction; the root has no iterator. Inner loops are appended when
+    complete."""
 
     iter: Symbol | None = None
     extent: Dim = 1
@@ -70,7 +71,7 @@ class Scope:
 
 
 def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
-    """Loops over the (common) shape of the outputs that store each of them."""
+    """Loops over the common shape of the outputs that store each of them."""
     shape = outputs[0][1].shape
     iters = [iterator(names.new("i"), d) if d != 1 else None for d in shape]
     idx = tuple(0 if s is None else symbol_of(s) for s in iters)
@@ -102,7 +103,8 @@ def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
 
 def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
                shape: tuple[Dim, ...]) -> list[tuple[Symbol, Dim]]:
-    """Outer to inner by falling stride of the store, so that the innermost runs along memory."""
+    """The loops from outer to inner by falling stride of the store, so that the innermost walks
+    adjacent memory."""
     strides = [s for s, d in zip(view.strides, shape, strict=True) if d != 1]
     pairs = sorted(zip(loops, strides, strict=True), key=lambda pair: -(bounds(pair[1])[0] or 0))
     return [loop for loop, _ in pairs]
@@ -110,8 +112,10 @@ def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
 
 def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
                           idx: tuple[Dim, ...], names: Names) -> list[tuple[Symbol, Dim]]:
-    """The loop innermost along which a small window is read side by side, if it is stored across:
-    its elements are read several times and stored once.
+    """The loops, reordered if a small window is read along memory but stored across it.
+
+    The loop along which the window is read becomes the innermost, because an element is read
+    several times and stored once.
     """
     roots = [e for _, e in exprs]
     windows = reduces_in(roots, names)
@@ -141,8 +145,11 @@ class _Writer:
     # ---- loops -----------------------------------------------------------------------------
 
     def open_loops(self, loops: list[tuple[Symbol, Dim]]) -> Scope:
-        """The output loops, one parallel, the innermost simd unless its reductions are; the one
-        around it where it has few iterations: compilers write those out."""
+        """Open the output loops: one parallel, the innermost simd unless its reductions are.
+
+        If the innermost has few iterations, the loop around it is simd, because compilers unroll
+        the inner one.
+        """
         if loops:
             self.inner = loops[-1][0].name
         self.simd_reduce = self._reductions_run_along_memory()
@@ -187,7 +194,8 @@ class _Writer:
         return scope
 
     def emit(self, e: PExpr, scope: Scope) -> Expr:
-        """The expression to stand in `scope`; what must be named is named where it belongs."""
+        """The expression for use in `scope`; parts that need a name are defined in the scope where
+        they belong."""
         match e:
             case Const() | Name():
                 return e
@@ -218,7 +226,8 @@ class _Writer:
         return e
 
     def bind_indices(self, d: Dim, scope: Scope) -> None:
-        """Let-bind the data indices in d, each at the depth of the value that it reads."""
+        """Define the indices in d that are read from data, each at the depth of the value it
+        reads."""
         for s in symbols(d):
             value = self.names.indices.get(s.name)
             if value is None:
@@ -262,7 +271,7 @@ class _Writer:
         return acc
 
     def flattened(self, r: Reduce) -> Reduce:
-        """The reduction with iterators joined that walk memory as one."""
+        """The reduction with those iterators joined that cover memory without gaps."""
         iters = self._reduce_order(r)
         for (a, n), (b, m) in itertools.pairwise(iters):
             if not walk_as_one(r.body, a.name, b.name, m, self.names):
@@ -274,7 +283,7 @@ class _Writer:
         return r
 
     def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
-        """A small window without loops: one statement an element, so that the loop around it
+        """A small window without loops: one statement for each element, so that the loop around it
         vectorises."""
         home.body.append(Let(acc.name, r.init, mutable=True))
         for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
@@ -285,7 +294,8 @@ class _Writer:
         return acc
 
     def _reads_indices(self, r: Reduce) -> bool:
-        """Whether data address the body: such an index has one name, not one an iteration."""
+        """Whether the body reads indices from data: such an index has one name, not one for each
+        iteration."""
         return any(s.name in self.names.indices for e in each([r.body], self.below)
                    if not isinstance(e, Reduce) for d in dims_of(e) for s in symbols(d))
 
@@ -295,7 +305,7 @@ class _Writer:
         return any(coefficient(x.index, it.name) == 1 for x in loads_in(r.body, self.names))
 
     def _reduce_order(self, r: Reduce) -> list[tuple[Symbol, Dim]]:
-        """Iterators that run along memory go innermost."""
+        """The iterators of a reduction, with those along adjacent memory innermost."""
         loads = loads_in(r.body, self.names)
         unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads)
                 for it, _ in r.iters}
@@ -303,7 +313,7 @@ class _Writer:
 
 
 def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
-    """Which loop the threads share: the outermost with enough iterations, else the longest."""
+    """The loop that the threads share: the outermost with enough iterations, else the longest."""
     sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
     for n, size in enumerate(sizes):
         if size >= 8:
@@ -312,7 +322,8 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
 
 
 def _is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
-    """Whether the innermost loop fills no vector, and the one around it does: colours of pixels."""
+    """Whether the innermost loop is too short for a vector and the one around it is not: colours of
+    pixels."""
     if len(loops) < 2:
         return False
     around, own = (bounds(d)[0] or 0 for _, d in loops[-2:])

@@ -1,4 +1,5 @@
-"""Renames the dims of a module that are called like the lowering's own iterators (`n`, `i0`)."""
+"""Renames the dims of a module whose names are those of the lowering's own iterators (`n`,
+`i0`)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _OWN = re.compile(r"(acc|at|c|i|j|k|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t"
 
 
 def own_names(module: Module) -> Module:
-    """The module, with `_` behind the name of each dim that a kernel would take for its own."""
+    """The module, with `_` appended to the name of each dim that a kernel would mistake for its
+    own."""
     renamed: dict[str, str] = {}
     taken = dict(module.symbols) | {
         n: s for n, node in definitions(module.graph).items() if (s := defined(node)) is not None}
@@ -38,7 +40,7 @@ def own_names(module: Module) -> Module:
 
 
 def name_before(name: str) -> str:
-    """What a dim was called before `own_names`, for what a user reads."""
+    """The name that a dim had before `own_names`, for messages to a user."""
     bare = name.rstrip("_")
     return bare if _OWN.fullmatch(bare) else name
 

@@ -1,6 +1,10 @@
-"""What a reduction over a row and the loop behind it both compute is computed once: the reduction
-leaves it in the row of the result, and the loop takes it from there. So softmax has one exponential
-an element. Only where the result is nothing's donor, and has room for what is kept.
+"""Joins a reduction over a row with the next loop over that row if both compute the same
+expression.
+
+The reduction stores the expression in the row of the result, and the loop reads it from there, so
+softmax has one exponential for each element. This is done only if the kernel does not also read the
+buffer of the result, as it does where an output overwrites its donor, and if the buffer has the
+type of the expression.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, 
 
 
 def _written_once(body: tuple[Stmt, ...]) -> set[str]:
-    """The buffers that one statement stores to, and none reads."""
+    """The buffers that exactly one statement stores to and none reads."""
     stores = [s.buffer for s in statements(body) if isinstance(s, Store)]
     read = {b for b, write in accesses(body) if not write}
     return {b for b in stores if stores.count(b) == 1} - read
@@ -43,7 +47,8 @@ def _block(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...
 
 def _joined(first: Stmt, second: Stmt, between: list[Stmt],
             free: Mapping[str, DType]) -> tuple[For, For] | None:
-    """Both loops with the costliest part that they share stored by the first, if there is one."""
+    """Both loops, where the first stores the most expensive expression that they share; None
+    without one."""
     match first, second:
         case For(it, n, _, (Accumulate() as sum_,)), For(at, m, mode, (*lets, Store() as store)):
             pass

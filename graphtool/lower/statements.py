@@ -1,6 +1,7 @@
-"""Ops that no single expression per element says, and that need no template: loops of their own.
+"""Ops that need loops of their own, because no single expression gives an element and no template
+serves.
 
-They fuse with nothing; what they read and write may lie anywhere.
+They are not fused with other ops; their operands and results may have any strides.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def _cumulative(node: Node, assignment: Assignment) -> Lowered:
-    """Each element from the one before it: time grows with the length, not with its square."""
+    """The loops of a cumulative op: each element from the one before, in linear time."""
     x, out, a = _operand(node, 0, assignment), assignment.views[node.outputs[0]], node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
@@ -70,8 +71,8 @@ def _cumulative(node: Node, assignment: Assignment) -> Lowered:
 # ---- scatter -----------------------------------------------------------------------------------
 
 def _scatter(node: Node, assignment: Assignment) -> Lowered:
-    """x copied, then the updates in order. The threads share out an axis that no index runs over,
-    so that each writes a part of its own; without one, a single thread does it all."""
+    """x copied, then the updates in order. The threads share an axis that no index addresses, so
+    that each writes its own part; without such an axis a single thread does everything."""
     x, indices, updates = (_operand(node, n, assignment) for n in range(3))
     out = assignment.views[node.outputs[0]]
     axes, batch = node.attrs["axes"], node.attrs["batch"]
@@ -114,7 +115,7 @@ def _updated(kind: str, old: Expr, new: Expr) -> Expr:
 
 
 def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The body inside loops, outermost first; the marked one is shared out among threads."""
+    """The body inside loops, outermost first; the threads share the marked one."""
     for it, extent, parallel in reversed(loops):
         if extent != 1:
             body = (For(it, extent, "parallel" if parallel else "serial", body),)

@@ -1,8 +1,9 @@
-"""Elementwise work that reads along one axis and stores along another: transpose.h, in squares.
+"""Elementwise units that read along one axis and store along another: transpose.h, in square
+blocks.
 
-A plain nest would read one float of each line, and fetch the line again for the next one; where
-strides are powers of two all those lines meet in one set of the cache. What has no such operand,
-or several, stays a nest.
+A plain nest would read one float of each cache line and fetch the line again for the next one. If
+strides are powers of two, all those lines belong to one set of the cache. A unit with no such
+operand, or with several, stays a nest.
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ Loop = tuple[Symbol, Dim]
 
 @dataclass(frozen=True)
 class Walk:
-    """What is stored where, and the loops around it."""
+    """The stores of a kernel and the loops around them."""
 
     loops: tuple[Loop, ...]
     stores: tuple[tuple[str, Dim, PExpr], ...]  # buffer, index, value
 
 
 def crossing(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, ...] | None:
-    """The kernel of outputs of one shape, whose pulls have their names `of` the kernel, or None
-    where a nest is as good, or needed: it alone computes indices out of data first."""
+    """The kernel for outputs of one shape; None if a nest is as good or is needed.
+
+    `of` has the names of the kernel. Only a nest computes indices from data first.
+    """
     shape, names = outputs[0][1].shape, Names()
     if not long(shape, LEAST):
         return None
@@ -56,7 +59,7 @@ def crossing(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, ...] | 
 
 
 def _joined(walk: Walk, names: Names) -> Walk:
-    """The walk with loops joined that step through all memory as one."""
+    """The walk with those loops joined that step through all memory as one."""
     for (a, _), (b, m) in itertools.permutations(walk.loops, 2):
         if all(coefficient(at, a.name) == _times(coefficient(at, b.name), m)
                and walk_as_one(e, a.name, b.name, m, names) for _, at, e in walk.stores):
@@ -77,7 +80,8 @@ def _times(c: Dim | None, n: Dim) -> Dim | None:
 
 
 def _sides(walk: Walk, names: Names) -> tuple[Load, Loop, Loop] | None:
-    """The one operand read across, the loop it is adjacent along, and that of the stores."""
+    """The operand read across, the loop along which it is adjacent, and that along which stores
+    are; None unless there is exactly one of each."""
     along = [(s, d) for s, d in walk.loops
              if all(coefficient(at, s.name) == 1 for _, at, _ in walk.stores)]
     if len(along) != 1 or not long((along[0][1],), SIDE):
@@ -118,7 +122,7 @@ def _square(walk: Walk, read: Load, across: Loop, along: Loop, names: Names) -> 
 
 def _hook(walk: Walk, read: Load, env: dict[str, Dim], along: str, indices: tuple[Symbol, ...],
           names: Names) -> Hook:
-    """The stores of a row's elements from b on: what was read across stands in `acc`."""
+    """The stores of a row's elements from b on; `acc` contains what was read across."""
     count = symbol_of(Symbol("count", 1, None))
     lane = iterator(names.new("j"), count)
     env = {**env, along: symbol_of(indices[-1]) + symbol_of(lane)}

@@ -1,4 +1,5 @@
-"""A kernel's site: where its op stands in a unit, the hook that finishes its rows, scratch.
+"""The context of a kernel: its op within a unit, the hook that finishes its rows, and scratch
+memory.
 
 The nodes that follow the op in its unit become the header's epilogue: a loop over one finished row
 of sums.
@@ -29,7 +30,7 @@ from graphtool.target import Target
 
 @dataclass(frozen=True)
 class UnitSite:
-    """What kernels/site.py says of a site, for a node of a unit."""
+    """The site (see kernels/site.py) of a node in a unit."""
 
     unit: Unit
     node: Node
@@ -38,7 +39,7 @@ class UnitSite:
 
     @property
     def plan(self) -> Mapping[str, int]:
-        """Defaults for a node without a plan."""
+        """The values of the node's plan; the defaults if it has none."""
         plan = self.node.attrs["plan"]
         form = next(f for f in self.node.op.plans if plan is None or f.kind == plan.kind)
         return form.values(plan)
@@ -73,7 +74,7 @@ class UnitSite:
 
     @property
     def row_sum(self) -> Node | None:
-        """The member that sums the rows of what another one gives, if there is one."""
+        """The node of the unit that sums the rows of another node's result, if there is one."""
         return next((n for n in self.unit.nodes if n.op is o.reduce_sum), None)
 
     def summed_rows(self) -> tuple[View, View] | None:
@@ -114,7 +115,8 @@ class UnitSite:
 
     def epilogue(self, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
                  row: Dim | None = None) -> Hook:
-        """Sums are float32, those of integers int32."""
+        """The hook that computes the rest of the unit from a row of sums: float32, or int32 for
+        integers."""
         return _epilogue(self, indices, idx, row)
 
 
@@ -144,7 +146,8 @@ def _epilogue(site: UnitSite, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
 
 
 def index_in_row(v: View, idx: tuple[Dim, ...], full: tuple[Dim, ...], row: Dim | None) -> Dim:
-    """Where an element lies; without divisions where the view's leading axes are one walk."""
+    """The index of an element; without divisions if the leading axes of the view can be walked as
+    one."""
     step = None if row is None else row_stride(v)
     if step is None or row is None or idx[:-1] != full[len(full) - len(idx):-1]:
         return v.index(idx)

@@ -1,4 +1,5 @@
-"""Units: what one kernel computes. A fusion group is a unit; so is every other node that works."""
+"""Units: the nodes that one kernel computes. A fusion group is a unit, and so is every other node
+that needs a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from graphtool.ir.run_sizes import needs as symbol_needs
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Nodes in order, and those of their values that others read."""
+    """Nodes in order, and those of their values that other units or the outputs read."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
@@ -20,7 +21,7 @@ class Unit:
 
     @property
     def label(self) -> str:
-        """What the author called that which the kernel computes."""
+        """The author's names of what the kernel computes."""
         return joined_names(*self.nodes)
 
     @property
@@ -59,8 +60,9 @@ def schedule(graph: Graph, all_units: list[Unit],
              after: Mapping[Point, set[Point]]) -> list[Point]:
     """Units and the remaining nodes in an order in which everything is defined before its use.
 
-    Groups are convex, so one exists; among what is ready the graph's own order decides. What
-    overwrites a donated input waits for those in `after`, and then goes first: it frees memory.
+    Groups are convex, so such an order exists; among those that are ready, the graph's own order
+    decides. A unit that overwrites a donated input waits for those in `after` and then runs first,
+    because it frees memory.
     """
     rank, needs = _ranked(graph, all_units)
     for p, before in after.items():
@@ -86,7 +88,8 @@ def schedule(graph: Graph, all_units: list[Unit],
 
 def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
         dict[Point, int], dict[Point, set[Point]]]:
-    """Where each unit and remaining node ends in the graph's own order, and what it needs."""
+    """The last position of each unit and remaining node in the graph's order, and what it depends
+    on."""
     point: dict[Node, Point] = {n: n for n in graph.nodes}
     point |= {n: u for u in all_units for n in u.nodes}
     made = {v: n for n in graph.nodes for v in n.outputs}

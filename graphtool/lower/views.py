@@ -1,6 +1,7 @@
-"""Views of what movement ops (reshape, transpose, slice, broadcast) move, where strides can say it.
+"""Views of the results of movement ops (reshape, transpose, slice, broadcast), if strides can
+express them.
 
-Nothing is copied for them then.
+Such a result is not copied.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def broadcast_view(v: View, shape: tuple[Dim, ...]) -> View:
 
 
 def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
-    """The same elements in row-major order under another shape; None if strides cannot say it."""
+    """The same elements in row-major order under another shape; None if strides cannot express
+    it."""
     if any(d == 0 for d in shape):
         return View(v.buffer, v.dtype, shape, dense_strides(shape), v.offset)
     if v.contiguous:
@@ -60,9 +62,8 @@ def reshape_view(v: View, shape: tuple[Dim, ...]) -> View | None:
 
 
 def scattered(v: View) -> bool:
-    """Whether rows stored there would go number by number, far from one another, while enough of
-    them lie side by side to be moved in squares instead.
-    """
+    """Whether rows stored in the view would be written one number at a time, far apart, though
+    enough of the rows are adjacent to be moved in square blocks instead."""
     if v.strides[-1:] in ((1,), (0,)) or not (long(v.shape[-1:], SIDE) and long(v.shape, LEAST)):
         return False
     run: Dim = 1  # how far the memory of the other axes goes without a gap
@@ -73,6 +74,6 @@ def scattered(v: View) -> bool:
 
 
 def long(dims: tuple[Dim, ...], least: int) -> bool:
-    """Whether so many elements may have `least` of them."""
+    """Whether the number of elements can be `least` or more."""
     most = bounds(product(dims))[1]
     return most is None or most >= least

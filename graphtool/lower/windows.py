@@ -1,4 +1,4 @@
-"""What movement ops mean for views: the view each gives, and the windows of concat and pad."""
+"""Views for movement ops: the view of each result, and the windows of concat and pad."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphtool.symbolic import Dim
 
 
 def view_of(node: Node, v: View) -> View | None:
-    """The view that a movement op gives of its operand's view; None where a copy is needed."""
+    """The view of a movement op's result within its operand's buffer; None if a copy is needed."""
     a = node.attrs
     match node.op.name:
         case "transpose":
@@ -43,7 +43,7 @@ def unview(node: Node, view: View, x: Value) -> View | None:
 
 
 def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
-    """The windows of a concat's operands; of a pad's operand and its edges."""
+    """The windows of a concat's operands, or of a pad's operand and its edges."""
     rank = len(whole.shape)
     ones = (1,) * rank
     if node.op is o.concat:
@@ -71,7 +71,7 @@ def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
 
 
 def windowable(node: Node) -> bool:
-    """Whether a concat or pad can be built from windows: edges, no interior, nothing cropped."""
+    """Whether windows suffice for a concat or pad: edges, no interior padding, nothing cropped."""
     if node.op is o.concat:
         return True
     interior = node.attrs["interior"]
