@@ -1,4 +1,4 @@
-"""Checkpoints: all of a training's state in one safetensors file, and the model's for torch.
+"""Checkpoints: the state of a training in one safetensors file, and the model's weights for torch.
 
 Written atomically, so that a run killed at any moment finds a whole one.
 """
@@ -50,7 +50,7 @@ def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
 
 
 def restore(model: TrainModel, run: Path) -> dict[str, Any]:
-    """Put a checkpoint's state back; returns what `save` was told of the progress.
+    """Restores a checkpoint's state; returns the progress that `save` was given.
 
     Raises InputError GT3075 for a checkpoint of another training, GT3077 for what is none, GT0334
     for one of a newer version; the state is then as it was.
@@ -105,7 +105,7 @@ def read(path: Path) -> dict[str, Array]:
 
 
 def cut_log(path: Path, step: int, epoch: int) -> None:
-    """Drop what a killed run logged behind its last checkpoint: it will be logged again."""
+    """Removes the log rows after the last checkpoint: the resumed run logs them again."""
     if not path.exists():
         return
     kept = []

@@ -1,4 +1,4 @@
-"""The processes of a training run, as its library joins them; alone where it knows no others."""
+"""The processes of one training run, joined by the compiled library; or this process alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 @dataclass(frozen=True)
 class Processes:
-    """This one's place among `size`."""
+    """The number of this process among `size` processes."""
 
     rank: int = 0
     size: int = 1
@@ -26,7 +26,7 @@ class Processes:
     name: str = ""
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """The sums over all processes, in each of them."""
+        """The sums over all processes, the same in each of them."""
         if self.library is None:
             return list(values)
         block = (ctypes.c_double * len(values))(*values)
@@ -34,7 +34,7 @@ class Processes:
         return list(block)
 
     def share(self, block: np.ndarray[Any, Any]) -> None:
-        """What the first process has in this array, in each of them."""
+        """Copies this array of the first process to every process."""
         if self.library is not None:
             getattr(self.library, f"{self.name}_share")(
                 ctypes.c_void_p(block.ctypes.data), ctypes.c_size_t(block.nbytes))

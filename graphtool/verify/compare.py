@@ -75,7 +75,7 @@ def is_text(x: Array) -> bool:
 
 
 def magnitude(x: Array) -> float:
-    """The largest finite magnitude, 1 at the least."""
+    """The largest finite magnitude, but at least 1."""
     if is_text(x):
         return 1.0
     x = x.astype(np.float64)

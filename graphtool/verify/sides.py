@@ -74,7 +74,7 @@ def of_build(path: Path, threads: int | None = None) -> Side:
 
 
 def of_program(path: Path) -> Side:
-    """A program, compiled into a folder that is gone once the library is loaded."""
+    """A program, compiled in a temporary folder that is deleted once the library is loaded."""
     from graphtool.loops import serial as loops
     from graphtool.native.build import build
     program, store = loops.load(path)
@@ -110,7 +110,7 @@ def _array(found: Any) -> Array:
 
 
 def _objects(x: Array) -> Array:
-    """Strings in the form that onnxruntime takes."""
+    """Strings as object arrays, as onnxruntime expects them."""
     return x.astype(object) if x.dtype == string.numpy else x
 
 
@@ -207,7 +207,7 @@ def _random(rng: np.random.Generator, d: DType, shape: tuple[int, ...]) -> Array
 
 def by_position(arrays: Mapping[str, Array], names: tuple[str, ...],
                 others: tuple[str, ...]) -> dict[str, Array]:
-    """The same arrays under another side's names, where its inputs are as many."""
+    """The same arrays under another side's names, if the number of inputs is equal."""
     if set(arrays) == set(others) or len(names) != len(others):
         return dict(arrays)
     return {o: arrays[n] for n, o in zip(names, others, strict=True) if n in arrays}
