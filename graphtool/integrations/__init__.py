@@ -1,1 +1,1 @@
-"""graphtool inside other tools: a backend of torch.compile, and one of the onnx package."""
+"""graphtool as a backend of other tools: torch.compile, and the backend interface of onnx."""

@@ -1,4 +1,4 @@
-"""ONNX's own backend interface over the evaluator and over compiled C."""
+"""The backend interface of the onnx package, for the evaluator and for compiled C."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Run = Callable[[dict[str, Array]], dict[str, Array]]
 
 
 class GraphtoolRep(BackendRep):  # type: ignore[misc]
-    """A prepared model. Outputs come as a tuple in the model's order."""
+    """A prepared model. Outputs are a tuple in the model's order."""
 
     def __init__(self, inputs: Sequence[str], run: Run, folder: Path | None = None) -> None:
-        """`folder` holds the compiled code and goes with the object."""
+        """`folder` holds the compiled code and is deleted with the object."""
         self.inputs, self.call = tuple(inputs), run
         if folder is not None:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
-        """`inputs` are arrays in the model's order, or a mapping by name."""
+        """The outputs as a tuple; `inputs` are arrays in the model's order or a mapping by name."""
         given = dict(inputs) if isinstance(inputs, dict) else dict(
             zip(self.inputs, map(np.asarray, inputs), strict=True))
         return tuple(self.call(given).values())
@@ -125,7 +125,7 @@ def _prepared(module: Module, mode: str) -> GraphtoolRep:
 
 
 def random_state(module: Module) -> dict[str, Array]:
-    """The start state of random operators, for which ONNX's interface has no input."""
+    """The initial state of random operators; the onnx interface has no input for it."""
     names = value_names(module.graph)
     return {names[module.graph.inputs[i]]: state_of(0) for _, i in module.donations}
 
@@ -137,7 +137,7 @@ def _evaluated(module: Module) -> GraphtoolRep:
 
 
 def _without(results: dict[str, Array], state: dict[str, Array]) -> dict[str, Array]:
-    """The outputs that the model has itself."""
+    """The model's own outputs, without those that the import added."""
     return {n: x for n, x in results.items() if n not in state}
 
 

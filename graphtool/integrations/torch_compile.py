@@ -1,8 +1,8 @@
 """`torch.compile(model, backend="graphtool")`: Dynamo's graphs as compiled libraries.
 
-Forward and backward come apart by AOTAutograd, which also takes mutation out of the graphs; each
-is built once and runs on torch's own memory. A graph that cannot be built runs eagerly, and a
-warning says why.
+AOTAutograd separates forward and backward and removes mutation from the graphs. Each is built once
+and runs on torch's own memory. A graph that cannot be built runs eagerly, with a warning that gives
+the reason.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _TORCH = {row.name: kind for kind, row in DTYPES.items()}
 
 def graphtool_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], *,
                       options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:
-    """The backend that Dynamo calls with each graph it has captured.
+    """The backend that Dynamo calls with each captured graph.
 
-    `options={"freeze": True}` builds parameters into what runs without gradients: faster, and
-    blind to later changes of them. Raises UsageError GT1120 for other options.
+    `options={"freeze": True}` makes parameters constants of graphs that run without gradients:
+    these are faster, but later changes of the parameters have no effect. Raises UsageError GT1120
+    for other options.
     """
     unknown = sorted(set(options or {}) - set(OPTIONS))
     if unknown:
@@ -66,7 +67,7 @@ def _parameters(inputs: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
 
 def _compiled(gm: fx.GraphModule, inputs: Sequence[Any], *, part: str,
               frozen: Mapping[int, torch.Tensor] | None = None) -> Callable[..., Any]:
-    """What runs one graph: a library, or torch itself where that cannot be."""
+    """A function that runs one graph: the library, or torch itself if it cannot be built."""
     try:
         made: Callable[..., Any] = make_boxed_func(Compiled(captured(gm, frozen or {}),
                                                             _returned(part)))
@@ -78,7 +79,7 @@ def _compiled(gm: fx.GraphModule, inputs: Sequence[Any], *, part: str,
 
 
 def _reason(error: GraphtoolError) -> str:
-    """The fault in a line, or one line for each call that cannot be imported."""
+    """The error in one line, or one line for each call that cannot be imported."""
     rows = [f"{i.name}: {i.reason}" + (f" ({i.places[0]})" if i.places and i.places[0] else "")
             for i in error.items] if isinstance(error, UnsupportedError) else []
     return "\n  ".join([f"[{error.code}] {error.message}", *rows])
@@ -86,19 +87,20 @@ def _reason(error: GraphtoolError) -> str:
 
 @functools.cache
 def _say(message: str) -> None:
-    """Once, however often Dynamo tries the same."""
+    """Warn; an equal warning is shown once, however often Dynamo compiles the same graph."""
     warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _returned(part: str) -> int | None:
-    """How many of a forward graph's results the user sees; the rest is kept for the backward."""
+    """The number of a forward graph's results for the user; the others are kept for the
+    backward."""
     context = TracingContext.try_get()
     meta = context.fw_metadata if context and part == "forward" else None
     return None if meta is None else int(meta.num_forward)
 
 
 class Compiled:
-    """A built graph as a function from torch's inputs to its results, which are new tensors."""
+    """A built graph as a function from torch's inputs to new result tensors."""
 
     def __init__(self, what: Captured, returned: int | None) -> None:
         self.what, self.lock = what, threading.Lock()
@@ -149,7 +151,8 @@ def _size(d: Dim, sizes: Mapping[str, Dim]) -> int:
 
 
 def _built(what: Captured, owner: Compiled) -> runtime.Model:
-    """The library, in a folder that goes with its owner; unchanged C comes from the cache."""
+    """The library, in a directory that is deleted with its owner; unchanged C comes from the
+    cache."""
     folder = Path(tempfile.mkdtemp(prefix="graphtool-torch-"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     target = detect()

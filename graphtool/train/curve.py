@@ -1,4 +1,4 @@
-"""The loss curve as SVG: steps in grey, epochs in colour. Reads a log, knows no training."""
+"""The loss curve of a log as SVG: steps in grey, epochs in colour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 
 def draw(log: Path) -> str:
-    """The picture of a log.jsonl."""
+    """The SVG text of a log.jsonl."""
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [(float(r["step"]), float(r["loss"])) for r in rows if "step" in r]
     epochs = [r for r in rows if "step" not in r]
@@ -30,7 +30,7 @@ def _thinned(points: Sequence[Point]) -> list[Point]:
 
 
 def curve(lines: Sequence[tuple[str, str, float, Sequence[Point]]]) -> str:
-    """Lines (name, colour, width, points) over a common pair of axes."""
+    """The SVG text of lines (name, colour, width, points) with common axes."""
     shown = [(n, c, w, [p for p in points if math.isfinite(p[1])]) for n, c, w, points in lines]
     every = [p for *_, points in shown for p in points] or [(0.0, 0.0)]
     right = max(x for x, _ in every) or 1.0

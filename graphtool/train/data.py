@@ -37,9 +37,9 @@ class Data:
 
 
 def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: bool) -> Data:
-    """The data of an .npz file, `val` of them or those of another file to validate by.
+    """The data of an .npz file; `val` is the share for validation, or another file with that data.
 
-    Raises InputError GT307x where they do not fit the model.
+    Raises InputError GT307x if the data do not fit the model.
     """
     if not isinstance(val, Path):
         return prepared(npz.load(path), model, val, seed, shuffle, str(path))
@@ -54,7 +54,8 @@ def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: b
 
 def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
              where: str = "") -> Data:
-    """The arrays that the model wants in its types, split by the seed or at the end."""
+    """The model's arrays in its types, split into training and validation by the seed or at the
+    end."""
     arrays, n = _arrays(found, model, where)
     held = round(n * val)
     if n - held < 1:
@@ -80,10 +81,10 @@ def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
 
 
 def shuffled(seed: int, epoch: int, n: int) -> Array:
-    """0 … n − 1 sorted by keys that follow from seed, epoch and number alone.
+    """A permutation of 0 … n − 1, sorted by hashes of seed, epoch and number.
 
-    A hash of our own and not numpy's generator: a resumed run may have another numpy, and the
-    stand-alone program none (kernels/examples.h has the same one).
+    The hash is our own, not numpy's generator: a resumed run may have another numpy version, and
+    the stand-alone program has none (kernels/examples.h has the same hash).
     """
     start = np.array([seed], np.uint64)
     numbers = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
@@ -107,7 +108,7 @@ def _typed(name: str, a: Array, kind: str, where: str) -> Array:
 
 
 def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:
-    """The training examples in the order of an epoch; a function of seed and epoch alone."""
+    """The training examples in the order of an epoch, which depends on seed and epoch only."""
     if not shuffle:
         return data.train
     return data.train[shuffled(seed, epoch + 1, len(data.train))]

@@ -1,7 +1,7 @@
-"""The loop around a compiled step: epochs, validation, schedule, log, checkpoints, early stopping.
+"""The training loop: epochs, validation, schedule, log, checkpoints, early stopping.
 
-Everything it does follows from the plan, the data and the step's number, so that a run that was
-killed goes on from its last checkpoint to the very same weights.
+All of it depends on the plan, the data and the step's number only, so that a run that was killed
+continues from its last checkpoint to exactly the same weights.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Trainer:
         self.lines: list[str] = []
 
     def run(self) -> Progress:
-        """Train to the end of the plan, or until it stops early."""
+        """Train until the plan is done or early stopping ends it; returns the progress."""
         self.open()
         self.begin_alike()
         p = self.progress
@@ -131,11 +131,11 @@ class Trainer:
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that writes."""
+        """Whether this process is the first one, which writes the files."""
         return self.world.rank == 0
 
     def rows(self, order: Any, start: int, end: int) -> Any:
-        """This process's share of a batch."""
+        """The rows of a batch that belong to this process."""
         n = (end - start) // self.world.size
         at = start + n * self.world.rank
         return order[at:at + n]
@@ -232,7 +232,7 @@ METRICS = {"cross_entropy": "accuracy", "bce": "accuracy", "mse": "mae", "huber"
 
 
 def metric(loss: str, arguments: Row, out: Any, y: Any, n: int) -> tuple[float, int]:
-    """The sum of a batch's scores and their number: right answers, or absolute errors."""
+    """(sum of the scores, their number) of a batch: 1 for each right answer, or absolute errors."""
     out, y = out[:n], y[:n]
     if loss == "cross_entropy":
         kept = y != arguments.get("ignore_index", -100)

@@ -1,4 +1,4 @@
-"""A training build in this process: its state as arrays, and its functions as methods."""
+"""A training build loaded into this process: its state as arrays, its functions as methods."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TrainModel:
 
     @property
     def batch(self) -> int | None:
-        """The size of axis 0 of the data where it is fixed."""
+        """The size of axis 0 of the data if it is fixed, else None."""
         first = next(p for p in self.row.programs["step"].inputs if p.name == self.data[0])
         size = first.shape[0] if first.shape else 1
         return size if isinstance(size, int) else None
@@ -64,15 +64,15 @@ class TrainModel:
         return {n: kinds[n] for n in self.data}
 
     def init(self) -> None:
-        """The state before the first step."""
+        """Set the state to its initial values."""
         self._functions["init"]({})
 
     def step(self, batch: Mapping[str, Array], lr: float) -> float:
-        """One step; the loss of the batch before it."""
+        """Run one training step; returns the loss of the batch before the update."""
         return float(self._functions["step"](batch, lr)[0])
 
     def loss(self, batch: Mapping[str, Array]) -> float:
-        """The loss in inference."""
+        """The loss of a batch in inference."""
         return float(self._functions["loss"](batch)[0])
 
     def predict(self, batch: Mapping[str, Array]) -> list[Array]:
@@ -87,7 +87,7 @@ class TrainModel:
 
 
 def _aligned(size: int) -> Array:
-    """Zeroed bytes on a multiple of 64."""
+    """Zeroed bytes at an address that is a multiple of 64."""
     raw = np.zeros(size + ALIGN, np.uint8)
     at = -raw.ctypes.data % ALIGN
     return raw[at:at + size]

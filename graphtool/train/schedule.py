@@ -1,4 +1,4 @@
-"""Learning rates by step, as torch's schedulers give them; written like passes."""
+"""Learning rates by step, equal to torch's schedulers; written with arguments like passes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Rate = Callable[[int], float]
 
 
 def constant(lr: float, total: int, epoch: int) -> Rate:
-    """The same at every step."""
+    """The same rate at every step."""
     return lambda step: lr
 
 
 def step(lr: float, total: int, epoch: int, *, every: int = 10, factor: float = 0.1) -> Rate:
-    """Times `factor` after every so many epochs."""
+    """The rate is multiplied by `factor` every `every` epochs."""
     if every < 1:
         raise UsageError("GT3070", f"step every {every} epochs", hint="a schedule wants 1 at least")
     return lambda step: float(lr * factor ** (step // epoch // every))
 
 
 def cosine(lr: float, total: int, epoch: int, *, floor: float = 0.0) -> Rate:
-    """Half a cosine from lr down to `floor` over all steps."""
+    """Half a cosine from lr to `floor` over all steps."""
     return lambda step: _annealed(lr, floor, min(step, total) / total)
 
 
 def onecycle(lr: float, total: int, epoch: int, *, rise: float = 0.3, start: float = 25.0,
              end: float = 1e4) -> Rate:
-    """From lr/start up to lr over the share `rise` of the steps, then down to lr/start/end."""
+    """From lr/start to lr in the first share `rise` of the steps, then to lr/start/end."""
     top = rise * total - 1
     low, last = lr / start, lr / start / end
 
@@ -50,9 +50,10 @@ SCHEDULES: dict[str, Callable[..., Rate]] = {
 
 
 def schedule(text: str, lr: float, total: int, epoch: int, warmup: int = 0) -> Rate:
-    """The rate of each step from 0; over the first `warmup` it rises linearly to the schedule's.
+    """The learning rate as a function of the step, from 0; it rises linearly in the first `warmup`
+    steps.
 
-    `total` and `epoch` count steps. Raises UsageError GT3070 for an unknown schedule, and
+    `total` and `epoch` are numbers of steps. Raises UsageError GT3070 for an unknown schedule, and
     for arguments that divide by 0.
     """
     call = one("schedule", "GT3070", text, SCHEDULES, ", as in step{every=5,factor=0.5}")

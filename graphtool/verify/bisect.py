@@ -59,14 +59,15 @@ class Bisector:
 
     def after(self, module: Module, call: PassCall, limit: int | None = None) -> tuple[
             Module, Journal]:
-        """The module after a pass of which only the first `limit` rules fire."""
+        """The module after a pass of which only the first `limit` rules fire, and the pass's
+        journal."""
         journal = Journal(limit)
         return passes.run(module, [call], supply={**self.supply, "journal": journal}), journal
 
 
 def bisect(module: Module, calls: Sequence[PassCall], inputs: Mapping[str, Array],
            atol: float | None, rtol: float, supply: Mapping[str, Any]) -> Bisection:
-    """Run the passes one by one, up to the first after which the outputs differ."""
+    """Run the passes one by one, and stop at the first after which the outputs differ."""
     at = Bisector(module, inputs, atol, rtol, supply)
     for number, call in enumerate(calls, 1):
         result, journal = at.after(module, call)
@@ -87,7 +88,7 @@ def _guilty(at: Bisector, module: Module, call: PassCall, number: int,
 
 
 def _first(at: Bisector, module: Module, call: PassCall, count: int) -> Fired:
-    """The first rule with which the outputs differ: they agree with `good`, not with `bad`."""
+    """The first of `count` rules after which the outputs differ, by binary search."""
     good, bad = 0, count
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -1,4 +1,5 @@
-"""`check`: two sides on the same inputs, and where two graphs first part ways."""
+"""`check`: compares two sides on the same inputs, and finds the first value in which they
+differ."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class CheckReport(msgspec.Struct):
 
 def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None, rtol: float,
           divergence: bool = False) -> CheckReport:
-    """Run both and compare the outputs; with `divergence`, also each value that both graphs have.
+    """The comparison of the outputs on the same inputs; with `divergence`, also of inner values.
 
     The first side is the reference.
     """
@@ -42,8 +43,8 @@ def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None, rto
 
 def first_divergence(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None,
                      rtol: float) -> list[Difference]:
-    """The values of both graphs, paired by structure, in order, up to and with the first that
-    is out of tolerance; empty where a side has no graph."""
+    """The comparisons of the inner values that both graphs have, in order, up to the first out of
+    tolerance; empty if a side has no graph."""
     if a.module is None or b.module is None:
         return []
     ours = _values(a.module, inputs)
@@ -78,7 +79,7 @@ def check_lines(r: CheckReport) -> list[str]:
 
 
 def row_line(r: Difference) -> str:
-    """One array: name, largest errors, share out of tolerance."""
+    """One array as a line of text: name, largest errors, share out of tolerance."""
     mark = "ok  " if r.ok else "FAIL"
     share = f"{r.out} of {r.elements} out" if r.out else f"{r.elements} elements"
     note = f"; {r.note}" if r.note else ""

@@ -1,4 +1,4 @@
-"""The check at the end of an import: the evaluator against the source, on two made-up inputs."""
+"""The check after an import: the evaluator against the source, on two random inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ATOL, RTOL = 1e-4, 1e-3  # float32 through many layers, summed in another order
 
 @dataclass(frozen=True)
 class ImportCheck:
-    """Whether the graph computes what its source does; `line` says so for people."""
+    """Whether the graph computes what its source does; `line` is the result as text."""
 
     ok: bool
     line: str
@@ -29,7 +29,7 @@ class ImportCheck:
 
 
 def check_import(source: str, module: Module, specs: Sequence[str] = ()) -> ImportCheck:
-    """Compare on two inputs; where the source cannot be run here, say so and pass."""
+    """Compare on two inputs; if the source cannot be run here, `line` says so and `ok` is true."""
     if source.endswith(".pt2"):
         return ImportCheck(True, "not checked: an archive is read, never run")
     if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):

@@ -1,4 +1,4 @@
-"""What a run of the passes did: seconds, nodes and rules of each, the graph before and after."""
+"""A report of the passes: seconds, nodes and rules of each, and the graph before and after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphtool.verify.compare import Difference
 
 
 class PassRow(msgspec.Struct):
-    """One pass as it was called; `rules` counts what fired."""
+    """One pass with its arguments; `rules` counts how often each rule fired."""
 
     name: str
     seconds: float
@@ -43,7 +43,7 @@ def pass_row(r: PassReport, changed: bool) -> PassRow:
 
 def opt_report(passes: list[PassRow], before: Module, after: Module,
                check: list[Difference] | None, arena: Arena | None = None) -> OptReport:
-    """With `remat` among the passes, also what it could choose from."""
+    """The report; if `remat` is among the passes, with the plans that it could choose from."""
     plans = any(p.name.partition("{")[0] == "remat" for p in passes)
     return OptReport(passes, stats(before), stats(after), check,
                      recompute_rows(before, arena) if plans else [])
@@ -54,7 +54,7 @@ def _groups(s: Stats) -> str:
 
 
 def before_after(r: OptReport) -> list[tuple[str, str, str]]:
-    """The rows of the table: sums first, then each op whose count changed."""
+    """The rows of the table: totals first, then each op whose count changed."""
     a, b = r.before, r.after
     rows: list[tuple[str, str, str]] = [
             ("nodes", str(a.nodes), str(b.nodes)),

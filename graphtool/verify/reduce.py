@@ -25,14 +25,15 @@ Fault = Callable[[Module, Mapping[str, Array]], bool]
 
 @dataclass(frozen=True)
 class Slice:
-    """The nodes between values that are given and values that are wanted."""
+    """The nodes that compute the `wanted` values from the `given` ones."""
 
     given: frozenset[Value]
     wanted: tuple[Value, ...]
 
 
 class Reducer:
-    """One reduction. `tell` hears of each smaller graph; at most `tries` candidates are tried."""
+    """One reduction. `tell` is called for each smaller graph; at most `tries` candidates are
+    tried."""
 
     def __init__(self, module: Module, inputs: Mapping[str, Array], fault: Fault,
                  tell: Callable[[int, int], None] = lambda tried, nodes: None,
@@ -57,13 +58,13 @@ class Reducer:
     # ---- what is tried -----------------------------------------------------------------------
 
     def fewer_outputs(self) -> None:
-        """Each output alone."""
+        """Try each output as the only one."""
         for v in self.best.wanted if len(self.best.wanted) > 1 else ():
             if self.shows(replace(self.best, wanted=(v,))):
                 return
 
     def earlier_output(self) -> None:
-        """A value further up as the only output: by halves first, then one by one."""
+        """Try earlier values as the only output, in steps that are halved."""
         step = self.size(self.best) // 2
         while step >= 1:
             values = [v for n in self.computed(self.best) for v in n.outputs]
@@ -72,7 +73,8 @@ class Reducer:
                 step //= 2
 
     def later_inputs(self) -> None:
-        """Values further down as inputs: all before a point at once, by halves; then singly."""
+        """Try inner values as inputs: the first half of the nodes, then fewer, then single
+        nodes."""
         step = self.size(self.best) // 2
         while step >= 1:
             early = {v for n in self.computed(self.best)[:step] for v in n.outputs}
@@ -83,7 +85,8 @@ class Reducer:
                 self.shows(replace(self.best, given=self.best.given | set(node.outputs)))
 
     def shows(self, candidate: Slice) -> bool:
-        """Whether the fault is there with fewer nodes; then the candidate is the best so far."""
+        """Whether the candidate is smaller and still shows the fault; it then becomes the best so
+        far."""
         nodes = self.size(candidate)
         if self.left <= 0 or not 0 < nodes < self.size(self.best):
             return False
@@ -109,7 +112,7 @@ class Reducer:
         return kept[::-1]
 
     def computed(self, s: Slice) -> list[Node]:
-        """The nodes without the constants, which stay what they are and are not counted."""
+        """The nodes of a slice in order, without constants."""
         return [n for n in self.nodes(s) if not is_constant(n)]
 
     def size(self, s: Slice) -> int:

@@ -1,4 +1,4 @@
-"""All schemas by name: those of the reports, and those of what verification reports."""
+"""All JSON schemas by name: those of graphtool.report, and those of the verification reports."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from graphtool.verify.pipeline import OptReport
 
 
 def schemas() -> dict[str, str]:
-    """What lies in schemas/: name → text."""
+    """The text of each file of schemas/, by name."""
     types = {**TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection}
     return {name: schema_text(name, t) for name, t in sorted(types.items())}
