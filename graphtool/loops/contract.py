@@ -1,7 +1,7 @@
-"""What a template takes: its macros as typed values, its pointers, its hook, and what it means.
+"""The contract of a template: its macros as typed values, its pointers, its hook, and its meaning.
 
 The kernels fill the table at import. The verifier, the interpreter and the C printer read it, so a
-macro that no row names, or of another kind, cannot pass.
+macro that no row names, or of another kind, is an error.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def register(contract: Contract) -> Contract:
 
 
 def misfits(c: Contract, t: Template) -> Iterator[str]:
-    """What keeps a use of the template from being one: a line each."""
+    """The reasons why a use of the template does not fit its contract, one on a line."""
     for name, value in t.macros:
         row = c.macro(name)
         if row is None:

@@ -1,5 +1,7 @@
-"""Hash-consing: records that are equal are one object, so `is` and the object's own hash compare
-them, and a table by record visits each once however often it is used.
+"""Hash-consing: records that are equal are one object, so they are compared by `is` and hashed by
+identity.
+
+A table by record visits each record once, however often it is used.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Interned(type):
         return _make(cls, key, args) if found is None else found  # type: ignore[no-any-return]
 
     def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What only equal records have."""
+        """A key that only equal records share."""
         return (cls, *args)
 
 

@@ -1,8 +1,7 @@
-"""Runs a program in Python, one statement at a time: what the emitted C must agree with.
+"""Runs a program in Python, one statement at a time; the emitted C must give the same results.
 
 Slow by design. Kernels run as one thread, the arena starts out as NaN, and every access is checked
-against its buffer, so that a faulty memory plan shows. What a template means stands in
-its contract.
+against its buffer, so that a faulty memory plan is found. A template's contract has its meaning.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ Stmt = For | Let | Accumulate | Store | If | Template
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """Where elements live. input/output: the caller's; weight: the weights file; arena: offset."""
+    """Memory for elements: the caller's (input, output), the weights file, or the arena."""
 
     name: str
     dtype: DType
@@ -193,7 +193,7 @@ class Param(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """One C function that every thread runs on its share; `serial`: thread 0 alone runs it.
+    """One C function that every thread runs on its share; `serial`: only thread 0 runs it.
 
     Equal kernels are one: two layers of the same shape differ only in the buffers they are given.
     """
@@ -222,7 +222,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """Steps by the bool in the buffer `pred`. Threads wait before it and behind each side."""
+    """Steps selected by the bool in `pred`. Threads wait before it and after each side."""
 
     pred: str
     then: tuple[Step, ...]
@@ -232,7 +232,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """`cond`, and while it leaves true in the buffer `pred`, `body`. Threads wait behind both."""
+    """Runs `cond`, then `body` while the bool in `pred` is true. Threads wait after both."""
 
     pred: str
     cond: tuple[Step, ...]
@@ -255,8 +255,8 @@ ENDLESS = 1 << 62  # the most of a size that nothing bounds; no memory is planne
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind:
-    """From here on `size` is the integer at `index` of a buffer; a run fails where it is below
-    the symbol's least or above `most`. Threads wait before it and behind."""
+    """Sets `size` to the integer at `index` of a buffer; a run fails if it is below the symbol's
+    least value or above `most`. Threads wait before it and after it."""
 
     size: Symbol
     buffer: str
@@ -304,7 +304,7 @@ def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
 
 
 def flags(steps: Iterable[Step]) -> Iterator[str]:
-    """The buffers that decide which way steps go, and how large things are."""
+    """The buffers that select the steps to run or give sizes."""
     for s in every_step(steps):
         match s:
             case Bind(_, buffer) | Branch(buffer) | Repeat(buffer):

@@ -1,7 +1,7 @@
-"""`NAME.program.json`: a program as canonical JSON, one statement, buffer or step a line.
+"""`NAME.program.json`: a program as canonical JSON, one statement, buffer or step on a line.
 
-Read ∘ write is the identity on bytes, and shared expressions stay shared. The weights go into a
-safetensors file beside; nothing of the graph is needed to go on from here.
+Reading what was written and writing it again gives the same bytes, and shared expressions stay
+shared. The weights are in a safetensors file next to it; the graph is not needed any more.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def loads(data: bytes | str, where: str = "-") -> Program:
 
 
 def side_file(path: Path) -> Path:
-    """Where the weights of the program at `path` lie: not in NAME.safetensors, the graph's own."""
+    """The path of the weights of the program at `path`; NAME.safetensors belongs to the graph."""
     return files.beside(path, ".program.safetensors")
 
 

@@ -1,6 +1,6 @@
-"""How many bytes a run of a kernel asks of memory: each element that it touches once.
+"""The number of bytes that a run of a kernel moves: each element that it touches counts once.
 
-Nominal: a template is taken to touch its buffers whole, a loop at most one element an iteration.
+Nominal: a template touches its whole buffers, a loop at most one element in an iteration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks that a program is sound before C is made of it: names, types, buffers, memory, barriers.
 
-It proves nothing about values read from data; an index is refused only where it surely leaves its
-buffer. The kernels themselves are checked by scope.py.
+It proves nothing about values read from data: an index is an error only if it certainly leaves its
+buffer. verify_kernel.py checks the kernels themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one walker of the loop IR: what stands in expressions and statements, visited and rebuilt.
+"""The one walker of the loop IR: it visits and rebuilds expressions and statements.
 
 Equal expressions are one object, so a table by expression is enough to visit each of them once.
 """
@@ -33,7 +33,7 @@ Below = Callable[[Any], Collection[PExpr]]  # the expressions that a visit goes 
 
 
 def operands(e: PExpr) -> tuple[PExpr, ...]:
-    """The expressions that stand in an expression."""
+    """The direct operands of an expression."""
     match e:
         case Apply():
             return e.args
@@ -45,14 +45,15 @@ def operands(e: PExpr) -> tuple[PExpr, ...]:
 
 def fold(e: PExpr, visit: Callable[[Any, list[T]], T], memo: dict[Any, T],
          below: Below = operands) -> T:
-    """visit(e, results of what stands in it); each expression once, its result kept in `memo`."""
+    """The result of visit(e, results of e's operands); each expression once, its result kept in
+    `memo`."""
     if e not in memo:
         memo[e] = visit(e, [fold(x, visit, memo, below) for x in below(e)])
     return memo[e]
 
 
 def each(roots: Iterable[PExpr], below: Below = operands) -> list[Any]:
-    """The roots and all that stands in them, each expression once, operands first."""
+    """The roots and all expressions inside them, each once, operands first."""
     seen: dict[Any, None] = {}
     for e in roots:
         fold(e, lambda *_: None, seen, below)
@@ -76,9 +77,9 @@ def use_counts(roots: Collection[PExpr], below: Below = operands) -> dict[Any, i
 
 def mapped(e: PExpr, change: Callable[[Any], Any], memo: dict[Any, Any] | None = None,
            below: Below = operands) -> Any:
-    """The expression rebuilt from its operands up, `change` made to each expression in it.
+    """The expression rebuilt from its operands up, with `change` applied to each expression in it.
 
-    Operands that `below` leaves out, which are the last ones, stay as they are.
+    Operands that `below` leaves out, which are the last ones, stay unchanged.
     """
     def visit(e: PExpr, parts: list[Any]) -> Any:
         n = len(parts)
@@ -110,7 +111,7 @@ def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def values(s: Stmt) -> tuple[Expr, ...]:
-    """The expressions that stand in a statement itself."""
+    """The direct expressions of a statement."""
     match s:
         case Let() | Accumulate() | Store():
             return (s.value,)
@@ -121,7 +122,7 @@ def values(s: Stmt) -> tuple[Expr, ...]:
 
 
 def dims(s: Stmt) -> tuple[Dim, ...]:
-    """The index polynomials that stand in a statement itself, outside its expressions."""
+    """The index polynomials of a statement itself, outside its expressions."""
     match s:
         case For():
             return (s.extent,)

@@ -18,7 +18,7 @@ LIMIT = 512 << 20  # bytes that `prune` leaves
 
 
 def directory() -> Path:
-    """The cache's directory, made if need be; a private one where that cannot be written."""
+    """The cache's directory, created if necessary; a private one if that cannot be written."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphtool"
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -30,14 +30,14 @@ def directory() -> Path:
 
 @cache
 def _private() -> Path:
-    """A directory for this process alone."""
+    """A directory for this process only."""
     path = Path(tempfile.mkdtemp(prefix="graphtool-cache-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
 
 def get(key: str, to: Path) -> bool:
-    """Copy the entry to `to`; whether there was one."""
+    """Copy the entry to `to`; returns whether there was one."""
     entry = directory() / key[:2] / key
     try:
         shutil.copyfile(entry, to)
@@ -48,7 +48,7 @@ def get(key: str, to: Path) -> bool:
 
 
 def put(key: str, source: Path) -> None:
-    """Keep a copy of the file; a cache that cannot be written is no error."""
+    """Store a copy of the file; it is no error if the cache cannot be written."""
     entry = directory() / key[:2] / key
     try:
         entry.parent.mkdir(mode=0o700, exist_ok=True)
@@ -76,7 +76,8 @@ def entries() -> list[tuple[float, int, Path]]:
 
 
 def prune(limit: int = LIMIT, max_age_days: float = 30) -> int:
-    """Drop entries unused for long, then the oldest until the rest fits; bytes freed."""
+    """Delete entries unused for long, then the oldest until the rest fits; returns the bytes
+    freed."""
     found = entries()
     total, freed = sum(size for _, size, _ in found), 0
     oldest = time.time() - max_age_days * 86400
@@ -101,5 +102,5 @@ def prune_daily() -> None:
 
 
 def clear() -> int:
-    """Drop everything; bytes freed."""
+    """Delete everything; returns the bytes freed."""
     return prune(limit=0, max_age_days=-1)

@@ -50,7 +50,7 @@ class Compiler:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """All that an object file depends on besides its text."""
+        """Everything that an object file depends on besides its text."""
         return (*self.command, self.version, *self.flags, self.machine)
 
     def run(self, *args: str, cwd: Path | None = None) -> None:
@@ -75,7 +75,8 @@ class Compiler:
         return target
 
     def compile_data(self, source: Path) -> Path:
-        """The object of a C file that holds data only: not optimised, and too large to keep."""
+        """The object of a C file that contains only data: it is not optimised, and too large for
+        the cache."""
         target = source.with_suffix(".o")
         self.run("-std=gnu11", "-O0", "-fPIC", "-fvisibility=hidden", "-c", source.name, "-o",
                  target.name, cwd=source.parent)
@@ -90,7 +91,7 @@ class Compiler:
         self.check(target)
 
     def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
-        """An executable that asks for libc alone where it can be had so; `static`: for nothing.
+        """An executable that needs only libc at run time, if possible; `static`: no library at all.
 
         Raises CompilerError GT2125 where there are no static libraries.
         """
@@ -161,7 +162,8 @@ def _no_mpi(message: str) -> CompilerError:
 
 
 def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
-    """What packs the compiler's objects: zig's own, that of a cross compiler, else ar."""
+    """The command that archives the compiler's objects: zig's own, that of a cross compiler, else
+    ar."""
     if "cc" in command[1:]:  # `zig cc`, `python -m ziglang cc`
         return (*command[:command.index("cc", 1)], "ar")
     prefix, dash, tool = command[0].rpartition("-")
@@ -170,9 +172,9 @@ def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What makes the compiler use the target's instructions.
+    """The flags that make the compiler use the target's instructions.
 
-    Raises CompilerError GT2124 where a cross compiler knows no such machine.
+    Raises CompilerError GT2124 if a cross compiler does not know the machine.
     """
     return (*_machine(target, command), f"-DGT_LANES={target.lanes}", *target.more)
 

@@ -1,6 +1,8 @@
-"""One library for a family of targets: a model compiled once for each, chosen when it is loaded.
+"""One library for a family of targets: a model compiled once for each; the version is chosen at
+load time.
 
-The weights file holds what any level packs, equal arrays once; a machine maps what it touches.
+The weights file has the packed weights of all levels, equal arrays once; a machine maps only what
+it uses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Memory as the system hands it out: a file of weights mapped, room for an arena, in huge pages
-where there are such.
-"""
+"""Memory from the operating system: a mapped file of weights, and memory for an arena, in huge
+pages if available."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ HUGE = 2 << 20
 
 
 def room(size: int) -> Array:
-    """So many bytes; those of a large arena in huge pages, where the system has them."""
+    """So many bytes of memory; a large arena is in huge pages, if the system has them."""
     if size < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(size, np.uint8)
     held = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -29,16 +28,14 @@ def room(size: int) -> Array:
 
 
 def ask_huge(held: mmap.mmap) -> None:
-    """Ask for huge pages: fewer are looked up as a kernel walks through them. What the system says
-    to it changes nothing else.
-    """
+    """Ask for huge pages, so that a kernel needs fewer page look-ups. A refusal has no effect."""
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):
             held.madvise(mmap.MADV_HUGEPAGE)
 
 
 def mapped(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
-    """The address of the weights, and what keeps them mapped."""
+    """The address of the weights, and the object that keeps them mapped."""
     if size == 0:
         return 0, None
     try:

@@ -24,7 +24,7 @@ def fuse(graph: Graph) -> Graph:
 
 
 class Fuser:
-    """The groups of one graph, and the reasons for what is in none together."""
+    """The groups of one graph; and for each node outside every group, why it was not fused."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -77,7 +77,8 @@ class Fuser:
         self.groups.append(Group(last, order, "template"))
 
     def leave(self, inside: set[Node], members: list[Node]) -> None:
-        """Numbers that are only widened for a reader elsewhere: it can do that by itself."""
+        """Keep a widening cast out of the group if its reader elsewhere can widen the numbers
+        itself."""
         for node in members[:0:-1]:
             v = node.outputs[0]
             if widens(node) and v not in self.results and inside.isdisjoint(
@@ -86,7 +87,7 @@ class Fuser:
                 members.remove(node)
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
-        """Why the node cannot run on the template's finished rows; nothing if it can."""
+        """Why the node cannot run on the template's finished rows; empty if it can."""
         if node.op.lowering is Lowering.TEMPLATE:
             return "a group has one template, and both are one"
         if Trait.ELEMENTWISE not in node.op.traits:
@@ -179,7 +180,7 @@ class Fuser:
             self.groups.append(Group(root.outputs[0], members, "nest"))
 
     def kept_apart(self, maker: Node, reader: Node, inside: set[Node]) -> str:
-        """Why `maker` is not computed in place where `reader` needs it; nothing if it is."""
+        """Why `maker` is not computed where `reader` needs it; empty if it is."""
         if len(maker.outputs) != 1 or maker.op.lower is None:
             return f"{maker.op.name} is a kernel of its own kind, no part of a loop nest"
         v = maker.outputs[0]

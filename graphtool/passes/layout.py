@@ -35,7 +35,7 @@ def to_first(rank: int) -> tuple[int, ...]:
 
 
 class Layout:
-    """One run: remembers which values it made channels last, and what is read so."""
+    """One run: the values it made channels last, and those that are read so."""
 
     def __init__(self, wanted: set[Value]) -> None:
         self.last: set[Value] = set()
@@ -68,8 +68,9 @@ class Layout:
         return (o.transpose(last, perm=to_first(rank)),)
 
     def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
-        """Whether a sequence that the graph itself transposed to channels last stays so: then the
-        transpose back before the next convolution is known to restore it.
+        """Whether a sequence that the graph itself transposed to channels last stays so.
+
+        The transpose back before the next convolution is then known to cancel it.
         """
         shape = node.outputs[0].type.shape
         return len(shape) == 3 and node.op not in (o.conv, o.transpose) and any(

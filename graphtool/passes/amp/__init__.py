@@ -1,8 +1,8 @@
 """amp: automatic mixed precision, by the class of each op, on a model or on a whole training graph.
 
-What costs most computes in the low type, what would lose digits in float32, and the rest in the
-widest type of its operands. Parameters and state stay float32; a training graph in float16 gets a
-scale of the loss that adapts itself, and steps whose gradients overflow change nothing.
+The most expensive ops compute in the low type, ops that would lose digits in float32, and the
+others in the widest type of their operands. Parameters and state stay float32. A training graph in
+float16 gets a loss scale that adapts itself; a step whose gradients overflow changes nothing.
 """
 
 from __future__ import annotations

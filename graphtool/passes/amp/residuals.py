@@ -1,7 +1,8 @@
-"""What the backward pass reads of the forward one, kept in 16 bits: a part of `amp`, no pass.
+"""Keeps in 16 bits the forward values that the backward pass reads: a part of `amp`, no pass of its
+own.
 
-A float32 value that the model rounds anyway, before its next product, is rounded for the gradients
-as well. What only the loss is made of keeps its digits, and so do statistics of rows.
+A float32 value that the model rounds before its next product is rounded for the gradients as well.
+Values used only by the loss keep their digits, and so do statistics of rows.
 """
 
 from __future__ import annotations

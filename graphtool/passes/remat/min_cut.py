@@ -21,7 +21,7 @@ class Network:
             self.room.append(room)
 
     def cut(self, source: int, sink: int) -> set[int]:
-        """The nodes on the source's side of the least cut that is nearest to the source."""
+        """The nodes on the source's side of the least cut, the one nearest to the source."""
         while True:
             level = self._levels(source)
             if level[sink] < 0:
