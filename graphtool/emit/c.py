@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphtool.emit.driver import driver
+from graphtool.emit.embedded_weights import Part
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.names import check_name
-from graphtool.emit.weights import Part
 from graphtool.loops.ir import Program, counters
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import dims_type
 from graphtool.emit.lines import Writer
 from graphtool.emit.steps import Steps
-from graphtool.emit.weights import Part, part_of
 from graphtool.loops.ir import Buffer, Program, runs
 from graphtool.symbolic import Dim, known
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
-from graphtool.ir import terms
+from graphtool.ir import listing_terms as terms
 from graphtool.ir.scanner import Scanner
 
 _STATEMENT = re.compile(r"([a-z]+)(?=[ \t]+[^\s=:,]|[ \t]*(?:\n|#|$))")

@@ -23,7 +23,7 @@ from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
 from graphtool.ops.plans import PANELS
-from graphtool.ops.steps import COUNT, GATES
+from graphtool.ops.recurrence_steps import COUNT, GATES
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows

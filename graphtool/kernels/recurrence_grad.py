@@ -23,7 +23,7 @@ from graphtool.kernels.recurrence import (
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Pointer
 from graphtool.loops.instance import Instance
-from graphtool.ops.steps import GATES, KEPT
+from graphtool.ops.recurrence_steps import GATES, KEPT
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
          Pointer("KEPT", "what the forward pass kept", STEP),

@@ -17,11 +17,11 @@ from typing import Any
 import graphtool.ops  # noqa: F401  (fills the registry)
 from graphtool.emit.c import emit
 from graphtool.emit.driver import parallel_work
+from graphtool.emit.embedded_weights import Part, array, divided, incbin, whole
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import open_sizes
 from graphtool.emit.main import main_program
 from graphtool.emit.names import check_name
-from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io import weights as side_files

@@ -13,8 +13,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.plans import PANELS
-from graphtool.ops.recurrences_back import vjp
-from graphtool.ops.steps import (
+from graphtool.ops.recurrence_steps import (
     COUNT,
     GATES,
     KEPT,
@@ -28,6 +27,7 @@ from graphtool.ops.steps import (
     scan,
     unpacked,
 )
+from graphtool.ops.recurrences_back import vjp
 from graphtool.plan import Plan
 from graphtool.symbolic import ceildiv
 

@@ -11,7 +11,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.plans import PANELS
-from graphtool.ops.steps import (
+from graphtool.ops.recurrence_steps import (
     COUNT,
     GATES,
     KEPT,

@@ -12,8 +12,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, like_first, need
+from graphtool.ops.recurrence_steps import COUNT, at, parts
 from graphtool.ops.recurrences import steps
-from graphtool.ops.steps import COUNT, at, parts
 
 
 def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: TensorType | None,

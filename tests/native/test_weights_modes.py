@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
-from graphtool.emit.weights import divided, part_of, whole
+from graphtool.emit.embedded_weights import divided, part_of, whole
 from graphtool.errors import UsageError
 from graphtool.native import compiler, runtime
 from graphtool.native.build import MODES, build

@@ -14,8 +14,8 @@ from graphtool.ir.graph import Module
 from graphtool.rewrite.engine import rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
-from graphtool.verify.faults import command_fails, compiled_differs, passes_change
 from graphtool.verify.reduce import Reducer
+from graphtool.verify.reduction_criteria import command_fails, compiled_differs, passes_change
 from tests.passes.pass_samples import SAMPLES, module
 
 TARGET = named("x86-64", 1)

@@ -15,11 +15,11 @@ import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.dtypes import string
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
-    contract,
     control,
     elementwise,
     layers,
     movement,
+    products,
     reduce,
     strings,
     window,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.exporters.onnx import contract
+from graphtool.exporters.onnx import products
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType, Value, producers, use_counts
@@ -30,7 +30,7 @@ def _plain(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
 
 
 def _turned(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
-    return _biased(o.conv(x, contract.swapped(k, attrs["groups"]), **attrs), bias)
+    return _biased(o.conv(x, products.swapped(k, attrs["groups"]), **attrs), bias)
 
 
 def _infer(x: TensorType, *_: Any, **attrs: Any) -> TensorType:
@@ -45,7 +45,7 @@ TRANSPOSED = Op("conv_transposed", _infer, decompose=_turned)
 def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
     """Conv or ConvTranspose with a bias; declined if conv alone is written as neither."""
     before = len(w.nodes)
-    name = contract.conv(w, node, x, k)
+    name = products.conv(w, node, x, k)
     made = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
     takes(made is not None and made.op_type in ("Conv", "ConvTranspose"))
     made.input.append(bias.name)  # type: ignore[union-attr]
@@ -55,7 +55,7 @@ def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
 @form("conv_transposed")
 def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
     """ConvTranspose with an optional bias; k is in its layout, [in, out/group, …]."""
-    return contract.transposed(w, node, x, k, bias)
+    return products.transposed(w, node, x, k, bias)
 
 
 # ---- finding them ------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> No
 def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
     """A conv_transposed on the original weights, if the kernel is only those rearranged."""
     kernel = conv.inputs[1]
-    if not contract.is_transposed(conv) or not isinstance(kernel, Value):
+    if not products.is_transposed(conv) or not isinstance(kernel, Value):
         return conv
     steps: list[Node] = []
     v = kernel
@@ -106,11 +106,11 @@ def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
 
 
 def _reorders(v: Value, steps: list[Node], groups: int) -> bool:
-    """Whether the steps rearrange v's elements as `contract.swapped` does."""
+    """Whether the steps rearrange v's elements as `products.swapped` does."""
     shape = [d for d in v.type.shape if isinstance(d, int)]
     if len(shape) < v.type.rank or shape[0] % groups:
         return False
     numbers = x = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
     for node in reversed(steps):
         x = evaluate(OPS[node.op.name], [x], node.attrs)
-    return np.array_equal(x, contract.swapped(numbers, groups))
+    return np.array_equal(x, products.swapped(numbers, groups))

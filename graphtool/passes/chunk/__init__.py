@@ -18,7 +18,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, replay, trace
-from graphtool.kernels.choice.layers import layer
+from graphtool.kernels.choice.gates_and_chunks import layer
 from graphtool.ops.costs import nbytes
 from graphtool.passes.chunk.examples import apart, for_fewer
 from graphtool.target import Target, named

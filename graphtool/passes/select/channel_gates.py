@@ -14,7 +14,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.kernels.choice.layers import gate
+from graphtool.kernels.choice.gates_and_chunks import gate
 from graphtool.passes.select.goal import Goal, cost_size, is_constant
 from graphtool.symbolic import product
 

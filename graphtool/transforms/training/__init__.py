@@ -1,8 +1,8 @@
 """Training graphs: `training` makes the joint graph, `programs` takes it apart for compilation."""
 
+from graphtool.transforms.training.gradient_notes import gradient_note
 from graphtool.transforms.training.joint import training
 from graphtool.transforms.training.programs import programs
-from graphtool.transforms.training.provenance import gradient_note
 from graphtool.transforms.training.recipe import LOSSES, Recipe
 from graphtool.transforms.training.weights import with_weights
 

@@ -22,10 +22,10 @@ from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
+from graphtool.transforms.training.gradient_notes import check_hooks
 from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
 from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped
-from graphtool.transforms.training.provenance import check_hooks
 from graphtool.transforms.training.recipe import (
     LOSSES,
     Recipe,

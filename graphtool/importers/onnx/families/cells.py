@@ -16,7 +16,7 @@ from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import cast, number, reshape, take
 from graphtool.ir.trace import like
-from graphtool.ops.steps import scan
+from graphtool.ops.recurrence_steps import scan
 
 State = tuple[Any, ...]
 Activation = Callable[[Any], Any]

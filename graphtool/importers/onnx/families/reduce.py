@@ -25,7 +25,7 @@ from graphtool.importers.onnx.driver.values import (
     take,
     transpose,
 )
-from graphtool.importers.onnx.families import choices
+from graphtool.importers.onnx.families import computed_axes
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.ir.op import OPS
 from graphtool.symbolic import Dim, product
@@ -80,7 +80,7 @@ def _reduction(body: Body) -> Callable[..., Any]:
     def handler(x: Any, at: Any = None, *, axes: Any = None, keepdims: int = 1,
                 noop_with_empty_axes: int = 0, ctx: Any) -> Any:
         if at is not None and array_of(at) is None and count_of(at):
-            return choices.reduced(x, at, body, bool(keepdims), ctx)
+            return computed_axes.reduced(x, at, body, bool(keepdims), ctx)
         axes = ints(at, "the axes") if at is not None else axes
         if not axes:
             if noop_with_empty_axes:  # what is done to each element is done, nothing is reduced
@@ -119,7 +119,7 @@ def _cumulative(kind: str) -> Callable[..., Any]:
             return o.cumulative(x, kind=kind, axis=at, reverse=bool(reverse),
                                 exclusive=bool(exclusive))
         if array_of(axis) is None:
-            return choices.along_computed(axis, x.ndim, along)
+            return computed_axes.along_computed(axis, x.ndim, along)
         return along(axis_of(one(axis, "the axis"), x.ndim))
     return handler
 

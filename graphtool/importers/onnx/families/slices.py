@@ -27,7 +27,7 @@ from graphtool.importers.onnx.driver.values import (
     tensor,
     transpose,
 )
-from graphtool.importers.onnx.families.choices import per_axis
+from graphtool.importers.onnx.families.computed_axes import per_axis
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum

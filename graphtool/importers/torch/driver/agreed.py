@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.importers.torch.driver.records import Complex
+from graphtool.importers.torch.driver.captured import Complex
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import known

@@ -19,17 +19,17 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UsageError
-from graphtool.importers.torch.driver.arguments import as_called, input_names, placed
 from graphtool.importers.torch.driver.batch_norms import averaging
+from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
+from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
 from graphtool.importers.torch.driver.inner_gradients import inner_gradients
-from graphtool.importers.torch.driver.lines import failure, root_of
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
-from graphtool.importers.torch.driver.records import Program
+from graphtool.importers.torch.driver.user_lines import failure, root_of
 
 _TORCH = root_of(torch.__file__)
 Bounds = tuple[int, int | None]

@@ -14,8 +14,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Unsupported
+from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.promote import result_type
-from graphtool.importers.torch.driver.records import Program
 from graphtool.ir.graph import Graph, TensorType, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.run_sizes import bare

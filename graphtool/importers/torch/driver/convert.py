@@ -11,13 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError, InternalError
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
-from graphtool.importers.torch.driver.complex_pairs import REASON, Pair, paired_handler
-from graphtool.importers.torch.driver.context import Context, Missing
-from graphtool.importers.torch.driver.fractions import number
-from graphtool.importers.torch.driver.marks import Marks
-from graphtool.importers.torch.driver.missed import Missed
-from graphtool.importers.torch.driver.promises import Promises
-from graphtool.importers.torch.driver.records import (
+from graphtool.importers.torch.driver.captured import (
     Call,
     Complex,
     Opaque,
@@ -28,7 +22,13 @@ from graphtool.importers.torch.driver.records import (
     names_in,
     read_by,
 )
+from graphtool.importers.torch.driver.complex_pairs import REASON, Pair, paired_handler
+from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.fractions import number
+from graphtool.importers.torch.driver.missed import Missed
 from graphtool.importers.torch.driver.refused import why
+from graphtool.importers.torch.driver.region_marks import Marks
+from graphtool.importers.torch.driver.size_promises import Promises
 from graphtool.importers.torch.driver.stops import Stops
 from graphtool.importers.torch.driver.table import handler
 from graphtool.io.weights import Weight, weight

@@ -11,10 +11,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
+from graphtool.importers.torch.driver.captured import Place, Program, Ref, Sink, Source, least
 from graphtool.importers.torch.driver.live import Nodes, bound, held
-from graphtool.importers.torch.driver.names import output_name
+from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
-from graphtool.importers.torch.driver.records import Place, Program, Ref, Sink, Source, least
 from graphtool.io.weights import Weight
 
 

@@ -16,9 +16,9 @@ import torch
 from torch import fx, nn
 from torch.fx import traceback
 
-from graphtool.importers.torch.driver.lines import failure
+from graphtool.importers.torch.driver.captured import Place
 from graphtool.importers.torch.driver.live import GRADIENT, place
-from graphtool.importers.torch.driver.records import Place
+from graphtool.importers.torch.driver.user_lines import failure
 
 _GRADIENTS = "graphtool.gradients"  # whether they were on when a node was traced
 

@@ -20,8 +20,8 @@ from torch.export.graph_signature import InputKind
 from torch.fx import traceback
 
 from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.importers.torch.driver.captured import ALIAS, DECOMPOSED, STOPPED
 from graphtool.importers.torch.driver.live import GRADIENT, target_name
-from graphtool.importers.torch.driver.records import ALIAS, DECOMPOSED, STOPPED
 
 _DETACHES = {"aten.detach", "aten.detach_", "aten.detach_copy"}
 

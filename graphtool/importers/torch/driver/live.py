@@ -18,8 +18,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver import exprs
-from graphtool.importers.torch.driver.provenance import clean_path
-from graphtool.importers.torch.driver.records import (
+from graphtool.importers.torch.driver.captured import (
     Call,
     Complex,
     Opaque,
@@ -30,6 +29,7 @@ from graphtool.importers.torch.driver.records import (
     Source,
     Type,
 )
+from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol

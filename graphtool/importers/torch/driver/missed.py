@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver import provenance
-from graphtool.importers.torch.driver.records import Call
+from graphtool.importers.torch.driver.captured import Call
 
 
 class Missed:

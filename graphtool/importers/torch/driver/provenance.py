@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from graphtool.importers.torch.driver.records import Place
+from graphtool.importers.torch.driver.captured import Place
 from graphtool.ir.graph import Location
 
 _FRAME = re.compile(r'File "([^"]*)", line (\d+), in ([^\n]*)(?:\n {4}([^\n]*))?')

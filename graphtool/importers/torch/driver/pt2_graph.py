@@ -9,9 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver import exprs
-from graphtool.importers.torch.driver.names import output_name
-from graphtool.importers.torch.driver.provenance import clean_path
-from graphtool.importers.torch.driver.records import (
+from graphtool.importers.torch.driver.captured import (
     ALIAS,
     DECOMPOSED,
     Call,
@@ -25,6 +23,8 @@ from graphtool.importers.torch.driver.records import (
     Type,
     least,
 )
+from graphtool.importers.torch.driver.output_names import output_name
+from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol, symbols

@@ -20,11 +20,11 @@ from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
 
 from graphtool.importers.torch.driver.capture import decomposed, quiet, renamed
+from graphtool.importers.torch.driver.captured import Complex, Program
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.provenance import clean_path
-from graphtool.importers.torch.driver.records import Complex, Program
 from graphtool.io.weights import Weight
 
 _TARGET = re.compile(

@@ -22,10 +22,10 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from graphtool.errors import GraphtoolError, InputError
-from graphtool.importers.torch.driver.arguments import Arguments, placed
-from graphtool.importers.torch.driver.lines import root_of, user_line
+from graphtool.importers.torch.driver.call_arguments import Arguments, placed
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
+from graphtool.importers.torch.driver.user_lines import root_of, user_line
 
 _TORCH = root_of(torch.__file__)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.records import STOPPED
+from graphtool.importers.torch.driver.captured import STOPPED
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
 

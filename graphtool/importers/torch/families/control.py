@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.complex_pairs import PAIRED, Pair
 from graphtool.importers.torch.driver.context import Context, Missing
-from graphtool.importers.torch.driver.records import Program
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.trace import Tracer, inline, trace

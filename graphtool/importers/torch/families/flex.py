@@ -7,8 +7,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.context import Context, Missing
-from graphtool.importers.torch.driver.records import Program
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, is_constant
 from graphtool.ir.trace import Tracer, replay
