@@ -1,6 +1,6 @@
-"""The table of element types: one row each. A row is the only place that knows a type's facts.
+"""The table of element types, one row each. A fact about a type is written only in its row.
 
-`string` is evaluated only: numpy's strings of any length. Compiled code has no place for them.
+`string` is evaluated only: numpy's strings of any length. Compiled code does not support it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class DType:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is a float type that C lacks: stored so, computed in float32."""
+        """Whether it is a float type that C lacks: stored in this type, computed in float32."""
         return self.is_float and self.bits < 32
 
     @property

@@ -1,1 +1,1 @@
-"""What is read off a graph without changing it: costs, peak memory, value ranges."""
+"""Facts computed from a graph without changing it: costs, peak memory, value ranges."""

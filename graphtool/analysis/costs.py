@@ -1,6 +1,6 @@
-"""What a node costs: floating-point operations and bytes moved, as functions of its shapes.
+"""The cost of a node: floating-point operations and bytes moved, as functions of its shapes.
 
-Nominal numbers for comparing graphs, in the dims' own symbols; they measure nothing.
+Nominal numbers for comparing graphs, in the dims' own symbols; nothing is measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Cost = Callable[[Node], Dim]
 # ---- floating-point operations -----------------------------------------------------------------
 
 def flops(node: Node) -> Dim:
-    """Operations of one node; a composite costs what its decomposition does."""
+    """The floating-point operations of one node; a composite costs what its decomposition does."""
     op = node.op
     if op.cost is not None:
         return op.cost(*_types(node), **node.attrs)
@@ -44,7 +44,8 @@ Attrs = tuple[tuple[str, Any], ...]
 
 
 def signature(node: Node) -> tuple[tuple[Any, ...], Attrs]:
-    """Operand types (literals as they are) and attributes: what a composite's cost depends on."""
+    """Operand types (literals unchanged) and attributes: everything that a composite's cost depends
+    on."""
     return (tuple(x.type if isinstance(x, Value) else x for x in node.inputs),
             tuple(node.attrs.items()))
 
@@ -100,7 +101,7 @@ def executions(graph: Graph, times: Dim = 1) -> Iterator[tuple[Node, Dim]]:
 
 
 def total(cost: Cost, graph: Graph) -> Dim:
-    """The sum over all executions; what has regions costs what they do, and nothing itself."""
+    """The sum over all executions; a node with regions costs what they cost, and nothing itself."""
     return sum((cost(n) * times for n, times in executions(graph) if not any(regions(n))), 0)
 
 

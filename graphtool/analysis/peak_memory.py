@@ -26,7 +26,7 @@ class Peak:
 
 
 def at_least_sizes(d: Dim) -> int:
-    """d where every symbol has its least size, 1 at the lowest."""
+    """The value of d with each symbol at its least size; 1 at the lowest."""
     if not isinstance(d, Poly):
         return d
     value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})

@@ -1,4 +1,4 @@
-"""What integers of 32 bits were before they were widened, and what is known of their values."""
+"""Recovers 32-bit integers as differences of 8-bit ones, and the known values of constants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def maker(x: Any) -> Node | None:
 
 
 def narrow(x: Any) -> Narrow | None:
-    """x as a difference of narrow numbers; None where it is not known to be one."""
+    """x as a difference of narrow numbers; None if it is not known to be one."""
     node = maker(x)
     if node is None:
         return None
@@ -71,7 +71,7 @@ def wrapped(beside: Any, x: Any) -> Any:
 
 
 def is_single(x: Any) -> bool:
-    """Whether it is a literal, one number, or nothing."""
+    """Whether x is a literal, a single number, or absent."""
     return not isinstance(x, Tracer) or product(x.shape) == 1
 
 

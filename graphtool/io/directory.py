@@ -1,4 +1,4 @@
-"""A directory of files that appears at once or not at all, in place of an earlier one."""
+"""A directory of files that replaces an earlier one completely, or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRIES = 100  # renames that other builds of the same directory may come between
 
 
 class replacing:
-    """A new directory that takes the place of `path` when all has gone well."""
+    """A new directory that replaces `path` once all its files are written without an error."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,8 @@ class replacing:
                 raise self.fault(error) from error
 
     def rename(self) -> None:
-        """Put the work in its place. The last of several builds at the same time wins, whole."""
+        """Move the finished directory to `path`. Of several builds at the same time the last one
+        wins, whole."""
         old = self.work.with_name(self.work.name + ".old")
         for attempt in range(TRIES):
             with suppress(FileNotFoundError):

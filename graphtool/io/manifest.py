@@ -1,4 +1,4 @@
-"""build.json: its rows, and reading it. Writing is build.py's; nothing of the compiler is here.
+"""build.json: its rows, and reading it; native/build.py writes it. Nothing of the compiler is here.
 
 Each run of a model imports this first: methods that nobody calls (eq, repr) would take 4 ms.
 """
@@ -46,7 +46,7 @@ class SizeRow:
 
 @dataclass(eq=False, repr=False)
 class StepRow:
-    """One kernel call: what it computes, where that came from, what it costs."""
+    """One kernel call: what it computes, its source location and its cost."""
 
     kernel: str
     label: str
@@ -110,7 +110,7 @@ class TrainingRow:
 
 @dataclass(eq=False, repr=False)
 class Manifest:
-    """build.json: all that a runtime needs, and what a person may ask."""
+    """build.json: everything that a runtime needs, and facts for people."""
 
     format: str
     version: int

@@ -1,7 +1,7 @@
-"""Constant arrays by content: a `Weight` names its bytes by sha256 and reads them when asked.
+"""Constant arrays by content: a `Weight` identifies its bytes by sha256 and reads them on demand.
 
-The side file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest.
-Elements of less than a byte lie side by side in bytes, from the low end.
+The weights file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest.
+Elements of less than a byte are packed in bytes, from the low end.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pack(x: Array, bits: int) -> Array:
 
 
 def unpack(data: Array, row: DType, shape: tuple[int, ...]) -> Array:
-    """The elements that `pack` has made the bytes of."""
+    """The elements whose packed bytes these are: the inverse of `pack`."""
     shifts = np.arange(8 // row.bits, dtype=np.uint8) * np.uint8(row.bits)
     fields = (data[:, None] >> shifts & np.uint8((1 << row.bits) - 1)).reshape(-1)
     out: Array = fields[:math.prod(shape)].view(row.numpy).reshape(shape)

@@ -131,7 +131,7 @@ class Model:
         return self._shaped(results) if self._open else results
 
     def _shaped(self, results: dict[str, Array]) -> dict[str, Array]:
-        """The results with what only the run could tell: how much of its room each fills."""
+        """The results, cut to the sizes that only the run could compute."""
         sizes: dict[str, Dim] = dict(self.sizes)
         for s in self._open:
             shape = _numbers(s.shape, sizes)
@@ -179,7 +179,7 @@ class Model:
             self._ins, self._outs, ctypes.c_int(self.threads)))
 
     def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
-        """The inputs, if they are as the last ones were; None if they want a closer look."""
+        """The inputs as arrays, if types and shapes are those of the last run; else None."""
         if self._seen is None or len(inputs) != len(self._seen):
             return None
         return as_before(self._seen, inputs)
@@ -321,7 +321,7 @@ address = _address_reader()
 
 
 def _array(name: str, x: Any) -> Array:
-    """An input as an array; its memory is used as it is where that can be."""
+    """An input as an array; its memory is used without a copy if possible."""
     if isinstance(x, np.ndarray):
         return x
     try:

@@ -1,4 +1,4 @@
-"""Special functions that numpy lacks, one number at a time, and how such a function takes arrays.
+"""Special functions that numpy lacks, for one number at a time, and their extension to arrays.
 
 kernels/special.h has the same formulas in C.
 """
@@ -119,7 +119,7 @@ def igammac(a: float, x: float) -> float:
 
 
 def _gamma_edge(a: float, x: float) -> float | None:
-    """P where a limit gives it."""
+    """P(a, x) where a limit gives it."""
     if math.isnan(a) or math.isnan(x) or a < 0 or x < 0 or (a == 0 and x == 0) or (
             math.isinf(a) and math.isinf(x)):
         return math.nan
@@ -139,7 +139,7 @@ def _gamma_series(a: float, x: float) -> float:
 
 
 def _gamma_fraction(a: float, x: float) -> float:
-    """By Lentz's method."""
+    """The continued fraction of Q(a, x), by Lentz's method."""
     b = x + 1 - a
     c, d = 1e300, 1 / b
     h = d

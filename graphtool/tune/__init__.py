@@ -1,1 +1,1 @@
-"""Measures which plan of a site is fastest; kernels/ says what plans there are."""
+"""Measures which plan of a site is fastest; kernels/ defines the plans."""

@@ -63,8 +63,8 @@ class Search:
 
 
 def records(module: Module, target: Target) -> list[Choice]:
-    """What a module's kernels were chosen over; one without choices goes through the passes first.
-    """
+    """The alternatives of a module's kernels; a module without choices runs through the passes
+    first."""
     made = module.choices or passes.run(module, supply={"target": target}).choices
     return list(made.values())
 

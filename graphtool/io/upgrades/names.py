@@ -1,4 +1,4 @@
-"""What has another name since version 2: ops, kernels, and the kinds of plans."""
+"""The ops, kernels and kinds of plans that have another name since version 2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = {"attention": "attend", "columns": "pooled", "line": "winograd_line"}
 
 
 def of_ops(document: Document) -> Document:
-    """A graph whose nodes, those of regions included, name their ops as they are called now."""
+    """A graph whose nodes, including those of regions, have the current names of their ops."""
     def renamed(nodes: list[Document]) -> list[Document]:
         return [{**n, "op": OPS.get(n["op"], n["op"])} for n in nodes]
     regions = {"regions": [{**r, "nodes": renamed(r["nodes"])} for r in document["regions"]]
@@ -22,13 +22,13 @@ def of_ops(document: Document) -> Document:
 
 
 def of_plan(text: str) -> str:
-    """A plan as it is written, `attention{keys=0}`, with its kind as that is called now."""
+    """A plan as a file has it, `attention{keys=0}`, with the current name of its kind."""
     kind, brace, rest = text.partition("{")
     return KINDS.get(kind, kind) + brace + rest
 
 
 def of_times(document: Document) -> Document:
-    """A line of a tuning file whose plans have the kinds of now."""
+    """A line of a tuning file whose plans have the current names of their kinds."""
     if not isinstance(document.get("us"), dict):
         return document
     return {**document, "us": {of_plan(k): us for k, us in document["us"].items()}}
