@@ -1,4 +1,4 @@
-"""Fill and stroke for each kind of box: light fills that black text is readable on."""
+"""Fill and stroke colours for each kind of box; black text is readable on every fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphviz dot text of a picture. Draws nothing itself."""
+"""A picture as Graphviz dot text; Graphviz then draws it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from graphtool.exporters.picture import Box, Picture
 
 
 def dot(p: Picture) -> str:
-    """A digraph from top to bottom; names are escaped, ids are generated."""
+    """The dot text of a graph drawn from top to bottom; names are escaped, ids are generated."""
     lines = ["digraph graphtool {", "  rankdir=TB; nodesep=0.3; ranksep=0.35;",
              '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
              '  edge [color="#667788", arrowsize=0.6, fontname="Helvetica", fontsize=8];']
@@ -23,6 +23,6 @@ def _box(b: Box) -> str:
 
 
 def quote(text: str) -> str:
-    """A quoted dot string; lines stay lines."""
+    """The text as a quoted dot string; a line break becomes \\n."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

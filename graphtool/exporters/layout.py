@@ -1,6 +1,6 @@
 """Layered drawing of a picture: rows by longest path, few crossings, straight long arrows.
 
-The classical scheme of Sugiyama, Tagawa and Toda (1981): layers, dummies, barycentres, placement.
+The method of Sugiyama, Tagawa and Toda (1981): layers, dummy points, barycentres, placement.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Layout:
 
 def layout(sizes: Mapping[str, tuple[float, float]],
            arrows: Sequence[tuple[str, str]]) -> Layout:
-    """Place boxes of the given sizes; the arrows must have no cycle."""
+    """The positions of boxes of the given sizes; the arrows must have no cycle."""
     points = {name: Point(name, w, h) for name, (w, h) in sizes.items()}
     _assign_layers(points, arrows)
     routes = {arrow: _route(points[arrow[0]], points[arrow[1]]) for arrow in arrows}
@@ -104,7 +104,8 @@ def _route(a: Point, b: Point) -> tuple[Point, ...]:
 # ---- order within a layer ----------------------------------------------------------------------
 
 def _order(layers: list[list[Point]]) -> None:
-    """Sweep down and up; each layer is sorted by where its neighbours stand. The best one stays."""
+    """Sort each layer by the positions of its neighbours, in sweeps down and up; the best order is
+    kept."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
@@ -133,7 +134,7 @@ def _sort_by_neighbours(layer: list[Point], layers: list[list[Point]], down: boo
 
 
 def _crossings(layers: Sequence[Sequence[Point]]) -> int:
-    """Pairs of arrows that cross, counted by insertion into a sorted list, layer by layer."""
+    """The number of pairs of arrows that cross, by insertion into a sorted list, layer by layer."""
     total = 0
     for upper, lower in pairwise(layers):
         position = {id(p): i for i, p in enumerate(lower)}
@@ -150,7 +151,7 @@ def _crossings(layers: Sequence[Sequence[Point]]) -> int:
 # ---- coordinates -------------------------------------------------------------------------------
 
 def _place_x(layers: list[list[Point]]) -> None:
-    """Start packed, then pull each point towards the middle of its neighbours, by weight."""
+    """Start without gaps, then move each point towards the weighted mean of its neighbours."""
     for layer in layers:
         x = 0.0
         for p in layer:

@@ -1,4 +1,4 @@
-"""Mermaid flowchart text of a picture, as Markdown viewers render it."""
+"""A picture as Mermaid flowchart text, which Markdown viewers draw."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from graphtool.exporters.picture import Box, Picture
 
 
 def mermaid(p: Picture) -> str:
-    """A flowchart from top to bottom; text is escaped as HTML entities, ids are generated."""
+    """A flowchart from top to bottom; text is escaped, ids are generated."""
     kinds = sorted({b.kind for b in p.boxes})
     lines = ["flowchart TB"]
     lines += [f"  {_box(b)}:::{b.kind}_" for b in p.boxes]
@@ -23,7 +23,7 @@ def _box(b: Box) -> str:
 
 
 def _escape(text: str) -> str:
-    """Mermaid takes `#name;` and `#number;` entities; its own marks are given as these."""
+    """The text with Mermaid's special characters as its entities, `#name;` or `#number;`."""
     out = text.replace("#", "#35;").replace("&", "&amp;")
     for char, entity in (("<", "#lt;"), (">", "#gt;"), ('"', "#quot;"), ("`", "#96;")):
         out = out.replace(char, entity)

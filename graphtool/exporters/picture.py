@@ -1,4 +1,4 @@
-"""What a drawing shows: boxes and arrows. Which graph parts become boxes is decided here alone."""
+"""The boxes and arrows of a drawing; decides which parts of a graph become boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 44  # characters of a line in a box
 
 @dataclass(frozen=True)
 class Box:
-    """One box: `lines` are its text, the first one is the title."""
+    """One box with its lines of text; the first line is the title."""
 
     id: str
     kind: str  # input | output | constant | compute | data | shape | control | memory | group
@@ -22,7 +22,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From box to box; the label is the tensor's type where it is worth saying."""
+    """An arrow from one box to another; the label is the tensor's type, or empty."""
 
     start: str
     end: str
@@ -38,7 +38,7 @@ class Picture:
 
 
 def picture(module: Module, constants: bool = False, groups: bool = False) -> Picture:
-    """The boxes of a module, in execution order; constants are folded into their readers' text."""
+    """The boxes of a module, in execution order; constants appear in the text of their readers."""
     return _Drawing(module, constants, groups).picture()
 
 
@@ -85,7 +85,7 @@ class _Drawing:
         self.boxes[box.id] = box
 
     def fixed(self, node: Node) -> bool:
-        """Whether the node is a constant, or a view of constants alone."""
+        """Whether the node is a constant, or a view of constants only."""
         values = [x for x in node.inputs if isinstance(x, Value)]
         return is_constant(node) or (
             bool(values) and node.op.category in ("shape", "data")
@@ -99,7 +99,7 @@ class _Drawing:
                 self.arrows.setdefault((self.home[x], here), str(x.type))
 
     def lines(self, node: Node) -> tuple[str, ...]:
-        """The op with its constants, literals and attributes, then the name and the type."""
+        """The op with its constants, literals and attributes; then the name and the type."""
         if is_constant(node):
             return _cut(self.names[node.outputs[0]]), str(node.outputs[0].type)
         extras = [self.operand(x) for x in node.inputs
@@ -120,7 +120,7 @@ class _Drawing:
 
 
 def _cut(text: str) -> str:
-    """One line, the middle left out where it is too long."""
+    """The text in one line; a long text loses its middle part."""
     text = " ".join(text.split())
     if len(text) <= _LONGEST:
         return text

@@ -1,4 +1,4 @@
-"""A picture as one SVG file with a layout of our own; needs no other program and no script."""
+"""A picture as one SVG file, with the layout of layout.py; needs no other program and no script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STYLE = ("text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospa
 
 
 def svg(p: Picture) -> str:
-    """The whole drawing; every box has its source place as a tooltip."""
+    """The SVG text; the tooltip of each box is its place in the source."""
     sizes = {b.id: (max(len(s) for s in b.lines) * _CHAR + 18, len(b.lines) * _LINE + 10)
              for b in p.boxes}
     placed = layout(sizes, [(a.start, a.end) for a in p.arrows])
@@ -43,7 +43,8 @@ def _box(b: Box, at: Point) -> str:
 
 
 def _arrow(route: tuple[Point, ...]) -> str:
-    """Vertical at both ends, through the dummies between, each bend a smooth curve."""
+    """The path of an arrow: vertical at both ends, with a smooth curve to each point of its
+    route."""
     first, last = route[0], route[-1]
     x, y = first.x, first.y + first.height / 2
     path = f"M{x:.1f} {y:.1f}"
@@ -56,7 +57,8 @@ def _arrow(route: tuple[Point, ...]) -> str:
 
 
 def escape(text: str) -> str:
-    """XML text: the marks as entities, control characters (which XML forbids) as �."""
+    """The text for XML: special characters as entities; control characters, not allowed in XML, as
+    �."""
     clean = "".join(c if c >= " " else "�" for c in text)
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         clean = clean.replace(char, entity)

@@ -92,8 +92,7 @@ def _say(message: str) -> None:
 
 
 def _returned(part: str) -> int | None:
-    """The number of a forward graph's results for the user; the others are kept for the
-    backward."""
+    """The number of a forward graph's results for the user; the others are for the backward."""
     context = TracingContext.try_get()
     meta = context.fw_metadata if context and part == "forward" else None
     return None if meta is None else int(meta.num_forward)
@@ -151,8 +150,7 @@ def _size(d: Dim, sizes: Mapping[str, Dim]) -> int:
 
 
 def _built(what: Captured, owner: Compiled) -> runtime.Model:
-    """The library, in a directory that is deleted with its owner; unchanged C comes from the
-    cache."""
+    """The library, in a directory that is deleted with its owner; the C compilation is cached."""
     folder = Path(tempfile.mkdtemp(prefix="graphtool-torch-"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     target = detect()

@@ -54,8 +54,7 @@ def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: b
 
 def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
              where: str = "") -> Data:
-    """The model's arrays in its types, split into training and validation by the seed or at the
-    end."""
+    """The model's arrays in its types, split by the seed, or at the end without `shuffle`."""
     arrays, n = _arrays(found, model, where)
     held = round(n * val)
     if n - held < 1:

@@ -59,8 +59,8 @@ class Bisector:
 
     def after(self, module: Module, call: PassCall, limit: int | None = None) -> tuple[
             Module, Journal]:
-        """The module after a pass of which only the first `limit` rules fire, and the pass's
-        journal."""
+        """(the module after a pass of which only the first `limit` rules fire, the pass's
+        journal)."""
         journal = Journal(limit)
         return passes.run(module, [call], supply={**self.supply, "journal": journal}), journal
 

@@ -1,5 +1,4 @@
-"""`check`: compares two sides on the same inputs, and finds the first value in which they
-differ."""
+"""`check`: compares two sides on equal inputs, and finds the first value in which they differ."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ class Slice:
 
 
 class Reducer:
-    """One reduction. `tell` is called for each smaller graph; at most `tries` candidates are
-    tried."""
+    """One reduction. `tell` is called for each smaller graph; at most `tries` candidates run."""
 
     def __init__(self, module: Module, inputs: Mapping[str, Array], fault: Fault,
                  tell: Callable[[int, int], None] = lambda tried, nodes: None,
@@ -73,8 +72,7 @@ class Reducer:
                 step //= 2
 
     def later_inputs(self) -> None:
-        """Try inner values as inputs: the first half of the nodes, then fewer, then single
-        nodes."""
+        """Try inner values as inputs: the first half of the nodes, then fewer, then single ones."""
         step = self.size(self.best) // 2
         while step >= 1:
             early = {v for n in self.computed(self.best)[:step] for v in n.outputs}
@@ -85,8 +83,7 @@ class Reducer:
                 self.shows(replace(self.best, given=self.best.given | set(node.outputs)))
 
     def shows(self, candidate: Slice) -> bool:
-        """Whether the candidate is smaller and still shows the fault; it then becomes the best so
-        far."""
+        """Whether the candidate is smaller and shows the fault; it then becomes the best so far."""
         nodes = self.size(candidate)
         if self.left <= 0 or not 0 < nodes < self.size(self.best):
             return False

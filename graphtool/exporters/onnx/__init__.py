@@ -42,9 +42,9 @@ _ALIGN = 4096  # onnxruntime maps external data by pages
 
 
 def export_onnx(module: Module, path: Path, *, external: bool = False) -> None:
-    """Write `path`, and with `external` or above two gigabytes the weights into `path`.data.
+    """Write `path`; with `external`, or above 2 GB, the weights go to `path`.data.
 
-    Raises UnsupportedError GT1040 with all that ONNX has no word for.
+    Raises UnsupportedError GT1040 with a list of all that ONNX cannot express.
     """
     model, weights = _model(module)
     inside = sum(w.nbytes for w in weights.values())
@@ -57,7 +57,7 @@ def export_onnx(module: Module, path: Path, *, external: bool = False) -> None:
 
 
 def model_of(module: Module) -> ModelProto:
-    """The model with its weights inside. Raises UnsupportedError GT1040."""
+    """The model with its weights inside. Raises UnsupportedError GT1040 like `export_onnx`."""
     model, weights = _model(module)
     model.graph.initializer.extend(tensor(n, w) for n, w in weights.items())
     return model
@@ -82,7 +82,7 @@ def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) ->
 
 
 def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
-    """The model without its weights, and these by name."""
+    """(the model without its weights, the weights by name)."""
     shared = Shared(module.locations)
     w = Writer(shared)
     names = _names(module)
@@ -139,7 +139,7 @@ def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
 
 
 def _used(model: ModelProto, weights: dict[str, Weight]) -> dict[str, Weight]:
-    """The constants that something reads."""
+    """The constants that some node reads."""
     read: set[str] = set()
 
     def visit(nodes: Any) -> None:

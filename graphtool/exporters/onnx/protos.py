@@ -1,4 +1,4 @@
-"""Types and constants as protos. Packs elements below 8 bits; knows no graphs."""
+"""Types and constants as ONNX protos, with elements below 8 bits packed."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from graphtool.symbolic import text
 
 
 def element_type(dtype: DType) -> int:
-    """ONNX's number of an element type. Raises UnsupportedError GT1040 where it has none."""
+    """ONNX's number of an element type. Raises UnsupportedError GT1040 if ONNX does not have it."""
     if not dtype.onnx:
         raise UnsupportedError("GT1040", f"ONNX has no element type {dtype.name}")
     return dtype.onnx
 
 
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
-    """A named tensor type; symbolic dims stand as text (`2*B + 1`)."""
+    """A named tensor type; a symbolic dim becomes text, such as `2*B + 1`."""
     dims: list[Any] = [d if isinstance(d, int) else text(d) for d in type.shape]
     return helper.make_tensor_value_info(name, element_type(type.dtype), dims)
 
 
 def packed_bytes(w: Weight) -> bytes:
-    """The raw data of a TensorProto: little-endian, types below 8 bits packed from the low end."""
+    """The raw data of a TensorProto: little-endian; types below 8 bits are packed, low bits
+    first."""
     return w.stored.tobytes()
 
 
 def tensor(name: str, w: Weight) -> TensorProto:
-    """A constant with its data inside."""
+    """A constant with its data in the proto."""
     if w.dtype is string:
         return TensorProto(name=name, data_type=string.onnx, dims=w.shape,
                            string_data=[s.encode() for s in w.source.reshape(-1).tolist()])
@@ -41,7 +42,7 @@ def tensor(name: str, w: Weight) -> TensorProto:
 
 
 def external_tensor(name: str, w: Weight, location: str, offset: int, length: int) -> TensorProto:
-    """A constant whose data lies in another file beside the model."""
+    """A constant with its data in another file beside the model."""
     t = TensorProto(name=name, data_type=element_type(w.dtype), dims=w.shape,
                     data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", offset), ("length", length)):

@@ -1,4 +1,4 @@
-"""Dimensions as ONNX values: a static one is a constant, a symbolic one is read and computed."""
+"""Dimensions as ONNX values: constants if static, computed from a tensor's shape if symbolic."""
 
 from __future__ import annotations
 

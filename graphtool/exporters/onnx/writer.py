@@ -68,7 +68,7 @@ class Writer:
     # ---- names and constants -------------------------------------------------------------------
 
     def array(self, x: Any, dtype: DType | None = None) -> str:
-        """A small constant of the exporter's own; equal ones are one. Integers are int64."""
+        """A small constant of the exporter; equal ones are written once. Integers are int64."""
         data = np.asarray(x, dtype.numpy if dtype else None)
         if dtype is None and data.dtype.kind in "iuf" and not isinstance(x, np.ndarray):
             data = data.astype(np.int64)
@@ -172,7 +172,7 @@ class Writer:
         return tuple(self.graph(graph, given))
 
     def _renamed(self, before: int, old: str, new: str) -> str:
-        """Give a value that was made since `before` another name."""
+        """Rename a value that was computed since `before`."""
         if old == new:
             return old
         for node in self.nodes[before:]:
