@@ -1,6 +1,6 @@
 """For inference only: parameters become constants, and what scales or shifts a layer joins them.
 
-Batch norm turns into a factor and a term; factors move into the weights of the convolution or
+Batch norm becomes a factor and a term; factors move into the weights of the convolution or
 matrix product before them, terms into its bias. The new weights are computed in float64.
 """
 

@@ -44,7 +44,7 @@ def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
                       hi=(0, *(p[1] for p in padding), 0))
     taps = _Taps(goal, image, o.transpose(w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
                  tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
-    # taps side by side for each c: with those of all c they turn into weights as one matrix
+    # taps side by side for each c: with those of all c they become weights as one matrix
     parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
     stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
     return o.reshape(stacked, shape=(c, kh, kw, m))
