@@ -1,5 +1,5 @@
-"""What factorisations share: batches of matrices as one axis, places, halves, and scans over them.
-"""
+"""Helpers for factorisations: batches of matrices as one axis, indices, halves, and scans over
+them."""
 
 from __future__ import annotations
 

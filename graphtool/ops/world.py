@@ -19,7 +19,7 @@ TIMEOUT = 60.0  # seconds that a replica waits for the others
 
 @dataclass(frozen=True)
 class World:
-    """One replica among `size`; the alone one meets nobody."""
+    """One replica among `size`; a single one exchanges data with nobody."""
 
     rank: int = 0
     size: int = 1
