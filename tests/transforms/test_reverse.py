@@ -37,8 +37,8 @@ def differentiable(case: Case) -> bool:
     if any(isinstance(a, Graph) for a in case.attrs.values()):
         return False  # regions are typed for the case's own operands, and have no rule
     ts = types(case, wide=True)
-    has = case.op.name not in ("bitcast", "detach") and any(
-        isinstance(t, TensorType) and t.dtype is F64 for t in ts)
+    slopes = case.op.name not in ("bitcast", "detach", "unknown_gradient")
+    has = slopes and any(isinstance(t, TensorType) and t.dtype is F64 for t in ts)
     graph = graph_of(case)[0] if has else None
     return bool(case.smooth and graph and any(v.type.dtype is F64 for v in graph.outputs))
 

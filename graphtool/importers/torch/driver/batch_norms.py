@@ -26,15 +26,15 @@ def averaging() -> Iterator[None]:
         _BatchNorm.forward = _forward
 
 
-def _averaged(norm: _BatchNorm, x: torch.Tensor) -> torch.Tensor:
+def _averaged(norm: _BatchNorm, input: torch.Tensor) -> torch.Tensor:
     if norm.momentum is not None or not norm.training or norm.running_mean is None:
-        found: torch.Tensor = _forward(norm, x)
+        found: torch.Tensor = _forward(norm, input)
         return found
-    norm._check_input_dim(x)
+    norm._check_input_dim(input)
     norm.num_batches_tracked.add_(1)
     with torch.no_grad():
-        var, mean = torch.var_mean(x, [0, *range(2, x.dim())], correction=1)
+        var, mean = torch.var_mean(input, [0, *range(2, input.dim())], correction=1)
         share = 1.0 / norm.num_batches_tracked.to(mean.dtype)
         norm.running_mean.copy_(norm.running_mean + (mean - norm.running_mean) * share)
         norm.running_var.copy_(norm.running_var + (var - norm.running_var) * share)
-    return F.batch_norm(x, None, None, norm.weight, norm.bias, True, 0.0, norm.eps)
+    return F.batch_norm(input, None, None, norm.weight, norm.bias, True, 0.0, norm.eps)
