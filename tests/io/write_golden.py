@@ -25,12 +25,13 @@ from graphtool.io import npz
 from graphtool.io.versions import BUILD, CHECKPOINT, GRAPH, PROGRAM, TUNING, Format
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
-from graphtool.kernels.choice import candidate, site
 from graphtool.kernels.choice import tuning as measured
 from graphtool.kernels.choice.rules import Rules, rules_of
+from graphtool.kernels.choice.sites import site
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.native.build import build
+from graphtool.plan import plan
 from graphtool.target import Target, named
 from tests.loops import test_interp as samples
 from tests.passes.pass_samples import module, values
@@ -63,7 +64,7 @@ def nbits(x: Any) -> Any:
 
 def cases() -> dict[str, tuple[Module, Target, Rules]]:
     """Small modules that use the kernels between them, each with a target and kernel rules."""
-    row = measured.row(site(WINOGRAD), TARGET, {candidate("winograd{tile=2,group=16}"): 1.0})
+    row = measured.row(site(WINOGRAD), TARGET, {plan("winograd{tile=2,group=16}"): 1.0})
     plain = rules_of("default", "generated")
     forced = rules_of("default", "generated", measured.merged([row]))
     first = serial.load(GOLDEN / "graph" / "v1" / "model.graph.json")  # groups, regions, history
