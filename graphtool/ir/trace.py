@@ -260,7 +260,7 @@ def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Opera
     own."""
     if isinstance(result, Value) and result in builder.made and result.hint != old.hint:
         node = builder.made[result]
-        if node.op.name == "constant" and not result.hint.startswith(f"{builder.prefix}."):
+        if is_constant(node) and not result.hint.startswith(f"{builder.prefix}."):
             return result
         fresh = any(n is node for n in builder.nodes[before:])
         if fresh and not any(result in n.inputs for n in builder.nodes[before:]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes, word
@@ -36,7 +37,7 @@ def meaning(t: Instance) -> None:
 
 def lower(site: Site) -> Lowered:
     """Where the result was put over its operand, the reduction happens in place."""
-    begin = site.node.op.name == "collective_begin"
+    begin = site.node.op is o.collective_begin
     x, y = site.view(0 if begin else 1), site.result()
     ticket = site.result(1) if begin else site.view(2)
     assert y is not None and ticket is not None

@@ -67,7 +67,7 @@ def lower(site: Site) -> Lowered:
     """The register tile covers pixels of a row, or of some whole rows of a narrow map."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
     groups, _, kh, _, nr = w.shape
-    kw, pairs = a["window"][1], site.node.op.name == "conv_bf16"
+    kw, pairs = a["window"][1], site.node.op is o.conv_bf16
     assert isinstance(nr, int) and isinstance(groups, int)
     nv = panel_vectors(site.target, nr // 2 if pairs else nr)
     out = site.out.type.shape
@@ -100,7 +100,7 @@ def _lowered(site: Site, x: View, w: View, macros: dict[str, MacroValue], flops:
 
 def reads(node: Node, x: Value, view: View) -> bool:
     """No gap between pixels where pairs of a kernel row reach from one into the next."""
-    if node.op.name == "conv_bf16" and x is node.inputs[0] and _odd_rows(node) and (
+    if node.op is o.conv_bf16 and x is node.inputs[0] and _odd_rows(node) and (
             view.strides[2] != view.shape[3]):
         return False
     return rows_of_neighbours(node, x, view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import OPS
 from graphtool.kernels.choice import rounding
@@ -75,7 +76,7 @@ def lower(site: Site) -> Lowered:
     if step is not None:
         return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
     if shared and len(lead) == 2:
-        return pointwise(site, a, b, site.node.op.name == "gemm_bf16")
+        return pointwise(site, a, b, site.node.op is o.gemm_bf16)
     return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
 
 
@@ -84,7 +85,7 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
     """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
     n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
     assert isinstance(nr, int)
-    pairs = site.node.op.name == "gemm_bf16"  # two rows of the panel in one
+    pairs = site.node.op is o.gemm_bf16  # two rows of the panel in one
     batch = product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)

@@ -53,7 +53,7 @@ def lower(site: Site) -> Lowered:
     """Rows are all axes but the sorted one."""
     x, node = _row_of_one(site.view(0)), site.node
     axis = node.attrs["axis"] % len(x.shape)
-    first = not node.attrs["largest"] if node.op.name == "top_k" else not node.attrs["descending"]
+    first = not node.attrs["largest"] if node.op is o.top_k else not node.attrs["descending"]
     n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
     row = symbol_of(Symbol("row", 0, None))
     work = site.scratch(2 * n, dtype=dtypes.int64)

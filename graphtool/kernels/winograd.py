@@ -66,7 +66,7 @@ def lower(site: Site) -> Lowered:
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
     channels, c, kind = a["channels"], x.shape[3], half_macros(x.dtype)
-    if site.node.op.name == "winograd_int":  # pairs of numbers of 16 bits
+    if site.node.op is o.winograd_int:  # pairs of numbers of 16 bits
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
     nv = panel_vectors(site.target, nr)
     group, groups = site.plan["group"], a.get("groups", 1)

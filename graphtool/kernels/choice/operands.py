@@ -15,7 +15,7 @@ def narrowed(x: Any) -> Any:
     if x.dtype is dtypes.bfloat16:
         return x
     node = x.builder.made.get(x.value)
-    if node is not None and node.op.name == "pad" and isinstance(node.inputs[0], Value):
+    if node is not None and node.op is o.pad and isinstance(node.inputs[0], Value):
         return o.pad(narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
     return o.cast(x, dtype=dtypes.bfloat16)
 

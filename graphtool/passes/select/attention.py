@@ -9,7 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.graph import Node
+from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.sites import Attention
@@ -60,7 +60,7 @@ def _unfit(q: Tracer, v: Tracer) -> str:
 
 def _hides_nothing(mask: Tracer) -> bool:
     node = mask.builder.made.get(mask.value)
-    if node is None or node.op.name != "constant":
+    if not is_constant(node):
         return False
     data = node.attrs["data"].source
     return bool(data.all() if mask.dtype is dtypes.bool_ else not data.any())
