@@ -60,7 +60,7 @@ __all__ = [
     "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
     "spelled", "symbol_of", "torch_op"]
 
-ops: Any = _ops  # the stub of graphtool.ops does not know the ops of plug-ins
+ops: Any = _ops  # typed Any: the types of graphtool.ops list built-in ops only
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RewritePass = Literal["simplify", "integer", "recognise", "freeze"]
 _RULES: dict[RewritePass, list[Rule]] = {

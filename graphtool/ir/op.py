@@ -7,6 +7,7 @@ The signature of `infer` is the schema: operands positional (a default of `None`
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,9 +158,9 @@ class Operators:
     __hash__ = object.__hash__
     __array_ufunc__ = None  # numpy leaves `array * tracer` to us
 
+    @abstractmethod
     def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """The result of a call of `op` that has this object among its operands."""
-        raise NotImplementedError
 
     def __add__(self, other: Any) -> Any:
         return OPS["add"](self, other)
