@@ -57,13 +57,15 @@ class Format:
         return {"format": self.name, "version": self.version, "since": self.since[-1]}
 
 
+_RELEASES = ("0.1.0", "1.0.0", "1.1.0")  # those that changed a format; the last is not out yet
+
 FORMATS = (
-    GRAPH := Format("graphtool/graph", "NAME.graph.json", ("0.1.0", "1.0.0"), "GT0340", "GT0342"),
-    PROGRAM := Format("graphtool/program", "NAME.program.json", ("0.1.0", "1.0.0"), "GT0360",
+    GRAPH := Format("graphtool/graph", "NAME.graph.json", _RELEASES, "GT0340", "GT0342"),
+    PROGRAM := Format("graphtool/program", "NAME.program.json", _RELEASES, "GT0360",
                       "GT0362", "`graphtool lower` makes one from a graph"),
-    BUILD := Format("graphtool/build", "build.json", ("0.1.0", "1.0.0"), "GT2201", "GT2201"),
-    TUNING := Format("graphtool/tuning", "NAME.jsonl", ("0.1.0", "1.0.0"), "GT0632", "GT0632"),
-    CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", ("0.1.0", "1.0.0"),
+    BUILD := Format("graphtool/build", "build.json", _RELEASES, "GT2201", "GT2201"),
+    TUNING := Format("graphtool/tuning", "NAME.jsonl", _RELEASES[:2], "GT0632", "GT0632"),
+    CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", _RELEASES[:2],
                          "GT3077", "GT3077"),
 )
 
