@@ -1,6 +1,6 @@
 """The op set. Importing this package fills the registry; its names are the ops: `o.matmul(a, b)`.
 
-No module here may bear an op's name, or it would hide the op.
+No module here may have an op's name: the module would hide the op.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ globals().update({f"{n}_" if iskeyword(n) else n: op for n, op in OPS.items()})
 
 
 def __getattr__(name: str) -> Op:
-    """An op that is added later, as by a plug-in, or asked for while this package is imported."""
+    """Find an op that is not yet an attribute: a plug-in added it later, or this package is
+    still being imported."""
     op = OPS.get(name.removesuffix("_"))
     if op is None:
         raise AttributeError(name)

@@ -62,8 +62,8 @@ and_: _and
 
 class _arg_reduce(Op):
     def __call__(self, x: Tensor, /, *, kind: str, axis: int, last: bool = ...) -> Any:
-        """the index of the maximum or minimum along an axis, which stays with size 1; of equal
-        elements the first, or the last"""
+        """the index of the maximum or minimum along an axis, which stays with size 1; the first of
+        equal elements, or the last with `last`"""
 
 arg_reduce: _arg_reduce
 
@@ -80,8 +80,8 @@ class _arg_reduce_window(Op):
         base_dilation: tuple[int, ...] | None = ...,
         window_dilation: tuple[int, ...] | None = ...,
     ) -> Any:
-        """where in x the maximum or minimum of each window stands, as a row-major index; of equal
-        elements the first"""
+        """the row-major index in x of the maximum or minimum of each window; the first of equal
+        elements"""
 
 arg_reduce_window: _arg_reduce_window
 
@@ -129,8 +129,8 @@ class _attend(Op):
         softcap: float = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """`attention` in one kernel: softmax over whole rows, grouped heads, a mask that is added
-        to the scores"""
+        """`attention` in one kernel: softmax over whole rows, grouped heads, and a mask that is
+        added to the scores"""
 
 attend: _attend
 
@@ -164,15 +164,15 @@ class _avg_pool(Op):
         dilation: tuple[int, ...] | None = ...,
         channels_last: bool = ...,
     ) -> Any:
-        """The mean of each window: over its real elements, or over all its places if padding
-        counts."""
+        """The mean of each window: divided by the number of its elements inside x, or by its size
+        if"""
 
 avg_pool: _avg_pool
 
 class _barrier(Op):
     def __call__(self, x: Tensor, /) -> Any:
-        """x itself. Passes do not merge what is computed from the result with what is computed from
-        x, so that it is computed a second time"""
+        """x itself. Passes do not merge computations on the result with the same computations on x,
+        so they are done a second time"""
 
 barrier: _barrier
 
@@ -189,7 +189,8 @@ class _batch_norm(Op):
         epsilon: float = ...,
         axis: int = ...,
     ) -> Any:
-        """Inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
+        """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an
+        axis."""
 
 batch_norm: _batch_norm
 
@@ -204,7 +205,7 @@ class _batch_norm_training(Op):
         epsilon: float = ...,
         axis: int = ...,
     ) -> Any:
-        """Training: normalised over all axes but one → (y, mean, biased variance of the batch)."""
+        """For training: x normalised over all axes but one → (y, mean, biased variance of the"""
 
 batch_norm_training: _batch_norm_training
 
@@ -219,7 +220,8 @@ class _bce_loss(Op):
         from_logits: bool = ...,
         reduction: str = ...,
     ) -> Any:
-        """−(y·log p + (1 − y)·log(1 − p)); p = x, or sigmoid(x) from logits. Logs stop at −100."""
+        """−(y·log p + (1 − y)·log(1 − p)); p = x, or sigmoid(x) with `from_logits`. Logarithms
+        are"""
 
 bce_loss: _bce_loss
 
@@ -231,13 +233,13 @@ bernoulli: _bernoulli
 
 class _binary_cross_entropy(Op):
     def __call__(self, x: Tensor, y: Tensor, /) -> Any:
-        """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms stop at −100."""
+        """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms are at least −100."""
 
 binary_cross_entropy: _binary_cross_entropy
 
 class _bitcast(Op):
     def __call__(self, x: Tensor, /, *, dtype: DType) -> Any:
-        """the same bits, another type"""
+        """the bits of x read as another element type of the same size"""
 
 bitcast: _bitcast
 
@@ -262,7 +264,8 @@ broadcast_first: _broadcast_first
 
 class _cast(Op):
     def __call__(self, x: Tensor, /, *, dtype: DType, saturate: bool = ...) -> Any:
-        """to another element type; float to integer truncates and clamps, NaN gives 0"""
+        """x converted to another element type; float to integer truncates and clamps, NaN gives
+        0"""
 
 cast: _cast
 
@@ -280,14 +283,14 @@ celu: _celu
 
 class _checkpoint(Op):
     def __call__(self, x: Tensor, /, *, region: int, edge: str) -> Any:
-        """x itself, at the edge of a region that the backward pass computes again instead of
-        storing it (torch.utils.checkpoint)"""
+        """x itself, at the edge of a region whose values the backward pass computes again instead
+        of storing them (torch.utils.checkpoint)"""
 
 checkpoint: _checkpoint
 
 class _cholesky(Op):
     def __call__(self, a: Tensor, /) -> Any:
-        """L with L·Lᵀ = a and zeros above its diagonal; reads the lower half of a."""
+        """L with L·Lᵀ = a, zeros above its diagonal. Only the lower half of a is read."""
 
 cholesky: _cholesky
 
@@ -307,14 +310,14 @@ collective_begin: _collective_begin
 
 class _collective_end(Op):
     def __call__(self, x: Tensor, y: Tensor, ticket: Tensor, /) -> Any:
-        """the result of an exchange that `collective_begin` started, once it has arrived; what was
-        sent is an operand too, as it is read until then"""
+        """waits for the exchange that `collective_begin` started and gives its result. The tensor
+        that was sent is an operand too, because it is read until the exchange ends"""
 
 collective_end: _collective_end
 
 class _concat(Op):
     def __call__(self, *xs: Tensor, axis: int) -> Any:
-        """the operands joined along an axis"""
+        """the operands, one after the other along an axis"""
 
 concat: _concat
 
@@ -326,7 +329,7 @@ cond: _cond
 
 class _constant(Op):
     def __call__(self, /, *, data: Weight, param: bool = ...) -> Any:
-        """an array of the model; `param` marks one that training may change"""
+        """an array of the model; `param` marks an array that training may change"""
 
 constant: _constant
 
@@ -347,8 +350,8 @@ class _conv(Op):
         dtype: DType | None = ...,
     ) -> Any:
         """y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels c and
-        places k of the window, in any number of dimensions; `lhs_dilation` spreads x, `groups`
-        splits the channels, `batch_groups` the batch"""
+        positions k of the window, in any number of dimensions; `lhs_dilation` puts zeros between
+        the elements of x, `groups` divides the channels, `batch_groups` the batch"""
 
 conv: _conv
 
@@ -448,8 +451,8 @@ class _cumulative(Op):
         reverse: bool = ...,
         exclusive: bool = ...,
     ) -> Any:
-        """the running sum, product, maximum or minimum along an axis; `exclusive` leaves out the
-        own element, `reverse` starts at the end"""
+        """the running sum, product, maximum or minimum along an axis; with `exclusive` an element
+        does not count for its own result, `reverse` starts at the end"""
 
 cumulative: _cumulative
 
@@ -472,8 +475,8 @@ class _depthwise(Op):
         plan: Plan | None = ...,
     ) -> Any:
         """2-d convolution with one filter for each channel, channels last, weights [KH, KW, C]; x
-        includes its padding. Where the weights have more channels than x, neighbouring pixels of x
-        are one pixel of that many channels"""
+        includes its padding. If the weights have more channels than x, adjacent pixels of x are
+        taken as one pixel with that many channels"""
 
 depthwise: _depthwise
 
@@ -520,15 +523,15 @@ div: _div
 
 class _dropout(Op):
     def __call__(self, x: Tensor, state: Tensor, /, *, p: float = ...) -> Any:
-        """x / (1 − p) where kept, 0 with probability p → (y, the mask of what is kept, next
+        """0 with probability p, else x / (1 − p) → (y, the mask of the elements kept, next
         state)."""
 
 dropout: _dropout
 
 class _dynamic_slice(Op):
     def __call__(self, x: Tensor, *start: Tensor, sizes: tuple[Dim, ...]) -> Any:
-        """the window of `sizes` of x that begins at a computed start; the start is clamped, so that
-        the window fits"""
+        """the window of shape `sizes` that begins at a computed start in x; the start is clamped,
+        so that the window fits"""
 
 dynamic_slice: _dynamic_slice
 
@@ -541,19 +544,19 @@ dynamic_update_slice: _dynamic_update_slice
 
 class _eigh(Op):
     def __call__(self, a: Tensor, /) -> Any:
-        """(w, V) with a·V = V·diag(w), w ascending; reads the lower half of a."""
+        """(w, V) with a·V = V·diag(w), w ascending. Only the lower half of a is read."""
 
 eigh: _eigh
 
 class _elu(Op):
     def __call__(self, x: Tensor, /, *, alpha: float = ...) -> Any:
-        """x where positive, else α·(eˣ − 1); the exponential never sees a positive x."""
+        """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x."""
 
 elu: _elu
 
 class _embedding(Op):
     def __call__(self, table: Tensor, ids: Tensor, /) -> Any:
-        """y[i…] = table[ids[i…]]: a row of the table for each id; ids are not negative."""
+        """y[i…] = table[ids[i…]]: one row of the table for each id; ids are not negative."""
 
 embedding: _embedding
 
@@ -589,8 +592,8 @@ expm1: _expm1
 
 class _extreme(Op):
     def __call__(self, x: Tensor, /, *, kind: str, axis: int) -> Any:
-        """The greatest or least element along an axis, which stays as 1; `kind` is max or min.
-        The"""
+        """The greatest or least element along an axis, which stays with size 1; `kind` is max or
+        min."""
 
 extreme: _extreme
 
@@ -626,15 +629,14 @@ class _fourier(Op):
         inverse: bool = ...,
         half: bool = ...,
     ) -> Any:
-        """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them, + with
-        `inverse`"""
+        """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them with `half`;
+        the"""
 
 fourier: _fourier
 
 class _fourier_real(Op):
     def __call__(self, real: Tensor, imag: Tensor, /, *, size: int) -> Any:
-        """The real line of `size` whose spectrum has this first half, times `size`; the
-        imaginary"""
+        """The real line of length `size`, times `size`, whose spectrum has this first half."""
 
 fourier_real: _fourier_real
 
@@ -648,8 +650,8 @@ class _gather(Op):
         axes: tuple[int, ...],
         batch: int = ...,
     ) -> Any:
-        """y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last dim of the indices runs
-        over the axes, the first `batch` dims are shared"""
+        """y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last axis of the indices has
+        one entry for each of `axes`, the first `batch` axes are shared"""
 
 gather: _gather
 
@@ -695,7 +697,7 @@ class _group_norm(Op):
         groups: int,
         epsilon: float = ...,
     ) -> Any:
-        """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over each of `groups` runs of channels
+        """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the channels of each group
         and"""
 
 group_norm: _group_norm
@@ -738,13 +740,13 @@ hard_swish: _hard_swish
 
 class _hardtanh(Op):
     def __call__(self, x: Tensor, /, *, lo: float = ..., hi: float = ...) -> Any:
-        """min(max(x, lo), hi); the gradient is 0 at both bounds, where clamp's is 1."""
+        """min(max(x, lo), hi); the gradient is 0 at both bounds, while that of clamp is 1 there."""
 
 hardtanh: _hardtanh
 
 class _householder(Op):
     def __call__(self, a: Tensor, /) -> Any:
-        """Q·R = a → (R on and above the diagonal, below it the vectors v of the reflections"""
+        """Q·R = a by Householder reflections, in the form of LAPACK's geqrf."""
 
 householder: _householder
 
@@ -780,7 +782,8 @@ igammac: _igammac
 
 class _image_shape(Op):
     def __call__(self, x: Tensor, /, *, pixels: str = ...) -> Any:
-        """the height, width and channels of an encoded picture; 0 by 0 if it cannot be read"""
+        """the height, width and channels of an encoded picture; height and width are 0 if it cannot
+        be read"""
 
 image_shape: _image_shape
 
@@ -794,8 +797,8 @@ class _instance_norm(Op):
         *,
         epsilon: float = ...,
     ) -> Any:
-        """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over the space of each channel of
-        each"""
+        """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the spatial axes of each
+        channel"""
 
 instance_norm: _instance_norm
 
@@ -833,7 +836,8 @@ class _kl_div(Op):
         log_target: bool = ...,
         reduction: str = ...,
     ) -> Any:
-        """y·(log y − x) with x = log q, and y or log y (`log_target`) as target; 0·log 0 is 0."""
+        """y·(log y − x) with x = log q; the target is y, or log y with `log_target`. 0·log 0 is
+        0."""
 
 kl_div: _kl_div
 
@@ -888,8 +892,7 @@ class _linear_nbits(Op):
         bits: int,
         block: int,
     ) -> Any:
-        """x·wᵀ with w[n, k] = (q − zero)·scale: q of `bits` bits, the lowest of a byte first, a
-        scale"""
+        """x·wᵀ with w[n, k] = (q − zero)·scale; each q has `bits` bits."""
 
 linear_nbits: _linear_nbits
 
@@ -951,8 +954,7 @@ class _lrn(Op):
         beta: float = ...,
         bias: float = ...,
     ) -> Any:
-        """x / (bias + α/size·Σ x²)^β over `size` channels (axis 1), ⌊(size − 1)/2⌋ of them
-        before."""
+        """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1), of"""
 
 lrn: _lrn
 
@@ -971,8 +973,8 @@ class _lstm(Op):
         direction: str = ...,
         clip: float = ...,
     ) -> Any:
-        """Gates i, o, f, c: c' = f·c + i·g, h' = o·tanh(c') → (y, h, c); peephole weights are i, o,
-        f."""
+        """Gates i, o, f, c: c' = f·c + i·g, h' = o·tanh(c') → (y, h, c). The peephole weights are
+        in"""
 
 lstm: _lstm
 
@@ -984,14 +986,14 @@ lt: _lt
 
 class _lu(Op):
     def __call__(self, a: Tensor, /) -> Any:
-        """P·L·U = a → (L below and U on and above the diagonal, the row that each row was
-        swapped"""
+        """P·L·U = a. The results are L below and U on and above the diagonal, and the row that
+        each"""
 
 lu: _lu
 
 class _lu_solve(Op):
     def __call__(self, factors: Tensor, swaps: Tensor, b: Tensor, /) -> Any:
-        """x with a·x = b, from `lu(a)`."""
+        """x with a·x = b, for the factors and swaps of `lu(a)`."""
 
 lu_solve: _lu_solve
 
@@ -1006,8 +1008,8 @@ class _matmul(Op):
         transpose_b: bool = ...,
         dtype: DType | None = ...,
     ) -> Any:
-        """Σₖ a[…, i, k]·b[…, k, j] of the last two axes, either of which may be transposed; leading
-        axes broadcast. `dtype` is the type of the sums"""
+        """Σₖ a[…, i, k]·b[…, k, j] over the last two axes of each operand, which may be transposed;
+        leading axes broadcast. `dtype` is the element type of the sums"""
 
 matmul: _matmul
 
@@ -1029,7 +1031,7 @@ class _max_pool(Op):
         dilation: tuple[int, ...] | None = ...,
         channels_last: bool = ...,
     ) -> Any:
-        """The greatest element of each window; NaN wins."""
+        """The greatest element of each window; NaN if one element is NaN."""
 
 max_pool: _max_pool
 
@@ -1093,7 +1095,8 @@ class _nll_loss(Op):
         reduction: str = ...,
         ignore_index: int = ...,
     ) -> Any:
-        """−x[label]·weight[label] with x = log p along an axis; the mean is over the weights."""
+        """−x[label]·weight[label] with x = log p along an axis; the mean is divided by the sum
+        of"""
 
 nll_loss: _nll_loss
 
@@ -1113,8 +1116,8 @@ class _norm(Op):
         order: float = ...,
         epsilon: float = ...,
     ) -> Any:
-        """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p may be ±∞, and 0 counts. Its gradient at 0 is
-        0."""
+        """(Σ |x|ᵖ)^(1/p) over axes, which stay with size 1. p may be ±∞; p = 0 counts the
+        nonzeros."""
 
 norm: _norm
 
@@ -1129,7 +1132,7 @@ class _normal(Op):
         mean: float = ...,
         std: float = ...,
     ) -> Any:
-        """Normal by Box and Muller → (values, next state)."""
+        """Normally distributed, by the method of Box and Muller → (values, next state)."""
 
 normal: _normal
 
@@ -1148,7 +1151,7 @@ or_: _or
 class _pack(Op):
     def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
         """the right-hand side of a product, [..., K, N] → [..., ⌈N/nr⌉, K, nr]: panels of nr
-        columns, the last filled up with zeros"""
+        columns, the last one padded with zeros"""
 
 pack: _pack
 
@@ -1161,43 +1164,43 @@ pack_conv: _pack_conv
 
 class _pack_conv_pairs(Op):
     def __call__(self, w: Tensor, /, *, nr: int, groups: int = ..., whole: bool = ...) -> Any:
-        """bfloat16 convolution weights in panels of nr output channels, two elements of a sum
-        beside each other"""
+        """bfloat16 convolution weights in panels of nr output channels, two elements of the same
+        sum adjacent"""
 
 pack_conv_pairs: _pack_conv_pairs
 
 class _pack_int(Op):
     def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
-        """the right-hand side of an integer product in panels of nr columns, as many elements of a
-        sum beside each other as one instruction adds"""
+        """the right-hand side of an integer product in panels of nr columns; the elements of a sum
+        that one instruction adds are adjacent"""
 
 pack_int: _pack_int
 
 class _pack_int_conv(Op):
     def __call__(self, w: Tensor, /, *, nr: int, groups: int = ..., joined: bool = ...) -> Any:
-        """integer convolution weights in panels of nr output channels, as many elements of a sum
-        beside each other as one instruction adds"""
+        """integer convolution weights in panels of nr output channels; the elements of a sum that
+        one instruction adds are adjacent"""
 
 pack_int_conv: _pack_int_conv
 
 class _pack_int_depthwise(Op):
     def __call__(self, w: Tensor, /, *, high: int, stride: int) -> Any:
-        """integer weights of one filter for each channel, four rows of the filter beside each
-        other, for `high` rows of results"""
+        """integer weights of one filter for each channel; four rows of a filter are adjacent, for
+        `high` rows of results"""
 
 pack_int_depthwise: _pack_int_depthwise
 
 class _pack_int_winograd(Op):
     def __call__(self, w: Tensor, /, *, tile: int, nr: int) -> Any:
-        """3×3 integer weights transformed by Winograd's G without its fractions, so that they stay
-        whole, in panels of nr output channels"""
+        """3×3 integer weights transformed by Winograd's G times its common denominator, so that
+        they stay integers, in panels of nr output channels"""
 
 pack_int_winograd: _pack_int_winograd
 
 class _pack_pairs(Op):
     def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
         """the right-hand side of a bfloat16 product, [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2]: two
-        elements of a sum beside each other"""
+        elements of the same sum are adjacent"""
 
 pack_pairs: _pack_pairs
 
@@ -1267,7 +1270,7 @@ prelu: _prelu
 
 class _process_rank(Op):
     def __call__(self, /) -> Any:
-        """the number of this process, from 0 on"""
+        """the rank of this process, counted from 0"""
 
 process_rank: _process_rank
 
@@ -1309,8 +1312,7 @@ class _recurrence_grad(Op):
         packed: int = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """Of a recurrence's results y and kept, with cotangents gy, gh and gc: the gradients of p
-        and"""
+        """The gradients of p and of the first states of a recurrence."""
 
 recurrence_grad: _recurrence_grad
 
@@ -1387,19 +1389,19 @@ reduce_window: _reduce_window
 
 class _reflect(Op):
     def __call__(self, packed: Tensor, tau: Tensor, x: Tensor, /, *, transpose: bool = ...) -> Any:
-        """Q·x, or Qᵀ·x, with Q as `householder` gives it."""
+        """Q·x, or Qᵀ·x with `transpose`, for the Q that `householder` computed."""
 
 reflect: _reflect
 
 class _regex_match(Op):
     def __call__(self, x: Tensor, /, *, pattern: str) -> Any:
-        """whether the whole string matches the pattern, in Python's syntax"""
+        """whether the whole string matches the regular expression, in Python's syntax"""
 
 regex_match: _regex_match
 
 class _relu(Op):
     def __call__(self, x: Tensor, /) -> Any:
-        """max(x, 0) as a select, so that its gradient at 0 is 0 and NaN stays NaN."""
+        """max(x, 0), written as a select: the gradient at 0 is then 0, and NaN stays NaN."""
 
 relu: _relu
 
@@ -1453,14 +1455,14 @@ class _resize_by(Op):
         antialias: bool = ...,
         extrapolation: float = ...,
     ) -> Any:
-        """`resize` by scales f64[rank] and a region f64[2·rank] that are computed; `sizes` say
-        what"""
+        """`resize` with computed scales f64[rank] and region f64[2·rank]; `sizes` is the
+        resulting"""
 
 resize_by: _resize_by
 
 class _reverse(Op):
     def __call__(self, x: Tensor, /, *, axes: tuple[int, ...]) -> Any:
-        """x back to front along axes"""
+        """x in reverse order along axes"""
 
 reverse: _reverse
 
@@ -1504,7 +1506,7 @@ rnn: _rnn
 
 class _rotary_embedding(Op):
     def __call__(self, x: Tensor, cos: Tensor, sin: Tensor, /, *, interleaved: bool = ...) -> Any:
-        """Rotates pairs of the last axis: (a, b) → (a·cos − b·sin, a·sin + b·cos)."""
+        """Rotate pairs of the last axis: (a, b) → (a·cos − b·sin, a·sin + b·cos)."""
 
 rotary_embedding: _rotary_embedding
 
@@ -1530,9 +1532,9 @@ class _scan(Op):
         length: Dim,
         reverse: bool = ...,
     ) -> Any:
-        """`body` for each row along the first axis. The operands are carries, then `xs` operands
-        that are read row by row, then what stays the same; the results are the last carries, then
-        the other results of all rows, stacked"""
+        """runs `body` for each row along the first axis. The operands are the carries, then `xs`
+        operands that are read row by row, then operands that stay the same. The results are the
+        last carries, then the other results of all rows, stacked"""
 
 scan: _scan
 
@@ -1548,14 +1550,15 @@ class _scatter(Op):
         batch: int = ...,
         kind: str = ...,
     ) -> Any:
-        """x with the updates set, added, multiplied, or taken as minimum or maximum at the places
-        that `gather` would read; of several set to one place the last stays"""
+        """x with the updates set, added, multiplied, or combined by minimum or maximum, at the
+        positions that `gather` would read; if several are set at one position, the last one
+        stays"""
 
 scatter: _scatter
 
 class _select(Op):
     def __call__(self, cond: Tensor, a: Tensor, b: Tensor, /) -> Any:
-        """a where cond, else b"""
+        """a where cond is true, else b"""
 
 select: _select
 
@@ -1617,8 +1620,8 @@ class _size(Op):
         most: Dim | None = ...,
         checked: bool = ...,
     ) -> Any:
-        """n itself. From here on the symbol `size` stands for its value, which is at most `most`; a
-        `checked` node stays even if no node uses the symbol"""
+        """n itself. After this node the symbol `size` has its value, which is at most `most`. A
+        `checked` node stays even if nothing uses the symbol"""
 
 size: _size
 
@@ -1656,7 +1659,7 @@ softsign: _softsign
 
 class _sort(Op):
     def __call__(self, x: Tensor, /, *, axis: int, descending: bool = ...) -> Any:
-        """the elements in order along an axis, and their indices; equal elements keep their
+        """the elements in order along an axis, and their indices; equal elements stay in their
         order"""
 
 sort: _sort
@@ -1675,7 +1678,7 @@ stack: _stack
 
 class _string_concat(Op):
     def __call__(self, a: Tensor, b: Tensor, /) -> Any:
-        """a + b of strings"""
+        """a + b, two strings joined"""
 
 string_concat: _string_concat
 
@@ -1705,8 +1708,8 @@ class _string_split(Op):
         delimiter: str = ...,
         most: int | None = ...,
     ) -> Any:
-        """the pieces of each string between delimiters, and how many there are. An empty delimiter
-        means white space; `most` limits the cuts; rows are filled with empty strings up to
+        """the parts of each string between delimiters, and their number. An empty delimiter means
+        white space; `most` is the greatest number of cuts; rows are filled with empty strings up to
         `size`"""
 
 string_split: _string_split
@@ -1724,9 +1727,9 @@ class _string_tokens(Op):
         marks: bool = ...,
         fill: str = ...,
     ) -> Any:
-        """the matches of the pattern `tokens`, or what lies between separators, if they have at
-        least `least` letters; rows are filled up to `size`; `marks` puts \x02 before and \x03 after
-        each row"""
+        """the matches of the pattern `tokens`, or the parts between separators, that have at least
+        `least` letters; rows are filled up to `size`; `marks` puts \x02 before and \x03 after each
+        row"""
 
 string_tokens: _string_tokens
 
@@ -1738,14 +1741,13 @@ sub: _sub
 
 class _svd(Op):
     def __call__(self, a: Tensor, /, *, full: bool = ...) -> Any:
-        """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` completes U and V to square
-        ones."""
+        """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` makes U and V square."""
 
 svd: _svd
 
 class _swapped(Op):
     def __call__(self, swaps: Tensor, /, *, size: Dim) -> Any:
-        """0, 1, …, with place j swapped with place swaps[j], one after the other."""
+        """0, 1, …, size − 1 after swapping element j with element swaps[j], for each j in order."""
 
 swapped: _swapped
 
@@ -1769,8 +1771,8 @@ thresholded_relu: _thresholded_relu
 
 class _top_k(Op):
     def __call__(self, x: Tensor, /, *, k: Dim, axis: int, largest: bool = ...) -> Any:
-        """the k greatest (or least) elements in order along an axis, and their indices; of equal
-        elements the first"""
+        """the k greatest (or least) elements in order along an axis, and their indices; the first
+        of equal elements is taken"""
 
 top_k: _top_k
 
@@ -1796,13 +1798,14 @@ class _trees(Op):
         missing: bool = ...,
         fold: str = ...,
     ) -> Any:
-        """The weights of the leaves that each row of x comes to, over all trees: [N, targets]."""
+        """The weights of the leaves that each row of x reaches, combined over all trees: [N,
+        targets]."""
 
 trees: _trees
 
 class _triangular_solve(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, lower: bool = ..., unit: bool = ...) -> Any:
-        """x with a·x = b, of a only one half being read; `unit` takes its diagonal for ones."""
+        """x with a·x = b. Only one half of a is read; with `unit` its diagonal is taken as ones."""
 
 triangular_solve: _triangular_solve
 
@@ -1829,7 +1832,7 @@ uniform: _uniform
 
 class _unknown_gradient(Op):
     def __call__(self, x: Tensor, /, *, reason: str) -> Any:
-        """x itself, whose author gave it a gradient that capture could not see: differentiating
+        """x itself. Its author defined a gradient that capture could not see, so differentiating
         through it is refused"""
 
 unknown_gradient: _unknown_gradient
@@ -1846,8 +1849,8 @@ class _unpool(Op):
         strides: tuple[int, ...] | None = ...,
         padding: tuple[tuple[Dim, Dim], ...] | None = ...,
     ) -> Any:
-        """the gradient of a maximum over windows: each g is added at the element of its window that
-        `taps` numbers, all else is 0"""
+        """the gradient of a maximum over windows: each g is added at the element of its window
+        whose number is in `taps`; all other elements are 0"""
 
 unpool: _unpool
 
@@ -1860,9 +1863,9 @@ class _while(Op):
         carries: int,
         bound: int | None = ...,
     ) -> Any:
-        """carries, replaced by the results of `body` as long as `cond` holds; the first `carries`
-        operands are where they start, the others stay the same. With `bound`, at most so many
-        iterations"""
+        """the last values of the carries. They start as the first `carries` operands, and `body`
+        replaces them as long as `cond` is true; the other operands stay the same. `bound` limits
+        the number of iterations"""
 
 while_: _while
 

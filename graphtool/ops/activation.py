@@ -1,6 +1,6 @@
-"""Activations: elementwise composites in forms that neither overflow nor lose NaN.
+"""Activations: elementwise composites that do not overflow and that keep NaN.
 
-Where a gradient's value at a kink or edge is a convention (relu′(0) = 0), the vjp here states it.
+Where the gradient at a kink is a convention (relu′(0) = 0), the vjp here states it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _numeric(x: TensorType) -> TensorType:
 @composite(axes=BROADCAST, types=_numeric, precision=Precision.FOLLOW,
            vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
 def relu(x: Any) -> Any:
-    """max(x, 0) as a select, so that its gradient at 0 is 0 and NaN stays NaN."""
+    """max(x, 0), written as a select: the gradient at 0 is then 0, and NaN stays NaN."""
     return o.select(o.le(x, 0), 0, x)
 
 
@@ -90,7 +90,7 @@ def _elu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
 
 @composite(axes=BROADCAST, types=like_first, vjp=_elu_vjp, precision=Precision.FOLLOW)
 def elu(x: Any, *, alpha: float = 1.0) -> Any:
-    """x where positive, else α·(eˣ − 1); the exponential never sees a positive x."""
+    """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x."""
     return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0)) * alpha)
 
 
@@ -143,7 +143,7 @@ def _hardtanh_vjp(g: Any, y: Any, _x: Any, *, lo: float, hi: float) -> tuple[Any
 
 @composite(axes=BROADCAST, types=like_first, vjp=_hardtanh_vjp, precision=Precision.FOLLOW)
 def hardtanh(x: Any, *, lo: float = -1.0, hi: float = 1.0) -> Any:
-    """min(max(x, lo), hi); the gradient is 0 at both bounds, where clamp's is 1."""
+    """min(max(x, lo), hi); the gradient is 0 at both bounds, while that of clamp is 1 there."""
     return o.clamp(x, lo, hi)
 
 

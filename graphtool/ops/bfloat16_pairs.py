@@ -1,6 +1,7 @@
-"""Target ops whose right-hand sides lie by pairs of bfloat16 numbers, for dot products of these.
+"""Target ops whose right-hand sides store bfloat16 numbers in pairs, for dot product instructions.
 
-Two elements that are summed stand side by side; the sums are float32. ops/target.py has the others.
+The two elements of a pair belong to the same sum; the sums are float32. The other target ops are in
+ops/target.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from graphtool.symbolic import Dim, ceildiv, minimum
 
 
 def _pairs_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2 and b.dtype is dtypes.bfloat16, f"bfloat16 of rank 2 at least, got {b}")
+    need(b.rank >= 2 and b.dtype is dtypes.bfloat16,
+         f"the operand must be bfloat16 of rank 2 or more, got {b}")
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, 2), nr, 2))
 
@@ -55,20 +57,20 @@ def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
             traits=Trait.NEST,
             doc="the right-hand side of a bfloat16 product, [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, "
-                "nr, 2]: two elements of a sum beside each other"))
+                "nr, 2]: two elements of the same sum are adjacent"))
 
 
 def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int,
                        plan: Plan | None = None) -> TensorType:
     need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
-         f"bfloat16 product of {a} and {b}")
+         f"{a} and {b} are not operands of a bfloat16 product")
     need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
     return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
 
 
 def _matmul_bf16(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
-    """The pairs are rows of a matrix again, and the columns of all panels side by side."""
+    """Plain ops that mean the same: unpack the pairs to the rows of a matrix, and multiply."""
     *lead, panels, half, wide = b.shape
     rank, nr = len(lead), wide // 2
     split = o.reshape(o.cast(b, dtype=dtypes.float32), shape=(*lead, panels, half, nr, 2))
@@ -86,16 +88,17 @@ register(Op("gemm_bf16", _matmul_bf16_infer, decompose=_matmul_bf16,
 
 
 # ---- pack_conv_pairs: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, pairs, nr, 2] -----------------------
-# The pairs are those of a kernel row where `whole`, else those of each tap.
+# With `whole` a pair may join two taps of a kernel row; otherwise each tap has its own pairs.
 
 
 def _row_pairs(c: int, kw: int, whole: bool) -> int:
-    """Pairs of a kernel row; with an odd number of channels its taps may end in half a pair."""
+    """The number of pairs in a kernel row; if each tap has its own pairs, an odd number of
+    channels leaves the last pair of a tap half empty."""
     return -(-kw * c // 2) if whole else kw * -(-c // 2)
 
 
 def whole_rows(groups: int, dilation: Any) -> bool:
-    """Whether the pairs of a convolution's weights run through a kernel row: it lies together."""
+    """Whether pairs may join two taps: only if the elements of a kernel row are adjacent in x."""
     return groups == 1 and dilation[1] == 1
 
 
@@ -103,7 +106,8 @@ def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
                      whole: bool = True) -> TensorType:
     need(w.rank == 4 and w.dtype is dtypes.bfloat16, f"bfloat16 weights [O, C, KH, KW], got {w}")
     out, c, kh, kw = w.shape
-    need(isinstance(c, int) and isinstance(kw, int), f"channels and window of {w} known")
+    need(isinstance(c, int) and isinstance(kw, int),
+         f"the channels and the window of {w} must be known numbers")
     assert isinstance(c, int) and isinstance(kw, int)
     return TensorType(w.dtype, (groups, ceildiv(out // groups, nr), kh, _row_pairs(c, kw, whole),
                                 nr, 2))
@@ -143,32 +147,33 @@ def _pack_conv_lower(names: Names, w: Pull, *, nr: int, groups: int, whole: bool
 
 
 def _chosen(i: Dim, size: Dim, value: Any, zero: Any) -> Any:
-    """The value where i < size."""
+    """`value` where i < size, else `zero`."""
     return apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_), value, zero,
                  dtype=dtypes.bfloat16)
 
 
 register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,
             category="memory",
-            doc="bfloat16 convolution weights in panels of nr output channels, two elements of a "
-                "sum beside each other"))
+            doc="bfloat16 convolution weights in panels of nr output channels, two elements of "
+                "the same sum adjacent"))
 
 
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
                 strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
                 plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
-         f"bfloat16 convolution of {x} with {w}")
+         f"{x} and {w} are not operands of a bfloat16 convolution")
     groups, c = w.shape[0], x.shape[3]
     assert isinstance(groups, int) and isinstance(c, int)
     need(_row_pairs(c // groups, window[1], whole_rows(groups, dilation)) == w.shape[3],
-         f"{w} does not fit {x}")
+         f"the weights {w} do not fit {x}")
     return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
 
 
 def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
           plan: Plan | None = None) -> Any:
-    """What fills up the last pair of a run, and the last panel, is cut."""
+    """Plain ops that mean the same; they drop the padding of the last pair and of the last
+    panel."""
     groups, panels, kh, pairs, wide = w.shape
     kw, c, own, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
     runs = 1 if whole_rows(groups, dilation) else kw

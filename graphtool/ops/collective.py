@@ -1,7 +1,7 @@
-"""Collectives: values of all processes brought together. Alone, a process is all of them.
+"""Collectives: ops that combine the values of all processes. A single process is a group of one.
 
-They are composites over two primitives on flat arrays, so that other work can stand between the
-start of an exchange and its end. The gradients take a loss to be the sum of all processes'.
+They are composites over two primitives on flat arrays, so that other work can be done between the
+start of an exchange and its end. The gradients assume that the loss is the sum over all processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMPY: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def _all(x: Array, kind: str) -> Array:
-    """The reduction over the processes, in the order of their ranks."""
+    """The reduction over all processes, in the order of their ranks."""
     parts = world.current().exchange(x)
     out = parts[0]
     for part in parts[1:]:
@@ -42,13 +42,14 @@ FLAT = (*_NUMPY, "gather", "scatter", "broadcast")
 
 def _begin_infer(x: TensorType, *, kind: str, size: int = 1,
                  now: bool = False) -> tuple[TensorType, TensorType]:
-    need(kind in FLAT, f"kind {kind!r}, one of {', '.join(FLAT)} expected")
-    need(x.rank == 1 and x.dtype in _REDUCED, f"{x} is not a flat array of what can be sent")
+    need(kind in FLAT, f"kind must be one of {', '.join(FLAT)}, not {kind!r}")
+    need(x.rank == 1 and x.dtype in _REDUCED,
+         f"the operand must be a flat array of f64, f32, i64 or i32, got {x}")
     n = x.shape[0]
     if kind == "gather":
         return TensorType(x.dtype, (n * size,)), _TICKET
     if kind == "scatter":
-        need(isinstance(n, int) and n % size == 0, f"{x} has no {size} equal parts")
+        need(isinstance(n, int) and n % size == 0, f"{x} cannot be divided into {size} equal parts")
         return TensorType(x.dtype, (n // size,)), _TICKET
     return x, _TICKET
 
@@ -59,21 +60,24 @@ def _begin_eval(x: Array, *, kind: str, size: int, now: bool) -> tuple[Array, Ar
         return _all(x, kind), ticket
     if kind == "broadcast":
         return np.array(here.exchange(x)[0]), ticket
-    need(here.size == size, f"is made for {size} processes, there are {here.size}")
+    need(here.size == size, f"the graph is made for {size} processes, but {here.size} run")
     if kind == "gather":
         return np.concatenate(here.exchange(x)), ticket
     return np.split(_all(x, "sum"), size)[here.rank], ticket
 
 
 def _begin_vjp(g: Any, y: Any, x: Any, *, kind: str, size: int, now: bool) -> tuple[Any]:
-    """Of a sum the sum, of a gather the scatter and back; of an extreme to those that have it,
-    in equal parts; of what the first process gave to all, to that one."""
+    """The gradient of each kind.
+
+    The gradient of a sum is a sum; those of gather and scatter are each other. That of an extreme
+    goes in equal parts to the processes that hold it, that of a broadcast to the first process.
+    """
     if kind in ("max", "min"):
         has = o.cast(o.eq(x, y[0]), dtype=x.dtype)
-        return (has * _flat(g[0], "sum") / _flat(has, "sum"),)
+        return (has * _exchanged(g[0], "sum") / _exchanged(has, "sum"),)
     if kind == "broadcast":
-        return (o.select(o.eq(like(x, o.process_rank), 0), _flat(g[0], "sum"), 0.0),)
-    return (_flat(g[0], {"sum": "sum", "gather": "scatter", "scatter": "gather"}[kind], size),)
+        return (o.select(o.eq(like(x, o.process_rank), 0), _exchanged(g[0], "sum"), 0.0),)
+    return (_exchanged(g[0], {"sum": "sum", "gather": "scatter", "scatter": "gather"}[kind], size),)
 
 
 register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
@@ -84,19 +88,20 @@ register(Op("collective_begin", _begin_infer, _begin_eval, _begin_vjp,
 
 
 def _end_infer(x: TensorType, y: TensorType, ticket: TensorType) -> TensorType:
-    need(ticket == _TICKET, "wants the operand and both results of collective_begin")
+    need(ticket == _TICKET, "the operands must be that of collective_begin and both its results")
     return y
 
 
 register(Op("collective_end", _end_infer, lambda x, y, ticket: y,
             lambda g, out, x, y, ticket: (None, g, None),
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
-            doc="the result of an exchange that `collective_begin` started, once it has arrived; "
-                "what was sent is an operand too, as it is read until then"))
+            doc="waits for the exchange that `collective_begin` started and gives its result. The "
+                "tensor that was sent is an operand too, because it is read until the exchange "
+                "ends"))
 
 
-def _flat(x: Any, kind: str, size: int = 1) -> Any:
-    """The whole of it at one place: begun, and waited for."""
+def _exchanged(x: Any, kind: str, size: int = 1) -> Any:
+    """Start an exchange of x as a flat array and wait for its result."""
     x = o.reshape(x, shape=(_size(x),))
     y, ticket = o.collective_begin(x, kind=kind, size=size, now=True)
     return o.collective_end(x, y, ticket)
@@ -108,13 +113,13 @@ def _rank_infer() -> TensorType:
 
 register(Op("process_rank", _rank_infer, lambda: np.array(world.current().rank, np.int64),
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
-            doc="the number of this process, from 0 on"))
+            doc="the rank of this process, counted from 0"))
 
 
 # ---- whole -------------------------------------------------------------------------------------
 
 def _same(x: TensorType, *, kind: str = "sum") -> TensorType:
-    need(kind in KINDS, f"kind {kind!r}, one of {', '.join(KINDS)} expected")
+    need(kind in KINDS, f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     need(x.dtype.is_float or (x.dtype.is_integer and kind != "mean"),
          f"is not defined on {x.dtype.short}")
     return x
@@ -132,7 +137,7 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
     wide = x
     if x.dtype not in _REDUCED:
         wide = o.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
-    whole = _flat(flattened([wide], kind), "sum" if kind == "mean" else kind)
+    whole = _exchanged(flattened([wide], kind), "sum" if kind == "mean" else kind)
     (out,) = parted(whole, [wide], kind)
     return out if wide is x else o.cast(out, dtype=x.dtype)
 
@@ -144,12 +149,13 @@ def broadcast_first(x: Any) -> Any:
     wide = x
     if x.dtype not in _REDUCED:
         wide = o.cast(x, dtype=dtypes.float32 if x.dtype.is_float else dtypes.int64)
-    out = o.reshape(_flat(wide, "broadcast"), shape=x.shape)
+    out = o.reshape(_exchanged(wide, "broadcast"), shape=x.shape)
     return out if wide is x else o.cast(out, dtype=x.dtype)
 
 
 def flattened(xs: Sequence[Any], kind: str) -> Any:
-    """Tensors of one dtype as a flat array; for their mean a 1 is summed with them."""
+    """Tensors of one dtype as one flat array. For a mean, a 1 is appended, so that its sum
+    counts the processes."""
     flat = [o.reshape(x, shape=(_size(x),)) for x in xs]
     if kind == "mean":
         flat.append(filled(xs[0], 1.0, (1,)))
@@ -157,7 +163,7 @@ def flattened(xs: Sequence[Any], kind: str) -> Any:
 
 
 def parted(whole: Any, xs: Sequence[Any], kind: str) -> list[Any]:
-    """The tensors out of the flat array that `flattened` made of such as xs."""
+    """Split the flat array that `flattened` made of tensors like xs into those tensors again."""
     at: Any = 0
     out = []
     for x in xs:
@@ -190,7 +196,8 @@ def _gathered(x: TensorType, *, axis: int, size: int) -> TensorType:
 def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
     axis = check_axis(axis, x.rank)
     d = x.shape[axis]
-    need(isinstance(d, int) and d % size == 0, f"axis {axis} of {x} has no {size} equal parts")
+    need(isinstance(d, int) and d % size == 0,
+         f"axis {axis} of {x} cannot be divided into {size} equal parts")
     return TensorType(x.dtype, (*x.shape[:axis], d // size, *x.shape[axis + 1:]))
 
 
@@ -198,7 +205,7 @@ def _scattered(x: TensorType, *, axis: int, size: int) -> TensorType:
            vjp=lambda g, y, x, *, axis, size: (o.reduce_scatter(g, axis=axis, size=size),))
 def all_gather(x: Any, *, axis: int, size: int) -> Any:
     """The tensors of `size` processes joined along an axis; each process gets the result."""
-    parts = o.reshape(_flat(x, "gather", size), shape=(size, *x.shape))
+    parts = o.reshape(_exchanged(x, "gather", size), shape=(size, *x.shape))
     axis %= x.ndim
     back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim + 1))
     shape = (*x.shape[:axis], x.shape[axis] * size, *x.shape[axis + 1:])
@@ -213,5 +220,5 @@ def reduce_scatter(x: Any, *, axis: int, size: int) -> Any:
     each = x.shape[axis] // size
     parts = o.reshape(x, shape=(*x.shape[:axis], size, each, *x.shape[axis + 1:]))
     front = (axis, *(a for a in range(x.ndim + 1) if a != axis))
-    mine = _flat(o.transpose(parts, perm=front), "scatter", size)
+    mine = _exchanged(o.transpose(parts, perm=front), "scatter", size)
     return o.reshape(mine, shape=(*x.shape[:axis], each, *x.shape[axis + 1:]))

@@ -1,4 +1,5 @@
-"""What the op files share: broadcasting, axes, literals, and the short forms of declaration."""
+"""Helpers that the op files share: broadcasting, axes, literals, and short ways to declare an
+op."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def is_literal(x: Any) -> bool:
 
 
 def literal_fits(x: Any, dtype: DType) -> bool:
-    """bool literals go with bool, ints with any number, floats with floats."""
+    """Whether x is a literal for this dtype: bool for bool, integers for any number, floats for
+    floats."""
     if isinstance(x, bool) or dtype is dtypes.string:
         return isinstance(x, bool) and dtype is dtypes.bool_
     return dtype.is_float or (isinstance(x, int) and dtype is not dtypes.bool_)
@@ -101,8 +103,9 @@ def composite(fn: Callable[..., Any] | None = None, *, category: str = "compute"
     """Declare a composite: one function over other ops, which is its meaning and decomposition.
 
     The function's signature is the schema. Its infer runs the function on abstract tensors, so no
-    shape rule is written twice, unless `types(*types, **attrs)` states the result for an op that
-    large graphs have many of. `facets` are further fields of Op (eval, vjp, traits, …).
+    shape rule is written twice. Ops that large graphs use often also give `types(*types, **attrs)`,
+    which states the result directly and is faster. `facets` are further fields of Op (eval, vjp,
+    traits, …).
     """
     if fn is None:
         return lambda f: _composite(f, category, types, facets)
@@ -143,7 +146,8 @@ def like_first(x: Any, *_: Any, **__: Any) -> TensorType:
 
 
 def count(x: Any, axes: tuple[int, ...]) -> Any:
-    """How many elements the axes of a traced x span: a literal, or a scalar where symbolic."""
+    """The product of the sizes of x along the axes: a literal, or a scalar if a size is
+    symbolic."""
     n = product(x.shape[a] for a in axes)
     if isinstance(n, int):
         return float(n) if x.dtype.is_float else n
@@ -157,7 +161,7 @@ def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> A
 
 
 def took(x: Any, y: Any) -> Any:
-    """Where a maximum (or minimum) y took the element x: equal, or NaN."""
+    """Where a maximum (or minimum) y equals the element x, or both are NaN."""
     return o.or_(o.eq(x, y), o.is_nan(x))
 
 

@@ -1,4 +1,5 @@
-"""Small composites that belong to no family: means, linear (also by packed weights), embedding."""
+"""Small composites that belong to no family: means, linear (also with packed weights),
+embedding."""
 
 from __future__ import annotations
 
@@ -56,12 +57,15 @@ def linear(x: Any, w: Any, bias: Any = None) -> Any:
 
 def _nbits_types(x: TensorType, packed: TensorType, scales: TensorType,
                  zeros: TensorType | None = None, *, bits: int, block: int) -> TensorType:
-    need(bits in (2, 4, 8) and block * bits % 8 == 0, f"{bits} bits in blocks of {block}")
-    need(x.rank == 2 and x.dtype.is_float, f"x {x} is a matrix of floats")
+    need(bits in (2, 4, 8) and block * bits % 8 == 0,
+         f"bits must be 2, 4 or 8 and a block must fill whole bytes, got {bits} bits in blocks of "
+         f"{block}")
+    need(x.rank == 2 and x.dtype.is_float, f"x must be a matrix of floats, got {x}")
     rows = TensorType(dtypes.uint8, (*packed.shape[:2], block * bits // 8))
-    need(packed == rows, f"the weights are {packed}, {rows} expected")
+    need(packed == rows, f"the weights are {packed}, expected {rows}")
     want = TensorType(x.dtype, packed.shape[:2])
-    need(scales == want and zeros in (None, want), f"scales {scales}, zeros {zeros}")
+    need(scales == want and zeros in (None, want),
+         f"the scales {scales} or zeros {zeros} have another shape or type")
     need(known(x.shape[1], "<=", packed.shape[1] * block) is True,
          f"{packed.shape[1]} blocks of {block} are fewer than the columns of {x}")
     return TensorType(x.dtype, (x.shape[0], packed.shape[0]))
@@ -70,8 +74,12 @@ def _nbits_types(x: TensorType, packed: TensorType, scales: TensorType,
 @composite(types=_nbits_types, lowering=Lowering.STATEMENTS)
 def linear_nbits(x: Any, packed: Any, scales: Any, zeros: Any = None, *, bits: int,
                  block: int) -> Any:
-    """x·wᵀ with w[n, k] = (q − zero)·scale: q of `bits` bits, the lowest of a byte first, a scale
-    and a zero (2^(bits − 1) unless given) a block of `block` along k; the last may stick out."""
+    """x·wᵀ with w[n, k] = (q − zero)·scale; each q has `bits` bits.
+
+    A byte holds the lowest bits first. Each block of `block` elements along k has one scale and one
+    zero; the zero is 2^(bits − 1) unless given. The last block may be longer than what is left of
+    w.
+    """
     n, blocks = packed.shape[:2]
     parts = [o.and_(o.shift_right(packed, s), 2**bits - 1) if s else (
         packed if bits == 8 else o.and_(packed, 2**bits - 1)) for s in range(0, 8, bits)]
@@ -92,7 +100,7 @@ def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:
 @composite(types=_embedding_types, category="data", precision=Precision.FOLLOW, traffic=taken,
            indexing=Indexing((0,), draws=True))
 def embedding(table: Any, ids: Any) -> Any:
-    """y[i…] = table[ids[i…]]: a row of the table for each id; ids are not negative."""
+    """y[i…] = table[ids[i…]]: one row of the table for each id; ids are not negative."""
     return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))
 
 

@@ -1,7 +1,7 @@
 """Control flow: `cond`, `while_`, `scan`. Their bodies are closed graphs in attributes.
 
-What a body reads from outside is an operand of its own, behind the others; `eval` gets a body as a
-function of arrays.
+Values that a body reads from outside are extra operands, after the others. `eval` gets each body as
+a function of arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FLAG = TensorType(dtypes.bool_, ())
 
 
 def _takes(what: str, graph: Graph, given: Sequence[TensorType]) -> None:
-    need(all(isinstance(t, TensorType) for t in given), "an operand is a tensor, not a literal")
+    need(all(isinstance(t, TensorType) for t in given),
+         "every operand must be a tensor, not a literal")
     wanted = [v.type for v in graph.inputs]
     need(wanted == list(given), f"the {what} takes {_listing(wanted)}, got {_listing(given)}")
 
@@ -39,7 +40,7 @@ def _gives(graph: Graph) -> tuple[TensorType, ...]:
 
 
 def _callable(body: Body | Graph) -> Body:
-    """A body as a function; a graph as it stands where no size in it is open."""
+    """A body as a Python function; a graph that has no symbolic size is returned as it is."""
     if not isinstance(body, Graph):
         return body
 
@@ -74,13 +75,15 @@ register(Op("cond", _cond_infer, _cond_eval, category="control",
 
 def _while_infer(*operands: TensorType, cond: Graph, body: Graph, carries: int,
                  bound: int | None = None) -> tuple[TensorType, ...]:
-    need(bound is None or bound >= 0, f"a loop runs at least 0 times, not {bound}")
-    need(0 < carries <= len(operands), f"{carries} of {len(operands)} operands are carried")
+    need(bound is None or bound >= 0, f"the bound of a loop must be 0 or more, not {bound}")
+    need(0 < carries <= len(operands), f"the loop carries {carries} values, but has "
+                                       f"{len(operands)} operands")
     _takes("condition", cond, operands)
     _takes("body", body, operands)
     need(_gives(cond) == (FLAG,), f"the condition gives {_listing(_gives(cond))}, not one {FLAG}")
-    need(_gives(body) == operands[:carries], f"the body gives {_listing(_gives(body))}, carried "
-                                             f"are {_listing(operands[:carries])}")
+    need(_gives(body) == operands[:carries],
+         f"the body gives {_listing(_gives(body))}, but the carries are "
+         f"{_listing(operands[:carries])}")
     return operands[:carries]
 
 
@@ -96,7 +99,7 @@ def _while_eval(*operands: Array, cond: Body, body: Body, carries: int,
 
 def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
              bound: int | None) -> tuple[Any, ...]:
-    """A loop with a bound as one without, which counts its iterations."""
+    """Rewrite a loop with a bound as a loop without one, which counts its iterations."""
     if bound is None:
         return tuple(o.while_(*operands, cond=cond, body=body, carries=carries))
     types = [TensorType(dtypes.int64, ()), *(v.type for v in body.inputs)]
@@ -114,9 +117,9 @@ def _counted(*operands: Any, cond: Graph, body: Graph, carries: int,
 
 register(Op("while", _while_infer, _while_eval, decompose=_counted, category="control",
             lowering=Lowering.CONTROL,
-            doc="carries, replaced by the results of `body` as long as `cond` holds; the first "
-                "`carries` operands are where they start, the others stay the same. With "
-                "`bound`, at most so many iterations"))
+            doc="the last values of the carries. They start as the first `carries` operands, and "
+                "`body` replaces them as long as `cond` is true; the other operands stay the "
+                "same. `bound` limits the number of iterations"))
 
 
 # ---- scan --------------------------------------------------------------------------------------
@@ -124,15 +127,16 @@ register(Op("while", _while_infer, _while_eval, decompose=_counted, category="co
 def _scan_infer(*operands: TensorType, body: Graph, carries: int, xs: int, length: Dim,
                 reverse: bool = False) -> tuple[TensorType, ...]:
     cut = carries + xs
-    need(0 <= carries <= cut <= len(operands), f"{len(operands)} operands are fewer than {cut}")
+    need(0 <= carries <= cut <= len(operands),
+         f"the scan needs {cut} operands or more, got {len(operands)}")
     held, rows = operands[:carries], operands[carries:cut]
     for t in rows:
-        need(t.rank > 0 and t.shape[0] == length, f"{t} is scanned, its first axis must be "
-                                                  f"{length}")
+        need(t.rank > 0 and t.shape[0] == length,
+             f"the first axis of the scanned {t} must be {length}")
     _takes("body", body, (*held, *(TensorType(t.dtype, t.shape[1:]) for t in rows),
                           *operands[cut:]))
     given = _gives(body)
-    need(given[:carries] == held, f"the body gives {_listing(given)}, carried are "
+    need(given[:carries] == held, f"the body gives {_listing(given)}, but the carries are "
                                   f"{_listing(held)}")
     return (*held, *(TensorType(t.dtype, (length, *t.shape)) for t in given[carries:]))
 
@@ -146,7 +150,7 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
         out = body(*held, *(x[t] for x in operands[carries:carries + xs]), *fixed)
         held, made = out[:carries], out[carries:]
         rows.append(made)
-    if not rows:  # the body's types are known to `infer` only; run it on zeros to learn them
+    if not rows:  # only `infer` knows the body's types; run the body on zeros to learn them
         blank = [np.zeros(x.shape[1:], x.dtype) for x in operands[carries:carries + xs]]
         made = body(*held, *blank, *fixed)[carries:]
         return (*held, *(np.zeros((0, *y.shape), y.dtype) for y in made))
@@ -156,6 +160,6 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
 
 register(Op("scan", _scan_infer, _scan_eval, category="control",
             lowering=Lowering.CONTROL,
-            doc="`body` for each row along the first axis. The operands are carries, then `xs` "
-                "operands that are read row by row, then what stays the same; the results are "
-                "the last carries, then the other results of all rows, stacked"))
+            doc="runs `body` for each row along the first axis. The operands are the carries, "
+                "then `xs` operands that are read row by row, then operands that stay the same. "
+                "The results are the last carries, then the other results of all rows, stacked"))

@@ -1,8 +1,8 @@
 """Convolution, closed under differentiation.
 
-conv carries both dilations and batch groups, so that its gradients are conv and transposed
-convolution is conv. `channels_last` says where the channel axis of x and y is; the weights stay
-[out channels, in channels per group, *window] either way.
+conv has both dilations and batch groups as attributes, so its gradients are conv, and so is
+transposed convolution. `channels_last` says whether the channel axis of x and y is the last or the
+second one; the weights are [out channels, in channels per group, *window] in both cases.
 """
 
 from __future__ import annotations
@@ -33,24 +33,28 @@ def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None 
                dtype: DType | None = None) -> TensorType:
     """The type of a convolution of x [N, C, spatial…] with w [M, C / groups, window…].
 
-    With `channels_last` x and the result have their channels as the last axis. Raises TypeMismatch
-    GT0412 where shapes, groups or attributes do not fit.
+    With `channels_last` the channel axis of x and of the result is the last one. Raises
+    TypeMismatch GT0412 if shapes, groups or attributes do not fit.
     """
-    need(x.rank == w.rank and x.rank >= 3, f"x {x} and w {w} must have one rank, 3 at least")
+    need(x.rank == w.rank and x.rank >= 3, f"x {x} and w {w} must have the same rank, 3 or more")
     need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
     n = x.rank - 2
     strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
-    need(len(strides) == len(padding) == len(lhs) == len(rhs) == n, f"{n} entries an attribute")
+    need(len(strides) == len(padding) == len(lhs) == len(rhs) == n,
+         f"strides, padding and dilations need {n} entries each, one per spatial axis")
     batch, channels, space = x.shape[0], x.shape[-1 if channels_last else 1], (
         x.shape[1:-1] if channels_last else x.shape[2:])
     need(channels == w.shape[1] * groups,
-         f"x has {channels} channels, the weights want {w.shape[1]} × {groups} groups")
-    need(w.shape[0] % groups == 0, f"{w.shape[0]} output channels in {groups} groups")
-    need(batch_groups == 1 or groups == 1, "groups and batch groups exclude each other")
-    need(batch % batch_groups == 0 and w.shape[0] % batch_groups == 0, "batch groups must divide")
+         f"x has {channels} channels, but the weights are for {w.shape[1]} × {groups} groups")
+    need(w.shape[0] % groups == 0, f"{w.shape[0]} output channels cannot be divided into {groups} "
+                                   f"groups")
+    need(batch_groups == 1 or groups == 1, "groups and batch_groups cannot both be greater than 1")
+    need(batch % batch_groups == 0 and w.shape[0] % batch_groups == 0,
+         "batch_groups must divide the batch and the output channels")
     out = tuple(out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
         space, w.shape[2:], strides, padding, lhs, rhs, strict=True))
-    need(all(not isinstance(d, int) or d >= 0 for d in out), f"the window does not fit in {x}")
+    need(all(not isinstance(d, int) or d >= 0 for d in out),
+         f"the window is larger than the padded x {x}")
     shape = (batch // batch_groups, *out, w.shape[0]) if channels_last else (
         batch // batch_groups, w.shape[0], *out)
     return TensorType(dtype or x.dtype, shape)
@@ -67,7 +71,7 @@ def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: 
     x = o.pad(x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
               hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
     w = w.astype(wide, copy=False)
-    if batch_groups > 1:  # group g of the batch meets group g of the output channels
+    if batch_groups > 1:  # group g of the batch is convolved with group g of the output channels
         x = np.concatenate(np.split(x, batch_groups, 0), 1)
         groups = batch_groups
     views = slide(x, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs)
@@ -125,7 +129,8 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
 def _conv_vjp(g: Any, _y: Any, x: Any, w: Any, *, strides: Any, padding: Any, lhs_dilation: Any,
               rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
               dtype: Any) -> tuple[Any, ...]:
-    """Both gradients are conv: strides and left dilation change places, as do groups and batch."""
+    """Both gradients are conv. Strides and left dilation are exchanged, and so are groups and
+    batch groups."""
     n = x.ndim - 2
     geometry = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
     g = g if dtype is None or dtype is x.dtype else o.cast(g, dtype=x.dtype)
@@ -142,7 +147,7 @@ def _swapped(x: Any) -> Any:
 
 
 def _edges(x: Any, w: Any, g: Any, geometry: Any) -> list[tuple[Dim, Dim, Dim, Dim]]:
-    """Per spatial axis: the dilated sizes of x, w and g, and the padding before."""
+    """For each spatial axis: the dilated sizes of x, w and g, and the padding at its start."""
     strides, padding, lhs, rhs = geometry
     return [(dilate(d, b), dilate(k, r), dilate(m, s), lo) for d, k, m, s, (lo, _), b, r in zip(
         x.shape[2:], w.shape[2:], g.shape[2:], strides, padding, lhs, rhs, strict=True)]
@@ -174,13 +179,13 @@ def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: in
 
 def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
                lhs_dilation: tuple[int, ...] | None, **_: Any) -> Dim:
-    """2 · outputs · channels in a group · window; zeros between dilated inputs are not counted"""
+    """2 · outputs · channels of a group · window; zeros between dilated inputs are not counted"""
     return 2 * elements(y) * product(w.shape[1:]) // product(lhs_dilation or ())
 
 
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
             traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
-            doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over "
-                "channels c and places k of the window, in any number of dimensions; "
-                "`lhs_dilation` spreads x, `groups` splits the channels, `batch_groups` the "
-                "batch"))
+            doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels "
+                "c and positions k of the window, in any number of dimensions; `lhs_dilation` "
+                "puts zeros between the elements of x, `groups` divides the channels, "
+                "`batch_groups` the batch"))

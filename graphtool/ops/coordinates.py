@@ -1,6 +1,6 @@
-"""Where the elements of a resized axis lie in the old one, and what weighs its neighbours.
+"""Where an element of a resized axis lies in the original axis, and the weights of its neighbours.
 
-The functions take arrays, for constant tables, or Tracers, for what the run computes.
+The functions take arrays, to compute constant tables, or Tracers, for sizes known at run time only.
 """
 
 from __future__ import annotations

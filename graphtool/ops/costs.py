@@ -1,7 +1,7 @@
 """Costs that several ops share: functions of the result's type, the operands' types and attributes.
 
-A cost counts floating-point operations; those of memory count bytes. Where an op gives several
-results, `y` is the type of the first.
+A cost of computing counts floating-point operations, one of memory counts bytes. If an op has
+several results, `y` is the type of the first.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def nbytes(t: TensorType) -> Dim:
 
 
 def nothing(*_: Any, **__: Any) -> Dim:
-    """0: the op computes, or moves, nothing."""
+    """0: the op computes nothing, or moves nothing."""
     return 0
 
 
 def per_result(count: int = 1) -> Cost:
-    """So many operations for each element of the result."""
+    """A cost function: `count` operations for each element of the result."""
     return lambda y, *_, **__: count * elements(y)
 
 
@@ -51,5 +51,6 @@ def per_tap(y: TensorType, *_: Any, window: tuple[int, ...], **__: Any) -> Dim:
 
 
 def taken(y: TensorType, _x: TensorType, *rest: Any, **_: Any) -> Dim:
-    """Bytes of what the op takes of its first operand, read and written, and of the others."""
+    """Bytes of an op that reads only as much of its first operand as it writes: these, read and
+    written, and the other operands."""
     return 2 * nbytes(y) + sum((nbytes(t) for t in rest if isinstance(t, TensorType)), 0)

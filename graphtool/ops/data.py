@@ -1,4 +1,4 @@
-"""Values from nothing or past the gradient: constant, iota, dim and detach."""
+"""Values without operands, and ops that stop or change gradients: constant, iota, dim, detach."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _constant_infer(*, data: Weight, param: bool = False) -> TensorType:
 
 register(Op("constant", _constant_infer, lambda *, data, param: data.source, category="data",
             lowering=Lowering.DATA, traffic=nothing,
-            doc="an array of the model; `param` marks one that training may change"))
+            doc="an array of the model; `param` marks an array that training may change"))
 
 
 def _iota_infer(*, shape: tuple[Dim, ...], axis: int, dtype: DType) -> TensorType:
@@ -78,22 +78,22 @@ def _unknown_vjp(g: Any, y: Any, x: Any, *, reason: str) -> Any:
 
 register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
             lambda _, x, **__: x, decompose=lambda x, **_: x, axes=BROADCAST, category="data",
-            doc="x itself, whose author gave it a gradient that capture could not see: "
+            doc="x itself. Its author defined a gradient that capture could not see, so "
                 "differentiating through it is refused"))
 
 register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,
-            doc="x itself. Passes do not merge what is computed from the result with what is "
-                "computed from x, so that it is computed a second time"))
+            doc="x itself. Passes do not merge computations on the result with the same "
+                "computations on x, so they are done a second time"))
 
 
 def _checkpoint_infer(x: TensorType, *, region: int, edge: str) -> TensorType:
-    need(edge in ("in", "out"), f"a value goes in or out, not {edge!r}")
+    need(edge in ("in", "out"), f"edge must be in or out, not {edge!r}")
     return x
 
 
 register(Op("checkpoint", _checkpoint_infer, lambda x, **_: x, lambda g, y, x, **_: (g,),
             lambda _, x, **__: x, decompose=lambda x, **_: x, axes=BROADCAST, category="data",
             lowering=Lowering.VIEW,
-            doc="x itself, at the edge of a region that the backward pass computes again instead "
-                "of storing it (torch.utils.checkpoint)"))
+            doc="x itself, at the edge of a region whose values the backward pass computes again "
+                "instead of storing them (torch.utils.checkpoint)"))

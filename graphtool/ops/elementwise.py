@@ -1,6 +1,6 @@
-"""Elementwise ops: a row of the scalars table each, then select, clamp, cast and bitcast.
+"""Elementwise ops: one op for each row of the scalars table; then select, clamp, cast and bitcast.
 
-They broadcast as NumPy does and want equal element types; an operand may be a Python number.
+They broadcast as in NumPy and need equal element types; an operand may be a Python number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string"
 
 
 def common_dtype(xs: tuple[Any, ...]) -> DType:
-    """The one element type of the tensor operands; literals must fit it."""
+    """The element type that all tensor operands have; literals must fit it."""
     types = tensors(xs)
     need(bool(types), "at least one operand must be a tensor")
     first = types[0].dtype
@@ -50,7 +50,7 @@ def common_dtype(xs: tuple[Any, ...]) -> DType:
 def declare(row: Scalar) -> Op:
     """Register the elementwise op of a scalar function."""
     def infer(*xs: Any) -> TensorType:
-        need(len(xs) == row.arity, f"takes {row.arity} operands, {len(xs)} given")
+        need(len(xs) == row.arity, f"takes {row.arity} operands, got {len(xs)}")
         dtype = common_dtype(xs)
         need(_KIND[dtype.kind] in row.kinds, f"is not defined on {dtype.short}")
         shape = broadcast_shapes(*(t.shape for t in tensors(xs)))
@@ -117,7 +117,7 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
             traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
-            precision=Precision.FOLLOW, doc="a where cond, else b"))
+            precision=Precision.FOLLOW, doc="a where cond is true, else b"))
 
 
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
@@ -146,7 +146,7 @@ def _clamp_lower(_: Names, x: Pull, lo: Any, hi: Any) -> Pull:
 
 
 def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
-    # the gradient passes at the bounds themselves, as in torch; hi wins over lo
+    # at the bounds themselves the gradient is that of x, as in torch; hi wins over lo
     over = None if hi is None else o.gt(x if lo is None else o.max(x, lo), hi)
     inner = g if over is None else o.select(over, 0.0, g)
     gx = inner if lo is None else o.select(o.lt(x, lo), 0.0, inner)
@@ -164,7 +164,8 @@ register(Op("clamp", _clamp_infer,
 # ---- cast and bitcast --------------------------------------------------------------------------
 
 def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
-    """numpy's cast, made total: floats out of an integer type's range clamp, NaN becomes 0."""
+    """numpy's cast, defined for all values: floats outside an integer type's range are clamped
+    to it, NaN becomes 0."""
     source = dtypes.of_numpy(x.dtype)
     if to is dtypes.string or source is dtypes.string:
         return as_text(x) if to is dtypes.string else from_text(x, to)
@@ -184,7 +185,7 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
 
 
 def _saturation(to: DType) -> tuple[float, float]:
-    """What a saturating cast to a narrow float clamps to."""
+    """The range to which a saturating cast to a narrow float clamps."""
     info = ml_dtypes.finfo(to.numpy)
     return float(info.min), float(info.max)
 
@@ -210,12 +211,13 @@ register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dty
             _cast_vjp, _cast_lower,
             traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
             precision=Precision.FOLLOW,
-            doc="to another element type; float to integer truncates and clamps, NaN gives 0"))
+            doc="x converted to another element type; float to integer truncates and clamps, NaN "
+                "gives 0"))
 
 
 def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
     if x.dtype.bits != dtype.bits:
-        raise fail(f"{x.dtype.short} and {dtype.short} differ in size")
+        raise fail(f"{x.dtype.short} and {dtype.short} must have the same size")
     return TensorType(dtype, x.shape)
 
 
@@ -224,5 +226,5 @@ register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), 
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
             traits=Trait.ELEMENTWISE, category="data",
             cost=nothing, traffic=nothing, precision=Precision.FOLLOW,
-            doc="the same bits, another type"))
+            doc="the bits of x read as another element type of the same size"))
 

@@ -1,7 +1,7 @@
-"""Factorisations and triangular systems over batches of matrices, column by column as scans.
+"""Factorisations and triangular systems for batches of matrices, column by column as scans.
 
-Composites for the sizes that models have; no blocks, no calls of LAPACK. A matrix without a factor
-gives NaN or infinities, not an error.
+They are composites for the sizes that models have: no blocking, no calls of LAPACK. A matrix that
+has no factor gives NaN or infinities, not an error.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, need
 from graphtool.ops.matrices import (
     as_tuple,
+    axis_indices,
     blank,
     flat,
+    is_empty,
     need_matrix,
-    nothing,
-    places,
     scanned,
+    swap_last_axes,
     triangle,
-    turned,
 )
 from graphtool.symbolic import Dim, product
 
 
 def _entry(x: Any, j: Any, *axes: int) -> Any:
-    """x at place j of the axes, which go."""
+    """x at index j of each of the axes, which are removed."""
     at = o.reshape(j, shape=(1,))
     return o.gather(x, at if len(axes) == 1 else o.concat(*[at] * len(axes), axis=0), axes=axes)
 
@@ -41,7 +41,7 @@ def _row(x: Any, j: Any) -> Any:
 
 
 def _corner(x: Any, j: Any) -> Any:
-    """The element on the diagonal, [batch, 1, 1]."""
+    """The element j of the diagonal, [batch, 1, 1]."""
     return o.reshape(_entry(x, j, 1, 2), shape=(x.shape[0], 1, 1))
 
 
@@ -53,27 +53,27 @@ def _cholesky_types(a: TensorType) -> TensorType:
 
 
 def _cholesky_vjp(g: Any, y: Any, a: Any) -> tuple[Any]:
-    # ā = ½(S + Sᵀ), S = L⁻ᵀ·Φ(Lᵀ·ḡ)·L⁻¹; Φ keeps the lower half, the diagonal by one half
-    # (Murray 2016). Spread over both halves as in torch, though only the lower one is read.
+    # ā = ½(S + Sᵀ), S = L⁻ᵀ·Φ(Lᵀ·ḡ)·L⁻¹; Φ keeps the lower half and halves the diagonal (Murray
+    # 2016). The gradient is spread over both halves as in torch, though only the lower one is read.
     inner = o.matmul(y, triangle(g, True), transpose_a=True)
     half = (triangle(inner, True) + triangle(inner, True, -1)) * 0.5
-    left = o.triangular_solve(turned(y), half, lower=False)
-    both = o.triangular_solve(turned(y), turned(left), lower=False)
-    return ((both + turned(both)) * 0.5,)
+    left = o.triangular_solve(swap_last_axes(y), half, lower=False)
+    both = o.triangular_solve(swap_last_axes(y), swap_last_axes(left), lower=False)
+    return ((both + swap_last_axes(both)) * 0.5,)
 
 
 @composite(types=_cholesky_types, vjp=_cholesky_vjp)
 def cholesky(a: Any) -> Any:
-    """L with L·Lᵀ = a and zeros above its diagonal; reads the lower half of a."""
-    if nothing(a):
+    """L with L·Lᵀ = a, zeros above its diagonal. Only the lower half of a is read."""
+    if is_empty(a):
         return a
     n = a.shape[-1]
 
     def step(rest: Any, j: Any) -> Any:
         column, root = _column(rest, j), o.sqrt(_corner(rest, j))
-        rows = places(rest, (1, n, 1), 1)
+        rows = axis_indices(rest, (1, n, 1), 1)
         new = o.select(o.gt(rows, j), column / root, o.select(o.eq(rows, j), root, 0.0))
-        return rest - new * turned(new), o.reshape(new, shape=tuple(new.shape[:2]))
+        return rest - new * swap_last_axes(new), o.reshape(new, shape=tuple(new.shape[:2]))
     _, columns = scanned(step, n, (flat(a),))
     return o.reshape(o.transpose(columns, perm=(1, 2, 0)), shape=a.shape)
 
@@ -84,26 +84,26 @@ def _solve_types(a: TensorType, b: TensorType, *, lower: bool = True,
                  unit: bool = False) -> TensorType:
     need_matrix(a)
     need(b.rank == a.rank and b.dtype is a.dtype and b.shape[:-1] == a.shape[:-1],
-         f"a right side as long as {a}, got {b}")
+         f"the right-hand side must have as many rows as {a}, got {b}")
     return b
 
 
 def _solve_vjp(g: Any, y: Any, a: Any, b: Any, *, lower: bool, unit: bool) -> tuple[Any, Any]:
-    gb = o.triangular_solve(turned(a), g, lower=not lower, unit=unit)
+    gb = o.triangular_solve(swap_last_axes(a), g, lower=not lower, unit=unit)
     ga = triangle(o.matmul(gb, y, transpose_b=True), lower, (-1 if lower else 1) * int(unit))
     return -ga, gb
 
 
 @composite(types=_solve_types, vjp=_solve_vjp)
 def triangular_solve(a: Any, b: Any, *, lower: bool = True, unit: bool = False) -> Any:
-    """x with a·x = b, of a only one half being read; `unit` takes its diagonal for ones."""
-    if nothing(b):
+    """x with a·x = b. Only one half of a is read; with `unit` its diagonal is taken as ones."""
+    if is_empty(b):
         return b
 
     def step(rest: Any, j: Any, side: Any) -> Any:
         x = _row(rest, j) if unit else _row(rest, j) / _corner(side, j)
         return rest - _column(side, j) * x, o.reshape(x, shape=(x.shape[0], x.shape[2]))
-    # what this does to the rows that are solved already is never read
+    # this also changes the rows that are solved already, which are never read again
     _, rows = scanned(step, a.shape[-1], (flat(b),), fixed=(flat(a),), reverse=not lower)
     return o.reshape(o.transpose(rows, perm=(1, 0, 2)), shape=b.shape)
 
@@ -112,7 +112,8 @@ def triangular_solve(a: Any, b: Any, *, lower: bool = True, unit: bool = False) 
 
 def _short(a: TensorType) -> Dim:
     m, n = a.shape[-2:]
-    need((isinstance(m, int) and isinstance(n, int)) or m == n, f"a matrix of known size, got {a}")
+    need((isinstance(m, int) and isinstance(n, int)) or m == n,
+         f"the size of the matrix must be a known number, got {a}")
     return n if m == n or not isinstance(m, int) or not isinstance(n, int) else min(m, n)
 
 
@@ -123,14 +124,14 @@ def _lu_types(a: TensorType) -> tuple[TensorType, TensorType]:
 
 @composite(types=_lu_types)
 def lu(a: Any) -> Any:
-    """P·L·U = a → (L below and U on and above the diagonal, the row that each row was swapped
-    with); L has ones on its diagonal."""
-    if nothing(a):
+    """P·L·U = a. The results are L below and U on and above the diagonal, and the row that each
+    row was swapped with. L has ones on its diagonal."""
+    if is_empty(a):
         return blank(a, _lu_types(a.type))
     m, n = a.shape[-2:]
 
     def step(rest: Any, j: Any) -> Any:
-        rows, columns = places(rest, (1, m, 1), 1), places(rest, (1, 1, n), 2)
+        rows, columns = axis_indices(rest, (1, m, 1), 1), axis_indices(rest, (1, 1, n), 2)
         size = o.select(o.ge(rows, j), o.abs(_column(rest, j)), -1.0)
         best = o.arg_reduce(size, kind="max", axis=1)
         order = o.select(o.eq(rows, j), best, o.select(o.eq(rows, best), j, rows))
@@ -148,22 +149,23 @@ def lu(a: Any) -> Any:
 
 
 def _order_types(swaps: TensorType, *, size: Dim) -> TensorType:
-    need(swaps.rank >= 1 and swaps.dtype is dtypes.int64, f"places of rows, got {swaps}")
+    need(swaps.rank >= 1 and swaps.dtype is dtypes.int64,
+         f"swaps must hold integer row numbers, got {swaps}")
     return TensorType(dtypes.int64, (*swaps.shape[:-1], size))
 
 
 @composite(types=_order_types)
 def swapped(swaps: Any, *, size: Dim) -> Any:
-    """0, 1, …, with place j swapped with place swaps[j], one after the other."""
-    if nothing(swaps) or size == 0:
-        line = places(swaps, (*(1,) * (swaps.ndim - 1), size), swaps.ndim - 1)
+    """0, 1, …, size − 1 after swapping element j with element swaps[j], for each j in order."""
+    if is_empty(swaps) or size == 0:
+        line = axis_indices(swaps, (*(1,) * (swaps.ndim - 1), size), swaps.ndim - 1)
         return o.broadcast(line, shape=(*swaps.shape[:-1], size))
     batch = product(swaps.shape[:-1])
-    start = o.broadcast(places(swaps, (1, size), 1), shape=(batch, size))
+    start = o.broadcast(axis_indices(swaps, (1, size), 1), shape=(batch, size))
     by_step = o.transpose(o.reshape(swaps, shape=(batch, swaps.shape[-1])), perm=(1, 0))
 
     def step(order: Any, j: Any, best: Any) -> Any:
-        at, best = places(order, (1, size), 1), o.reshape(best, shape=(batch, 1))
+        at, best = axis_indices(order, (1, size), 1), o.reshape(best, shape=(batch, 1))
         moved = o.select(o.eq(at, j), best, o.select(o.eq(at, best), j, at))
         return (o.gather(order, o.reshape(moved, shape=(batch, size, 1)), axes=(1,), batch=1),)
     (order,) = as_tuple(scanned(step, swaps.shape[-1], (start,), (by_step,)))
@@ -179,18 +181,21 @@ def _householder_types(a: TensorType) -> tuple[TensorType, TensorType]:
 
 @composite(types=_householder_types)
 def householder(a: Any) -> Any:
-    """Q·R = a → (R on and above the diagonal, below it the vectors v of the reflections
-    I − τ·v·vᵀ whose product is Q; their τ), v being 1 on the diagonal, as in LAPACK's geqrf."""
-    if nothing(a):
+    """Q·R = a by Householder reflections, in the form of LAPACK's geqrf.
+
+    The first result is R on and above the diagonal and, below it, the vectors v of the reflections
+    I − τ·v·vᵀ, whose product is Q; v is 1 on the diagonal. The second result is the τ.
+    """
+    if is_empty(a):
         return blank(a, _householder_types(a.type))
     m, n = a.shape[-2:]
 
     def step(rest: Any, j: Any) -> Any:
-        rows, columns = places(rest, (1, m, 1), 1), places(rest, (1, 1, n), 2)
+        rows, columns = axis_indices(rest, (1, m, 1), 1), axis_indices(rest, (1, 1, n), 2)
         column, top, below = _column(rest, j), _corner(rest, j), o.gt(rows, j)
         tail = o.select(below, column, 0.0)
         square = o.reduce_sum(tail * tail, axes=(1,))
-        flat = o.eq(square, 0.0)  # nothing to reflect
+        flat = o.eq(square, 0.0)  # the column is zero already, so there is nothing to reflect
         length = o.sqrt(o.select(flat, 1.0, square + top * top))
         image = o.select(o.lt(top, 0.0), length, -length)
         tau = o.select(flat, 0.0, (image - top) / image)
@@ -208,20 +213,20 @@ def _reflect_types(packed: TensorType, tau: TensorType, x: TensorType, *,
                    transpose: bool = False) -> TensorType:
     need_matrix(packed, square=False)
     need(tau.shape[:-1] == packed.shape[:-2] == x.shape[:-2] and x.rank == packed.rank
-         and x.shape[-2] == packed.shape[-2], f"reflections {packed}, {tau} of {x}")
+         and x.shape[-2] == packed.shape[-2], f"the reflections {packed} and {tau} do not fit {x}")
     return x
 
 
 @composite(types=_reflect_types)
 def reflect(packed: Any, tau: Any, x: Any, *, transpose: bool = False) -> Any:
-    """Q·x, or Qᵀ·x, with Q as `householder` gives it."""
-    if nothing(x) or nothing(tau):
+    """Q·x, or Qᵀ·x with `transpose`, for the Q that `householder` computed."""
+    if is_empty(x) or is_empty(tau):
         return x
     side, count = flat(packed), tau.shape[-1]
     rows = o.transpose(o.reshape(tau, shape=(side.shape[0], count)), perm=(1, 0))
 
     def step(y: Any, j: Any, t: Any, vectors: Any) -> Any:
-        at = places(y, (1, y.shape[1], 1), 1)
+        at = axis_indices(y, (1, y.shape[1], 1), 1)
         v = o.select(o.gt(at, j), _column(vectors, j), o.cast(o.eq(at, j), dtype=y.dtype))
         t = o.reshape(t, shape=(t.shape[0], 1, 1))
         return (y - t * v * o.matmul(v, y, transpose_a=True),)
@@ -229,18 +234,18 @@ def reflect(packed: Any, tau: Any, x: Any, *, transpose: bool = False) -> Any:
     return o.reshape(y, shape=x.shape)
 
 
-# ---- what follows from LU ----------------------------------------------------------------------
+# ---- solving with LU -------------------------------------------------------------------------
 
 def _lu_solve_types(factors: TensorType, swaps: TensorType, b: TensorType) -> TensorType:
     need_matrix(factors)
     need(b.rank == factors.rank and b.shape[:-1] == factors.shape[:-1],
-         f"a right side as long as {factors}, got {b}")
+         f"the right-hand side must have as many rows as {factors}, got {b}")
     return b
 
 
 @composite(types=_lu_solve_types)
 def lu_solve(factors: Any, swaps: Any, b: Any) -> Any:
-    """x with a·x = b, from `lu(a)`."""
+    """x with a·x = b, for the factors and swaps of `lu(a)`."""
     order = o.swapped(swaps, size=b.shape[-2])
     moved = o.gather(b, o.reshape(order, shape=(*order.shape, 1)), axes=(b.ndim - 2,),
                      batch=b.ndim - 2)

@@ -1,7 +1,8 @@
-"""Ensembles of decision trees over tables of nodes, kept whole for a kernel that walks them.
+"""Ensembles of decision trees as tables of nodes, kept in one op for a kernel that walks them.
 
-A node has a kind, a split and two children. A kind is 16·feature + 2·comparison + missing, or −1
-for a leaf, whose children are itself and the row of `weights` that it stands for.
+A node has a kind, a split and two children. The kind of an inner node is 16·feature + 2·comparison
++ missing. The kind of a leaf is −1; its children are itself and the row of `weights` that it
+selects.
 """
 
 from __future__ import annotations
@@ -22,25 +23,27 @@ FOLDS = {"sum": "add", "min": "min", "max": "max"}
 def _types(x: TensorType, kinds: TensorType, splits: TensorType, children: TensorType,
            roots: TensorType, weights: TensorType, *, depth: int, compare: str,
            missing: bool, fold: str) -> TensorType:
-    need(x.rank == 2 and x.dtype.is_float, f"x {x} is a matrix of floats")
-    need(compare in (*COMPARISONS, "mixed") and fold in FOLDS, f"unknown {compare!r} or {fold!r}")
+    need(x.rank == 2 and x.dtype.is_float, f"x must be a matrix of floats, got {x}")
+    need(compare in (*COMPARISONS, "mixed") and fold in FOLDS,
+         f"unknown comparison {compare!r} or fold {fold!r}")
     nodes = kinds.shape[:1]
     want = {"kinds": TensorType(dtypes.int32, nodes), "splits": TensorType(x.dtype, nodes),
             "children": TensorType(dtypes.int32, (*nodes, 2)),
             "roots": TensorType(dtypes.int32, roots.shape[:1]),
             "weights": TensorType(x.dtype, (weights.shape[0], weights.shape[-1]))}
     for name, got in zip(want, (kinds, splits, children, roots, weights), strict=True):
-        need(got == want[name], f"{name} is {got}, {want[name]} expected")
+        need(got == want[name], f"{name} is {got}, expected {want[name]}")
     return TensorType(x.dtype, (x.shape[0], weights.shape[1]))
 
 
 @composite(types=_types, lowering=Lowering.STATEMENTS)
 def trees(x: Any, kinds: Any, splits: Any, children: Any, roots: Any, weights: Any, *,
           depth: int, compare: str = "le", missing: bool = False, fold: str = "sum") -> Any:
-    """The weights of the leaves that each row of x comes to, over all trees: [N, targets].
+    """The weights of the leaves that each row of x reaches, combined over all trees: [N, targets].
 
-    `compare` is what all nodes ask (x[feature] ≤ split goes to child 1), or mixed; with `missing`
-    a NaN goes to child 1 where the kind's lowest bit says so. `depth` is that of the deepest tree.
+    `compare` is the comparison of all nodes (x[feature] ≤ split goes to child 1), or mixed. With
+    `missing`, a NaN goes to child 1 if the lowest bit of the node's kind says so. `depth` is the
+    depth of the deepest tree.
     """
     n, t = x.shape[0], roots.shape[0]
     at = o.broadcast(o.reshape(roots, shape=(1, t)), shape=(n, t))

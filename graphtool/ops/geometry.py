@@ -11,7 +11,7 @@ Pairs = tuple[tuple[Dim, Dim], ...]
 
 
 def dilate(d: Dim, by: int) -> Dim:
-    """The extent of d elements that lie `by` apart."""
+    """The extent of d elements at distance `by` from each other."""
     if by == 1 or d == 0:
         return d
     return (d - 1) * by + 1
@@ -19,11 +19,12 @@ def dilate(d: Dim, by: int) -> Dim:
 
 def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilation: int) -> Dim:
     """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
-    need(stride >= 1 and base >= 1 and dilation >= 1, "strides and dilations are 1 at least")
+    need(stride >= 1 and base >= 1 and dilation >= 1, "strides and dilations must be 1 or more")
     return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
 
 
 def conv_defaults(n: int, strides: Any, padding: Any, lhs: Any, rhs: Any) -> Any:
-    """The attributes of n axes with what is left out filled in: steps of 1, no padding."""
+    """The attributes of a convolution over n axes, with defaults for those left out: 1, and no
+    padding."""
     ones = (1,) * n
     return strides or ones, padding or ((0, 0),) * n, lhs or ones, rhs or ones

@@ -1,5 +1,4 @@
-"""Pictures: how large an encoded one is, and its pixels. Decoded by Pillow, in the evaluator only.
-"""
+"""Encoded pictures: their size and their pixels. Only the evaluator decodes them, with Pillow."""
 
 from __future__ import annotations
 
@@ -22,13 +21,14 @@ _KINDS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 
 
 def _check(x: TensorType, pixels: str) -> None:
-    need(x.dtype is dtypes.uint8 and x.rank == 1, f"the bytes of a file as u8[n], got {x}")
+    need(x.dtype is dtypes.uint8 and x.rank == 1,
+         f"x must be the bytes of a file as u8[n], got {x}")
     need(pixels in CHANNELS, f"pixels must be one of {', '.join(CHANNELS)}, not {pixels!r}")
 
 
 def _picture(x: Array) -> Any:
-    """The picture, or None for bytes that are none of these kinds. Raises UnsupportedError GT0509
-    where Pillow is not installed."""
+    """The decoded picture, or None if the bytes have none of these formats. Raises
+    UnsupportedError GT0509 if Pillow is not installed."""
     try:
         from PIL import Image
     except ImportError:
@@ -56,14 +56,14 @@ def _shape_eval(x: Array, *, pixels: str) -> Array:
 
 register(Op("image_shape", _shape_infer, _shape_eval, category="shape",
             lowering=Lowering.EVALUATED,
-            doc="the height, width and channels of an encoded picture; 0 by 0 if it cannot be "
-                "read"))
+            doc="the height, width and channels of an encoded picture; height and width are 0 if "
+                "it cannot be read"))
 
 
 def _decode_infer(x: TensorType, *, shape: tuple[Dim, ...], pixels: str = "RGB") -> TensorType:
     _check(x, pixels)
     need(len(shape) == 3 and shape[2] == CHANNELS[pixels],
-         f"a shape of height, width and {CHANNELS[pixels]}")
+         f"the shape must be height, width and {CHANNELS[pixels]} channels")
     return TensorType(dtypes.uint8, shape)
 
 

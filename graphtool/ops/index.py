@@ -1,6 +1,7 @@
-"""Indexing by data: one gather, one scatter, and the dynamic slices. Indices are never negative.
+"""Indexing by data: gather, scatter, and the dynamic slices. Indices are never negative.
 
-Reads clamp indices into range in compiled code; the evaluator raises where one lies outside.
+In compiled code reads clamp indices into range; the evaluator raises an error for an index out of
+range.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ def _gather_infer(x: TensorType, indices: TensorType, *, axes: tuple[int, ...],
 def _check(x: TensorType, indices: TensorType, axes: tuple[int, ...], batch: int) -> None:
     need(indices.dtype.is_integer, "indices must be integers")
     need(indices.rank >= batch + 1 and indices.shape[-1] == len(axes),
-         f"the last dim of the indices must be the number of axes, {len(axes)}")
+         f"the last dimension of the indices must be the number of axes, {len(axes)}")
     need(all(check_axis(a, x.rank) == a >= batch for a in axes) and len(set(axes)) == len(axes),
          f"axes {axes} must be distinct, counted from the front, and not batch axes")
-    need(x.shape[:batch] == indices.shape[:batch], "batch dims differ")
+    need(x.shape[:batch] == indices.shape[:batch],
+         "the batch dimensions of x and the indices differ")
 
 
 def _split_index(x: Array, indices: Array, axes: tuple[int, ...], batch: int) -> tuple[Any, ...]:
-    """numpy index arrays for all axes of x, broadcast over batch, gathered and rest dims."""
+    """numpy index arrays for all axes of x, broadcast over the batch, gathered and remaining
+    axes."""
     rest = [a for a in range(batch, x.ndim) if a not in axes]
     lead = indices.shape[:-1]
     rank = len(lead) + len(rest)
@@ -99,7 +102,8 @@ def _gather_lower(k: Names, x: Pull, indices: Pull, *, axes: Any, batch: int) ->
 
 def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int) -> tuple[Any, ...]:
     alone = axes == (x.ndim - 1,) and batch == x.ndim - 1 and indices.ndim == x.ndim
-    if alone and indices.dtype.bits >= 32:  # one of each row: a choice, not a store
+    # one element of each row: a select is faster than a scatter
+    if alone and indices.dtype.bits >= 32:
         places = x.builder.emit(OPS["iota"], (), {"shape": (x.shape[-1],), "axis": 0,
                                                   "dtype": indices.dtype})
         return o.select(o.eq(places, indices),
@@ -111,17 +115,17 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
             traits=Trait.NEST, precision=Precision.FOLLOW, traffic=taken,
             indexing=Indexing("axes", draws=True), axes=_AXES,
-            doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last dim of the "
-                "indices runs over the axes, the first `batch` dims are shared"))
+            doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last axis of the "
+                "indices has one entry for each of `axes`, the first `batch` axes are shared"))
 
-# ---- scatter: x with updates put in where gather would read ------------------------------------
+# ---- scatter: x with updates written where gather would read -----------------------------------
 
 
 def _scatter_infer(x: TensorType, indices: TensorType, updates: TensorType, *,
                    axes: tuple[int, ...], batch: int = 0, kind: str = "set") -> TensorType:
     need(kind in ("set", "add", "mul", "min", "max"), f"unknown kind {kind!r}")
     want = _gather_infer(x, indices, axes=axes, batch=batch)
-    need(updates == want, f"the updates are {updates}, {want} expected")
+    need(updates == want, f"the updates are {updates}, expected {want}")
     return x
 
 
@@ -141,7 +145,8 @@ def _scatter_eval(x: Array, indices: Array, updates: Array, *, axes: Any, batch:
 
 def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any, *,
                  axes: tuple[int, ...], batch: int, kind: str) -> tuple[Any, ...]:
-    """Of two updates set to one place only the winner has a gradient; extremes share evenly."""
+    """The gradients of each kind. If several updates are set at one position, only the last has
+    a gradient; equal extremes share it in equal parts."""
     where: dict[str, Any] = {"axes": axes, "batch": batch}
     at = o.gather(g, indices, **where)
     match kind:
@@ -161,14 +166,15 @@ def _scatter_vjp(g: Any, y: Any, x: Any, indices: Any, updates: Any, *,
 
 
 def _winners(x: Any, indices: Any, updates: Any, where: dict[str, Any]) -> Any:
-    """Which updates are still there in the end: number them, scatter the numbers, read back."""
+    """Which updates remain in the result: scatter their numbers and see which ones are there
+    afterwards."""
     number = o.reshape(iota_like(x, (product(updates.shape),), 0), shape=updates.shape)
     left = o.scatter(filled(x, -1, x.shape, dtypes.int64), indices, number, kind="set", **where)
     return o.eq(o.gather(left, indices, **where), number)
 
 
 def _other_factors(x: Any, indices: Any, updates: Any, where: dict[str, Any]) -> Any:
-    """x times all other updates of the same place, exact where factors are 0."""
+    """x times all other updates at the same position; exact where factors are 0, too."""
     zero = o.eq(updates, 0.0)
     safe = o.select(zero, 1.0, updates)
     zeros = o.gather(o.scatter(filled(x, 0.0, x.shape), indices, o.cast(zero, dtype=x.dtype),
@@ -179,19 +185,21 @@ def _other_factors(x: Any, indices: Any, updates: Any, where: dict[str, Any]) ->
 
 register(Op("scatter", _scatter_infer, _scatter_eval, _scatter_vjp, category="data",
             lowering=Lowering.STATEMENTS, indexing=Indexing("axes"), axes=_AXES,
-            doc="x with the updates set, added, multiplied, or taken as minimum or maximum at "
-                "the places that `gather` would read; of several set to one place the last stays"))
+            doc="x with the updates set, added, multiplied, or combined by minimum or maximum, at "
+                "the positions that `gather` would read; if several are set at one position, the "
+                "last one stays"))
 
 # ---- dynamic slices ----------------------------------------------------------------------------
 
 
 def _dynamic_slice_infer(x: TensorType, *start: TensorType,
                          sizes: tuple[Dim, ...]) -> TensorType:
-    need(len(start) == len(sizes) == x.rank, "one start and size per axis")
+    need(len(start) == len(sizes) == x.rank, "sizes and starts need one entry per axis")
     for s in start:
-        need(isinstance(s, int) or (s.rank == 0 and s.dtype.is_integer), "starts are scalars")
+        need(isinstance(s, int) or (s.rank == 0 and s.dtype.is_integer),
+             "each start must be an integer scalar")
     for n, d in zip(sizes, x.shape, strict=True):
-        need(known(n, "<=", d) is not False, f"size {text(n)} exceeds {text(d)}")
+        need(known(n, "<=", d) is not False, f"size {text(n)} is larger than the axis, {text(d)}")
     return TensorType(x.dtype, sizes)
 
 
@@ -223,12 +231,13 @@ def _dynamic_slice_vjp(g: Any, _y: Any, x: Any, *start: Any, sizes: Any) -> tupl
 register(Op("dynamic_slice", _dynamic_slice_infer, _dynamic_slice_eval, _dynamic_slice_vjp,
             _dynamic_slice_lower, category="shape", traits=Trait.NEST,
             precision=Precision.FOLLOW, traffic=taken,
-            doc="the window of `sizes` of x that begins at a computed start; the start is "
+            doc="the window of shape `sizes` that begins at a computed start in x; the start is "
                 "clamped, so that the window fits"))
 
 
 def _update_infer(x: TensorType, update: TensorType, *start: TensorType) -> TensorType:
-    need(x.dtype is update.dtype and x.rank == update.rank == len(start), f"{update} in {x}")
+    need(x.dtype is update.dtype and x.rank == update.rank == len(start),
+         f"the update {update} does not fit in {x}")
     return x
 
 

@@ -1,4 +1,5 @@
-"""Row-major arithmetic of indices and shapes, for reshapes and for all that walk them."""
+"""Row-major arithmetic of indices and shapes, for reshapes and for code that walks over
+elements."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ def flatten_index(idx: tuple[Dim, ...], shape: tuple[Dim, ...]) -> Dim:
 
 
 def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """The index whose row-major position is flat; zeros where there is no element."""
+    """The index whose row-major position is flat; zeros if the shape has no elements."""
     if any(d == 0 for d in shape):
         return (0,) * len(shape)
     out: list[Dim] = []
@@ -25,7 +26,8 @@ def unflatten_index(flat: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
 
 
 def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, slice]]:
-    """The finest runs of dims of a and b with equal products; 1s join the run before them."""
+    """The shortest groups of adjacent dimensions of a and b with equal products; a dimension of
+    1 joins the group before it."""
     if any(d == 0 for d in (*a, *b)):
         return [(slice(0, len(a)), slice(0, len(b)))]
     blocks: list[tuple[slice, slice]] = []
@@ -50,5 +52,5 @@ def reshape_blocks(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[tuple[slice, 
 
 
 def inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that undoes `perm`."""
+    """The permutation that reverses `perm`."""
     return tuple(perm.index(i) for i in range(len(perm)))

@@ -1,7 +1,7 @@
-"""Target ops of small integers, summed in int32: what kernels/int8*.h compute.
+"""Target ops of small integers with sums in int32: what kernels/int8*.h compute.
 
-Operands are uint8 by int8, weights in groups of four, or int16 by int16, in pairs: a group is what
-one instruction multiplies and adds. Sums wrap around; offsets of zero points are not in here.
+Operands are uint8 by int8, with weights in groups of four, or int16 by int16, in pairs: one
+instruction multiplies and adds a group. Sums wrap around; zero points are not subtracted here.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ from graphtool.ops.target_winograd import FRACTIONS, G, winograd_cost
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, ceildiv, product
 
-GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}  # weights that meet in one lane
+# the number of weights that one lane sums
+GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.int16: 2}
 
 
 def _group(x: TensorType, w: TensorType) -> int:
     pair = (x.dtype, w.dtype)
     need(pair in ((dtypes.uint8, dtypes.int8), (dtypes.int16, dtypes.int16)),
-         f"u8 by i8 or i16 by i16, got {x} and {w}")
+         f"the operands must be u8 and i8, or i16 and i16, got {x} and {w}")
     return GROUP[w.dtype]
 
 
 def _wrapped(x: Array) -> Array:
-    """Sums that were exact in float64, as int32."""
+    """Sums that are exact in float64, wrapped around to int32."""
     return x.astype(np.int64).astype(np.int32)
 
 
 # ---- pack_int: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/G⌉, nr·G] ----------------------------------------
 
 def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2 and b.dtype in GROUP, f"i8 or i16 of rank 2 at least, got {b}")
+    need(b.rank >= 2 and b.dtype in GROUP,
+         f"the operand must be i8 or i16 of rank 2 or more, got {b}")
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     group = GROUP[b.dtype]
     return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, group), nr * group))
@@ -74,8 +76,8 @@ def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 register(Op("pack_int", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
             traits=Trait.NEST,
-            doc="the right-hand side of an integer product in panels of nr columns, as many "
-                "elements of a sum beside each other as one instruction adds"))
+            doc="the right-hand side of an integer product in panels of nr columns; the elements "
+                "of a sum that one instruction adds are adjacent"))
 
 
 def _unpacked(b: Array, depth: int, n: int) -> Array:
@@ -90,9 +92,10 @@ def _unpacked(b: Array, depth: int, n: int) -> Array:
 def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
                   plan: Plan | None = None) -> TensorType:
     group = _group(a, b)
-    need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
     need(ceildiv(a.shape[-1], group) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
-    need(ceildiv(n * group, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
+    need(ceildiv(n * group, b.shape[-1]) == b.shape[-3],
+         f"{b} does not have the panels for {n} columns")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
     return TensorType(dtypes.int32, (*lead, a.shape[-2], n))
 
@@ -107,17 +110,18 @@ register(Op("gemm_int", _matmul_infer,
 
 
 # ---- pack_int_conv: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, runs·⌈run/G⌉, nr·G] -------------------
-# A run is what is read as adjacent elements: C of one tap, or with `joined` KW·C of a kernel row.
+# A run is a sequence of elements that are adjacent in x: C of one tap, or with `joined` KW·C of a
+# kernel row.
 
 def _runs(w: tuple[Dim, ...], joined: bool) -> tuple[Dim, Dim]:
-    """How many runs a kernel row has, and elements of one."""
+    """The number of runs in a kernel row, and the elements of one run."""
     _, c, _, kw = w
     return (1, kw * c) if joined else (kw, c)
 
 
 def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
                      joined: bool = False) -> TensorType:
-    need(w.rank == 4 and w.dtype in GROUP, f"filters of i8 or i16, got {w}")
+    need(w.rank == 4 and w.dtype in GROUP, f"the filters must be i8 or i16, got {w}")
     (count, run), group = _runs(w.shape, joined), GROUP[w.dtype]
     return TensorType(w.dtype, (groups, ceildiv(w.shape[0] // groups, nr), w.shape[2],
                                 count * ceildiv(run, group), nr * group))
@@ -134,8 +138,8 @@ def _pack_conv_eval(w: Array, *, nr: int, groups: int, joined: bool) -> Array:
 
 
 register(Op("pack_int_conv", _pack_conv_infer, _pack_conv_eval, category="memory",
-            doc="integer convolution weights in panels of nr output channels, as many elements "
-                "of a sum beside each other as one instruction adds"))
+            doc="integer convolution weights in panels of nr output channels; the elements of a "
+                "sum that one instruction adds are adjacent"))
 
 
 def _space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Dim, ...]:
@@ -148,10 +152,12 @@ def _conv_infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
                 dilation: tuple[int, int] = (1, 1), joined: bool = False,
                 plan: Plan | None = None) -> TensorType:
     group = _group(x, w)
-    need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
-    need(x.shape[3] == depth * w.shape[0], f"{w.shape[0]} groups of {depth} channels in {x}")
+    need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
+    need(x.shape[3] == depth * w.shape[0],
+         f"{w.shape[0]} groups of {depth} channels do not fit {x}")
     count, run = (1, window[1] * depth) if joined else (window[1], depth)
-    need(w.shape[3] == count * ceildiv(run, group), f"{w} has no {window} windows of {depth}")
+    need(w.shape[3] == count * ceildiv(run, group),
+         f"{w} is not packed for windows {window} of {depth} channels")
     return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation), channels))
 
 
@@ -166,7 +172,7 @@ def _conv_eval(x: Array, w: Array, *, channels: int, depth: int, window: Any, st
 
 
 def _summed(x: Array, w: Array, strides: Any = (1, 1), dilation: Any = (1, 1)) -> Array:
-    """The convolution by filters [G, KH, KW, C, O/G] of float64."""
+    """The convolution of x with filters [G, KH, KW, C, O/G] in float64."""
     groups, kh, kw, depth, own = w.shape
     h, v = ((d - (k - 1) * r - 1) // s + 1
             for d, k, s, r in zip(x.shape[1:3], (kh, kw), strides, dilation, strict=True))
@@ -189,11 +195,11 @@ register(Op("conv_int", _conv_infer, _conv_eval,
 
 
 # ---- pack_int_winograd: [O, C, 3, 3] → [n², ⌈O/nr⌉, ⌈C/2⌉, nr·2] --------------------------------
-# Transformed by a G without its fractions, so that all stays whole: numbers of 16 bits, in pairs.
+# Transformed by G times its common denominator, so that all values are integers: 16 bits, in pairs.
 
 def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
     need(w.rank == 4 and w.shape[2:] == (3, 3) and w.dtype in GROUP and tile in G,
-         f"F({tile}, 3) of filters of i8 or i16, got {w}")
+         f"F({tile}, 3) needs 3×3 filters of i8 or i16, got {w}")
     return TensorType(dtypes.int16, ((tile + 2) ** 2, ceildiv(w.shape[0], nr),
                                      ceildiv(w.shape[1], 2), nr * 2))
 
@@ -205,17 +211,17 @@ def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
 
 
 register(Op("pack_int_winograd", _pack_winograd_infer, _pack_winograd_eval, category="memory",
-            doc="3×3 integer weights transformed by Winograd's G without its fractions, so that "
-                "they stay whole, in panels of nr output channels"))
+            doc="3×3 integer weights transformed by Winograd's G times its common denominator, so "
+                "that they stay integers, in panels of nr output channels"))
 
 
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
                     plan: Plan | None = None) -> TensorType:
     need(x.dtype in (dtypes.uint8, dtypes.int16) and w.dtype is dtypes.int16,
-         f"u8 or i16 by i16, got {x} and {w}")
+         f"the operands must be u8 or i16, and i16, got {x} and {w}")
     need(x.rank == 4 and w.rank == 4 and ceildiv(x.shape[3], 2) == w.shape[2],
-         f"winograd of {x} with {w}")
-    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
+         f"{x} and {w} are not operands of this Winograd convolution")
+    need(same_tile(plan, tile), f"the plan {plan} is not for tiles of {tile}")
     return TensorType(dtypes.int32, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
@@ -241,7 +247,8 @@ def _quads(kh: Dim, high: int, stride: int) -> Dim:
 
 
 def _pack_depthwise_infer(w: TensorType, *, high: int, stride: int) -> TensorType:
-    need(w.rank == 4 and w.shape[1] == 1 and w.dtype is dtypes.int8, f"filters of i8, got {w}")
+    need(w.rank == 4 and w.shape[1] == 1 and w.dtype is dtypes.int8,
+         f"the filters must be i8, got {w}")
     c, _, kh, kw = w.shape
     return TensorType(w.dtype, (_quads(kh, high, stride), high, kw, c, 4))
 
@@ -256,15 +263,16 @@ def _pack_depthwise_eval(w: Array, *, high: int, stride: int) -> Array:
 
 
 register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, category="memory",
-            doc="integer weights of one filter for each channel, four rows of the filter beside "
-                "each other, for `high` rows of results"))
+            doc="integer weights of one filter for each channel; four rows of a filter are "
+                "adjacent, for `high` rows of results"))
 
 
 def _depthwise_infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
                      strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
                      plan: Plan | None = None) -> TensorType:
     _group(x, w)
-    need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3], f"depthwise of {x} with {w}")
+    need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3],
+         f"{x} and {w} are not operands of this depthwise convolution")
     return TensorType(dtypes.int32, (x.shape[0], *_space(x, window, strides, dilation),
                                      x.shape[3]))
 

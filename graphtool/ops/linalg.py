@@ -1,4 +1,4 @@
-"""Matrix product. Everything that contracts comes down to it or to conv."""
+"""Matrix product. Every contraction is written as this op or as conv."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphtool.symbolic import Dim, product, symbol_of, text
 
 def _matmul_infer(a: TensorType, b: TensorType, *, transpose_a: bool = False,
                   transpose_b: bool = False, dtype: DType | None = None) -> TensorType:
-    need(a.rank >= 2 and b.rank >= 2, f"operands of rank 2 at least, got {a} and {b}")
+    need(a.rank >= 2 and b.rank >= 2, f"the operands must have rank 2 or more, got {a} and {b}")
     need(a.dtype is b.dtype, f"element types differ: {a.dtype.short} and {b.dtype.short}")
     need(a.dtype is not dtypes.bool_, "is not defined on bool")
     m, ka = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
@@ -48,7 +48,7 @@ def _matmul_eval(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool,
         a, b = a.astype(out), b.astype(out)
     with np.errstate(all="ignore"):
         left, right = _swap(a, transpose_a), _swap(b, transpose_b)
-        if right.ndim == 2 and left.ndim > 2:  # one product; numpy would make one a slice
+        if right.ndim == 2 and left.ndim > 2:  # one product; numpy would compute one for each slice
             rows = left.reshape(math.prod(left.shape[:-1]), left.shape[-1])
             product = np.matmul(rows, right).reshape(*left.shape[:-1], right.shape[-1])
         else:
@@ -80,7 +80,8 @@ def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b:
 def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool,
                 dtype: Any) -> tuple[Any, ...]:
     mm = OPS["matmul"]
-    if b.ndim == 2 and a.ndim > 2 and not transpose_a:  # all rows of a batch are one depth
+    # the rows of all matrices in the batch are summed over together
+    if b.ndim == 2 and a.ndim > 2 and not transpose_a:
         ga = mm(g, b, transpose_b=not transpose_b)
         a, g = (o.reshape(x, shape=(product(x.shape[:-1]), x.shape[-1])) for x in (a, g))
         return ga, mm(g, a, transpose_a=True) if transpose_b else mm(a, g, transpose_a=True)
@@ -100,5 +101,5 @@ def _matmul_cost(y: TensorType, a: TensorType, _b: TensorType, *, transpose_a: b
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
             traits=Trait.CONTRACTION, cost=_matmul_cost, precision=Precision.LOW,
             axes=Axes(Align.MATRICES),
-            doc="Σₖ a[…, i, k]·b[…, k, j] of the last two axes, either of which may be "
-                "transposed; leading axes broadcast. `dtype` is the type of the sums"))
+            doc="Σₖ a[…, i, k]·b[…, k, j] over the last two axes of each operand, which may be "
+                "transposed; leading axes broadcast. `dtype` is the element type of the sums"))

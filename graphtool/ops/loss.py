@@ -1,4 +1,5 @@
-"""Losses in stable forms, with torch's reductions: mean, sum or none. Labels are integers."""
+"""Losses in numerically stable forms, with torch's reductions: mean, sum or none. Labels are
+integers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from graphtool.ops.common import composite, count, need
 
 def _reduce(loss: Any, reduction: str) -> Any:
     """The scalar (rank 0) mean or sum, or the losses themselves."""
-    need(reduction in ("mean", "sum", "none"), f"unknown reduction {reduction!r}")
+    need(reduction in ("mean", "sum", "none"),
+         f"reduction must be mean, sum or none, not {reduction!r}")
     if reduction == "none":
         return loss
     axes = tuple(range(loss.ndim))
@@ -35,21 +37,23 @@ def huber_loss(x: Any, y: Any, *, delta: float = 1.0, reduction: str = "mean") -
 
 
 def _cross_entropy_vjp(g: Any, loss: Any, x: Any, y: Any) -> Any:
-    """As torch has it: finite where p is 0 or 1, by p·(1 − p) ≥ 1e-12 and logs from −100 on."""
+    """The gradient as torch defines it: finite where p is 0 or 1, because p·(1 − p) is at least
+    1e-12 and logarithms at least −100."""
     by_x = g * (x - y) / o.max((1.0 - x) * x, 1e-12)
     return by_x, g * (o.max(o.log1p(-x), -100.0) - o.max(o.log(x), -100.0))
 
 
 @composite(vjp=_cross_entropy_vjp)
 def binary_cross_entropy(x: Any, y: Any) -> Any:
-    """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms stop at −100."""
+    """−(y·log x + (1 − y)·log(1 − x)) for each probability x; logarithms are at least −100."""
     return (y - 1.0) * o.max(o.log1p(-x), -100) - y * o.max(o.log(x), -100)
 
 
 @composite
 def bce_loss(x: Any, y: Any, weight: Any = None, *, from_logits: bool = False,
              reduction: str = "mean") -> Any:
-    """−(y·log p + (1 − y)·log(1 − p)); p = x, or sigmoid(x) from logits. Logs stop at −100."""
+    """−(y·log p + (1 − y)·log(1 − p)); p = x, or sigmoid(x) with `from_logits`. Logarithms are
+    at least −100."""
     if from_logits:
         loss = o.max(x, 0) - x * y + o.log1p(o.exp(-o.abs(x)))
     else:
@@ -59,9 +63,9 @@ def bce_loss(x: Any, y: Any, weight: Any = None, *, from_logits: bool = False,
 
 @composite
 def kl_div(x: Any, y: Any, *, log_target: bool = False, reduction: str = "mean") -> Any:
-    """y·(log y − x) with x = log q, and y or log y (`log_target`) as target; 0·log 0 is 0.
+    """y·(log y − x) with x = log q; the target is y, or log y with `log_target`. 0·log 0 is 0.
 
-    `reduction` may also be batchmean: the sum over the size of axis 0.
+    `reduction` may also be batchmean: the sum divided by the size of axis 0.
     """
     if log_target:
         loss = o.exp(y) * (y - x)
@@ -74,7 +78,7 @@ def kl_div(x: Any, y: Any, *, log_target: bool = False, reduction: str = "mean")
 
 
 def _picked(x: Any, labels: Any, axis: int) -> Any:
-    """x at the label along an axis, which goes."""
+    """The element of x at the label along an axis; the axis is removed."""
     last = o.transpose(x, perm=(*(a for a in range(x.ndim) if a != axis), axis))
     found = o.gather(last, o.reshape(labels, shape=(*labels.shape, 1)), axes=(x.ndim - 1,),
                      batch=x.ndim - 1)
@@ -84,14 +88,17 @@ def _picked(x: Any, labels: Any, axis: int) -> Any:
 @composite(indexing=Indexing("axis"))
 def nll_loss(x: Any, labels: Any, weight: Any = None, *, axis: int = 1, reduction: str = "mean",
              ignore_index: int = -100) -> Any:
-    """−x[label]·weight[label] with x = log p along an axis; the mean is over the weights."""
+    """−x[label]·weight[label] with x = log p along an axis; the mean is divided by the sum of
+    the weights."""
     return _nll(x, labels, weight, axis % x.ndim, reduction, ignore_index)
 
 
 def _nll(x: Any, labels: Any, weight: Any, axis: int, reduction: str, ignore_index: int) -> Any:
     need(labels.dtype.is_integer, "the labels must be integers")
-    need(labels.shape == (*x.shape[:axis], *x.shape[axis + 1:]), "one label per element of x")
-    need(reduction in ("mean", "sum", "none"), f"unknown reduction {reduction!r}")
+    need(labels.shape == (*x.shape[:axis], *x.shape[axis + 1:]),
+         "x without the class axis and the labels must have the same shape")
+    need(reduction in ("mean", "sum", "none"),
+         f"reduction must be mean, sum or none, not {reduction!r}")
     kept = o.ne(labels, ignore_index)
     safe = o.select(kept, labels, 0)
     w = o.cast(kept, dtype=x.dtype)
@@ -105,7 +112,7 @@ def _nll(x: Any, labels: Any, weight: Any, axis: int, reduction: str, ignore_ind
 
 
 def _smooth(x: Any, labels: Any, weight: Any, axis: int, reduction: str, ignore_index: int) -> Any:
-    """The loss against the uniform distribution, reduced as the main part is."""
+    """The loss against the uniform distribution, with the same reduction as the main loss."""
     kept = o.cast(o.ne(labels, ignore_index), dtype=x.dtype)
     if weight is not None:
         x = x * o.reshape(weight, shape=(weight.shape[0], *(1,) * (x.ndim - 1 - axis)))

@@ -1,4 +1,5 @@
-"""The softmax family and the normalisations: shifted, in two passes, so that nothing overflows."""
+"""The softmax family and the normalisations. Values are shifted first, in two passes, so that
+nothing overflows."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def logsumexp(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _affine(y: Any, scale: Any, bias: Any, axis: int | None = None) -> Any:
-    """y·scale + bias, either of which may be left out; with an axis they are vectors along it."""
+    """y·scale + bias; both are optional. With an axis, they are vectors along it."""
     def placed(v: Any) -> Any:
         if axis is None or y.ndim - 1 - axis == 0:
             return v
@@ -131,30 +132,32 @@ def _channel_types(x: TensorType, *vectors: TensorType | None, axis: int = 1,
     axis = check_axis(axis, x.rank)
     want = TensorType(x.dtype, (x.shape[axis],))
     for v in vectors:
-        need(v is None or v == want, f"a vector of the channels is {v}, {want} expected")
+        need(v is None or v == want, f"a vector with one entry per channel must be {want}, got {v}")
     return like_first(x)
 
 
 def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
                  epsilon: float) -> TensorType:
     need(x.rank >= 2, f"x {x} needs a batch and a channel axis")
-    need(groups >= 1 and x.shape[1] % groups == 0, f"the channels of {x} in {groups} groups")
+    need(groups >= 1 and x.shape[1] % groups == 0,
+         f"the channels of {x} cannot be divided into {groups} groups")
     return _channel_types(x, *vectors)
 
 
 @composite(types=_group_types)
 def group_norm(x: Any, scale: Any = None, bias: Any = None, *, groups: int,
                epsilon: float = 1e-5) -> Any:
-    """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over each of `groups` runs of channels and
-    all of space (Wu and He 2018)."""
+    """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the channels of each group and
+    over space (Wu and He 2018)."""
     centred = x - _group_mean(x, groups)
     y = centred * o.rsqrt(_group_mean(centred * centred, groups) + epsilon)
     return _affine(y, scale, bias, 1)
 
 
 def _group_mean(x: Any, groups: int) -> Any:
-    """The mean of each group, for each of its channels. The image itself is never reshaped: it
-    keeps whatever layout it has, and only the means of its channels are grouped.
+    """The mean of each group, repeated for each of its channels.
+
+    x itself is not reshaped, so it keeps its layout; only the means of its channels are grouped.
     """
     n, c, *space = x.shape
     if groups == 1:
@@ -168,15 +171,15 @@ def _group_mean(x: Any, groups: int) -> Any:
 
 @composite(types=_channel_types)
 def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5) -> Any:
-    """(x − mean) / √(var + ε)·scale + bias, x [N, C, …], over the space of each channel of each
-    sample."""
+    """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the spatial axes of each channel
+    of each sample."""
     return _affine(_normalised(x, tuple(range(2, x.ndim)), epsilon), scale, bias, 1)
 
 
 @composite(types=_channel_types)
 def batch_norm(x: Any, scale: Any | None, bias: Any | None, mean: Any, var: Any, *,
                epsilon: float = 1e-5, axis: int = 1) -> Any:
-    """Inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
+    """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
     axis = axis % x.ndim
     factor = o.rsqrt(var + epsilon)
     factor = factor if scale is None else factor * scale
@@ -219,7 +222,8 @@ def _batch_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, bias: Any = None
 @composite(types=_batch_types, vjp=_batch_norm_vjp)
 def batch_norm_training(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5,
                         axis: int = 1) -> Any:
-    """Training: normalised over all axes but one → (y, mean, biased variance of the batch)."""
+    """For training: x normalised over all axes but one → (y, mean, biased variance of the
+    batch)."""
     axis = axis % x.ndim
     axes = tuple(a for a in range(x.ndim) if a != axis)
     mean = o.reduce_mean(x, axes=axes)
@@ -232,7 +236,8 @@ def batch_norm_training(x: Any, scale: Any = None, bias: Any = None, *, epsilon:
 
 @composite(types=lambda x, **_: like_first(x))
 def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
-    """x / (bias + α/size·Σ x²)^β over `size` channels (axis 1), ⌊(size − 1)/2⌋ of them before."""
+    """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1), of
+    which ⌊(size − 1)/2⌋ lie before."""
     window = (1, size, *(1,) * (x.ndim - 2))
     lo = (size - 1) // 2
     padding = ((0, 0), (lo, size - 1 - lo), *((0, 0),) * (x.ndim - 2))
@@ -243,7 +248,8 @@ def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: flo
 @composite(axes=OVER, types=lambda x, *, axes, order, epsilon: TensorType(
     x.dtype, kept_dims(x.shape, axes)))
 def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 0.0) -> Any:
-    """(Σ |x|ᵖ)^(1/p) over axes, kept as 1; p may be ±∞, and 0 counts. Its gradient at 0 is 0."""
+    """(Σ |x|ᵖ)^(1/p) over axes, which stay with size 1. p may be ±∞; p = 0 counts the nonzeros.
+    The gradient at 0 is 0."""
     if order == 2.0:
         return o.sqrt(o.reduce_sum(x * x, axes=axes) + epsilon)
     size = o.abs(x)

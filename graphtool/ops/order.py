@@ -27,8 +27,10 @@ def _sort_infer(x: TensorType, *, axis: int,
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
-    """The stable order. Descending is the ascending one of the reversed array, read backwards."""
-    if x.dtype.kind == "V":  # element types of our own sort through a wider one
+    """The stable order. The descending one is the ascending order of the reversed array, read
+    backwards."""
+    # numpy cannot sort element types that are not its own: convert to a wider one
+    if x.dtype.kind == "V":
         x = x.astype(np.float32 if dtypes.of_numpy(x.dtype).is_float else np.int32)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
@@ -44,7 +46,7 @@ def _sort_eval(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
 
 
 def _spread_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
-    """The gradient put back where the indices say it was taken from."""
+    """The gradient, put back at the positions in the indices, from which the values were taken."""
     if x.ndim == 0:
         return g
     axis %= x.ndim
@@ -52,7 +54,7 @@ def _spread_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
     back = tuple(perm.index(a) for a in range(x.ndim))
     last_g, last_i = o.transpose(g, perm=perm), o.transpose(indices, perm=perm)
     zeros = filled(x, 0.0, tuple(x.shape[p] for p in perm))
-    # gather and scatter want the index tuple last, and the gathered axis gone
+    # gather and scatter take the index tuple on the last axis, without the gathered axis
     put = o.scatter(zeros, o.reshape(last_i, shape=(*last_i.shape, 1)), last_g,
                     axes=(x.ndim - 1,), batch=x.ndim - 1, kind="add")
     return o.transpose(put, perm=back)
@@ -64,7 +66,7 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
 
 register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
             cost=per_operand, precision=Precision.FOLLOW, axes=ALONG,
-            doc="the elements in order along an axis, and their indices; equal elements keep "
+            doc="the elements in order along an axis, and their indices; equal elements stay in "
                 "their order"))
 
 
@@ -73,7 +75,7 @@ def _top_k_infer(x: TensorType, *, k: Dim, axis: int,
     axis = check_axis(axis, x.rank)
     need(x.rank > 0 or k == 1, "k must be 1 for a scalar")
     need(not x.rank or known(k, "<=", x.shape[axis]) is not False,
-         f"k = {text(k)} exceeds axis {axis} of {x}")
+         f"k = {text(k)} is larger than axis {axis} of {x}")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1:]) if x.rank else ()
     return TensorType(x.dtype, shape), TensorType(dtypes.int64, shape)
 
@@ -102,4 +104,4 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
             lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW, axes=ALONG,
             doc="the k greatest (or least) elements in order along an axis, and their indices; "
-                "of equal elements the first"))
+                "the first of equal elements is taken"))

@@ -1,7 +1,8 @@
 """Pooling over the spatial axes of x [N, C, …] (or […, C] with channels_last), by reduce_window.
 
-Windows, strides, dilations and pairs of padding have one entry a spatial axis; uneven padding
-expresses ceil_mode. Padding never counts for max; for averages `count_include_pad` decides.
+Windows, strides, dilations and pairs of padding have one entry for each spatial axis; uneven
+padding expresses ceil_mode. Padding never counts for a maximum; for an average `count_include_pad`
+says whether it does.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ def _pool_types(x: TensorType, *, window: tuple[int, ...], strides: Ints = None,
     n = x.rank - 2
     need(n >= 1, f"x {x} needs a batch, a channel and a spatial axis")
     for given in (window, strides, padding, dilation):
-        need(given is None or len(given) == n, f"{n} entries an attribute, one per spatial axis")
+        need(given is None or len(given) == n,
+             f"window, strides, padding and dilation need {n} entries each, one per spatial axis")
     shape = list(x.shape)
     for i, a in enumerate(_spatial(x.rank, channels_last)):
         lo, hi = padding[i] if padding else (0, 0)
         shape[a] = out_dim(shape[a], window[i], strides[i] if strides else 1, lo, hi, 1,
                            dilation[i] if dilation else 1)
-    need(all(not isinstance(d, int) or d >= 0 for d in shape), f"the window does not fit in {x}")
+    need(all(not isinstance(d, int) or d >= 0 for d in shape),
+         f"the window is larger than the padded x {x}")
     return TensorType(x.dtype, tuple(shape))
 
 
 def _all_axes(rank: int, channels_last: bool, window: Any, strides: Any, padding: Any,
               dilation: Any) -> dict[str, Any]:
-    """The attributes of reduce_window: neutral entries for batch and channels."""
+    """The attributes of reduce_window for all axes: batch and channels get entries that change
+    nothing."""
     def spread(values: Any, neutral: Any) -> Any:
         if values is None:
             return None
@@ -54,7 +58,7 @@ def _all_axes(rank: int, channels_last: bool, window: Any, strides: Any, padding
 def max_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
              padding: Pairs | None = None, dilation: Ints = None,
              channels_last: bool = False) -> Any:
-    """The greatest element of each window; NaN wins."""
+    """The greatest element of each window; NaN if one element is NaN."""
     return o.reduce_window(x, kind="max", **_all_axes(x.ndim, channels_last, window, strides,
                                                       padding, dilation))
 
@@ -63,10 +67,11 @@ def max_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
 def avg_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
              padding: Pairs | None = None, count_include_pad: bool = False, dilation: Ints = None,
              channels_last: bool = False) -> Any:
-    """The mean of each window: over its real elements, or over all its places if padding counts.
+    """The mean of each window: divided by the number of its elements inside x, or by its size if
+    padding counts.
 
-    torch's ceil_mode counts declared padding only, not the overhang: pad with zeros first, and
-    give the overhang as padding that does not count.
+    torch's ceil_mode counts only the padding that was asked for, not what a window reaches beyond
+    it. To express that, pad with zeros first, and give the rest as padding that does not count.
     """
     attrs = _all_axes(x.ndim, channels_last, window, strides, padding, dilation)
     total = o.reduce_window(x, kind="sum", **attrs)

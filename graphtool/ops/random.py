@@ -1,7 +1,8 @@
-"""Randomness as values: a counter-based generator, so that state in gives bits and state out.
+"""Random numbers as values: a generator takes a state and gives numbers and the next state.
 
 The state is u64[2]: a key (the seed) and the number of 128-bit blocks drawn so far. The same state
-gives the same numbers in the evaluator and in C. Philox-4x32-10 (Salmon et al. 2011), in graph ops.
+gives the same numbers in the evaluator and in C. The generator is counter-based: Philox-4x32-10
+(Salmon et al. 2011), written in graph ops.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def _entry(state: Any, i: int) -> Any:
 
 
 def _philox(counter: Any, key: Any) -> list[Any]:
-    """Ten rounds on (counter, 0) under a key; four lanes of 32 bits in u64."""
+    """Ten rounds on the counter (counter, 0) with a key; the results are four 32-bit words, each
+    in a u64."""
     lanes = [_and(counter, _LOW), _high(counter), _and(counter, 0), _and(counter, 0)]
     k0, k1 = _and(key, _LOW), _high(key)
     for _ in range(10):
@@ -51,7 +53,7 @@ def _philox(counter: Any, key: Any) -> list[Any]:
 
 
 def _bits_types(state: TensorType, *, shape: tuple[Dim, ...]) -> tuple[TensorType, TensorType]:
-    need(state == _STATE, f"the state is {state}, {_STATE} expected")
+    need(state == _STATE, f"the state is {state}, expected {_STATE}")
     return TensorType(dtypes.uint32, shape), _STATE
 
 
@@ -78,7 +80,7 @@ def _drawn_types(state: TensorType, *, shape: tuple[Dim, ...], dtype: DType = dt
 
 
 def _unit(bits: Any, dtype: DType) -> Any:
-    """[0, 1) in steps of 2⁻²⁴, which float32 holds exactly."""
+    """Numbers of [0, 1) in steps of 2⁻²⁴, which float32 represents exactly."""
     return o.cast(o.shift_right(bits, 8), dtype=dtypes.float32 if dtype.bits < 32 else dtype) * (
         2.0**-24)
 
@@ -94,7 +96,7 @@ def uniform(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32
 @composite(types=_drawn_types, vjp=lambda g, y, state, **_: (None,), traits=Trait.RANDOM)
 def normal(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32, mean: float = 0.0,
            std: float = 1.0) -> Any:
-    """Normal by Box and Muller → (values, next state)."""
+    """Normally distributed, by the method of Box and Muller → (values, next state)."""
     bits, after = o.rng_bits(state, shape=(2, *shape))
 
     def half(i: int) -> Any:
@@ -107,7 +109,8 @@ def normal(state: Any, *, shape: tuple[Dim, ...], dtype: DType = dtypes.float32,
 
 def _dropout_types(x: TensorType, state: TensorType, *,
                    p: float) -> tuple[TensorType, TensorType, TensorType]:
-    need(0 <= p <= 1 and x.dtype.is_float, f"p = {p} on {x}")
+    need(0 <= p <= 1 and x.dtype.is_float,
+         f"p must be in [0, 1) and x a float tensor, got p = {p} and {x}")
     return x, TensorType(dtypes.bool_, x.shape), _bits_types(state, shape=x.shape)[1]
 
 
@@ -118,7 +121,7 @@ def _dropout_vjp(g: Any, y: Any, x: Any, _state: Any, *, p: float) -> tuple[Any,
 
 @composite(types=_dropout_types, vjp=_dropout_vjp, traits=Trait.RANDOM, precision=Precision.FOLLOW)
 def dropout(x: Any, state: Any, *, p: float = 0.5) -> Any:
-    """x / (1 − p) where kept, 0 with probability p → (y, the mask of what is kept, next state)."""
+    """0 with probability p, else x / (1 − p) → (y, the mask of the elements kept, next state)."""
     draw, after = o.uniform(state, shape=x.shape, dtype=dtypes.float32)
     kept = o.ge(draw, p)
     return o.select(kept, x * (1 / (1 - p) if p < 1 else 0.0), 0.0), kept, after
@@ -133,5 +136,5 @@ def bernoulli(p: Any, state: Any) -> Any:
 
 
 def state_of(seed: int) -> np.ndarray[Any, Any]:
-    """The state that a seed stands for."""
+    """The initial state for a seed."""
     return np.array([seed & (2**64 - 1), 0], np.uint64)

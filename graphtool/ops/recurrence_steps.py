@@ -1,4 +1,5 @@
-"""What recurrences and their gradients share: parts of arrays, directions, scans over steps."""
+"""Helpers that recurrences and their gradients share: parts of arrays, directions, scans over
+steps."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from graphtool.symbolic import Dim
 
 COUNT = {"forward": 1, "reverse": 1, "bidirectional": 2}
 GATES = {"lstm": 4, "gru": 3, "gru_linear": 3, "tanh": 1, "relu": 1}
-# what a step keeps for its gradient, in parts of H: the gates behind their activation; the LSTM's
-# state c; of a GRU that resets behind its product, that product; of a plain RNN, the state
+# what a step keeps for its gradient, in units of H values: the gates after their activation; the
+# state c of an LSTM; the recurrent product of a GRU that resets after it; the state of a plain RNN
 KEPT = {"lstm": 5, "gru": 3, "gru_linear": 4, "tanh": 1, "relu": 1}
 State = tuple[Any, ...]
 
 
 def at(x: Any, i: int) -> Any:
-    """x[i], the first axis dropped."""
+    """x[i]; the first axis is removed."""
     rest = x.shape[1:]
     row = o.slice(x, start=(i, *(0,) * len(rest)), limit=(i + 1, *rest), strides=(1,) * x.ndim)
     return o.reshape(row, shape=rest)
@@ -38,13 +39,13 @@ def between(x: Any, axis: int, start: Dim, limit: Dim) -> Any:
 
 
 def parts(x: Any, n: int) -> list[Any]:
-    """n equal parts of the last axis."""
+    """Divide the last axis into n equal parts."""
     size = x.shape[-1] // n
     return [between(x, -1, k * size, (k + 1) * size) for k in range(n)]
 
 
 def halves(x: Any, n: int) -> tuple[Any, Any]:
-    """All but the last of n equal parts of the last axis, and the last."""
+    """Divide the last axis into n equal parts: the first n − 1 of them together, and the last."""
     cut = x.shape[-1] // n * (n - 1)
     return between(x, -1, 0, cut), between(x, -1, cut, x.shape[-1])
 
@@ -56,7 +57,8 @@ def plus(x: Any, bias: Any) -> Any:
 
 def scan(step: Callable[..., tuple[Any, ...]], states: Sequence[Any], rows: Sequence[Any],
           fixed: Sequence[Any], backwards: bool) -> tuple[Any, ...]:
-    """`step(states, rows, fixed)` gives new states, then results; None may stand for an operand."""
+    """Scan `step(states, rows, fixed)`, which gives the new states, then the results. An operand
+    may be None."""
     given = [*states, *rows, *fixed]
     operands = [x for x in given if x is not None]
     cut = len(states) + len(rows)
@@ -77,12 +79,12 @@ def _dtype(x: Any) -> DType:
 
 
 def directions(direction: str) -> list[tuple[int, bool]]:
-    """Each direction's number, and whether it runs from the end to the beginning."""
+    """For each direction its number, and whether it runs from the end to the beginning."""
     return [(d, d == 1 or direction == "reverse") for d in range(COUNT[direction])]
 
 
 def one_direction(x: Any, d: int) -> Any:
-    """x[:, d]"""
+    """x of direction d: x[:, d]."""
     row = between(x, 1, d, d + 1)
     return o.reshape(row, shape=(x.shape[0], *x.shape[2:]))
 

@@ -1,7 +1,7 @@
-"""The steps of a recurrent layer, as scans and as an op for which there is a kernel. What depends
-on the inputs alone, p = x·w + b, comes in for all steps at once.
+"""The steps of a recurrent layer, as scans and as one op for which there is a kernel.
 
-p [T, D, B, G·H], r [D, H, G·H], bias [D, G·H], states [D, B, H] with D directions and G gates.
+The part that depends on the inputs alone, p = x·w + b, is computed before, for all steps at once. p
+[T, D, B, G·H], r [D, H, G·H], bias [D, G·H], states [D, B, H] with D directions and G gates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from graphtool.ops.recurrences_back import vjp
 from graphtool.plan import Plan
 from graphtool.symbolic import ceildiv
 
-# ---- one step: (states, what is kept) -----------------------------------------------------------
+# ---- one step: (states, values kept) ------------------------------------------------------------
 
 def _clip(x: Any, clip: float) -> Any:
     return o.clamp(x, -clip, clip) if clip else x
@@ -71,7 +71,7 @@ def _rnn_step(q: Any, state: State, u: Any, bias: Any, kind: str, clip: float) -
 
 def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
           peephole: Any = None, clip: float = 0.0) -> tuple[Any, ...]:
-    """y, the final states and what is kept, a scan for each direction."""
+    """y, the final states and the values kept for the gradient: one scan for each direction."""
     hidden, count = r.shape[1], 2 if kind == "lstm" else 1
 
     def step(state: Any, rows: Any, fixed: Any) -> State:
@@ -98,8 +98,9 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
 def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
            h0: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
            direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
-    need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
-    need(p.rank == 4 and r.rank == 3 + (packed > 0), f"p {p} must have rank 4, r {r} rank 3")
+    need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or direction {direction!r}")
+    need(p.rank == 4 and r.rank == 3 + (packed > 0),
+         f"p must have rank 4 and r rank 3, got {p} and {r}")
     (length, count, batch, wide), hidden = p.shape, r.shape[-2]
     need(count == COUNT[direction] and wide == GATES[kind] * hidden, f"p {p} does not fit r {r}")
     state = TensorType(p.dtype, (count, batch, hidden))
@@ -107,7 +108,7 @@ def _types(p: TensorType, r: TensorType, bias: TensorType | None = None,
     for name, got, shape in (("r", r, weights), ("bias", bias, (count, wide)),
                              ("h0", h0, state.shape), ("c0", c0, state.shape)):
         want = TensorType(p.dtype, shape)
-        need(got is None or got == want, f"{name} is {got}, {want} expected")
+        need(got is None or got == want, f"{name} is {got}, expected {want}")
     y = TensorType(p.dtype, (length, *state.shape))
     kept = TensorType(p.dtype, (*y.shape[:3], KEPT[kind] * hidden))
     return y, *(state,) * (2 if kind == "lstm" else 1), kept
@@ -118,10 +119,10 @@ def recurrence(p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None,
                direction: str = "forward", packed: int = 0, plan: Plan | None = None) -> Any:
     """The steps of an lstm, gru, gru_linear, tanh or relu layer → (y, h, kept) or (y, h, c, kept).
 
-    p [T, D, B, G·H] are the projected inputs, biases included; r [D, H, G·H], or with `packed` in
-    panels of so many columns, [D, ⌈G·H/packed⌉, H, packed]; bias [D, G·H] joins what comes from the
-    state (a GRU that resets behind its product needs it apart); kept is what the gradient reads.
-    `plan` says which width of the panels was chosen.
+    p [T, D, B, G·H] are the inputs times their weights, with the biases; r is [D, H, G·H], or [D,
+    ⌈G·H/packed⌉, H, packed] with `packed`, the width of its panels; bias [D, G·H] is added to the
+    recurrent product (a GRU that resets after this product needs it separately); kept are the
+    values that the gradient reads. `plan` holds the width of the panels that was chosen.
     """
     states = (h0, c0) if kind == "lstm" else (h0,)
     return steps(p, unpacked(r, p.shape[3], packed), bias, states, kind, direction)

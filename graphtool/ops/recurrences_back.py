@@ -1,5 +1,8 @@
-"""The gradient of a recurrence: back over the steps, by what they kept, as scans and as an op for
-which there is a kernel; the gradient of the weights is one product over all steps."""
+"""The gradient of a recurrence: back over the steps with the values they kept.
+
+It exists as scans and as one op for which there is a kernel. The gradient of the weights is one
+product over all steps.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,11 @@ from graphtool.symbolic import ceildiv
 
 def vjp(g: Any, y: Any, p: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None, *,
          kind: str, direction: str, packed: int, plan: Plan | None) -> tuple[Any, ...]:
-    """What is kept has cotangents only where a gradient is differentiated again; the kernel does
-    not know them, so the steps are written as scans then."""
+    """The gradients of a recurrence.
+
+    The kept values have cotangents only if a gradient is differentiated again. The kernel does not
+    support them, so the steps are then written as scans.
+    """
     gy, gh, *gc, gkept = g
     kept = y[0] if KEPT[kind] == 1 else y[-1]  # a plain RNN keeps the state, which is its result
     weights = unpacked(r, p.shape[3], packed)
@@ -63,7 +69,8 @@ def vjp(g: Any, y: Any, p: Any, r: Any, bias: Any = None, h0: Any = None, c0: An
 
 
 def _before(y: Any, first: Any, direction: str) -> list[Any]:
-    """Per direction the states before each step, as windows of one tensor: y between the firsts."""
+    """For each direction the states before each step, as windows of one tensor: y, with the
+    first states at its ends."""
     edge = (filled(y, 0.0, (1, *y.shape[1:])) if first is None
             else o.reshape(first, shape=(1, *first.shape)))
     length, backwards = y.shape[0], direction == "reverse"
@@ -77,7 +84,7 @@ def _before(y: Any, first: Any, direction: str) -> list[Any]:
 
 
 def _flat(x: Any) -> Any:
-    """[T, B, H] as rows."""
+    """[T, B, H] as a matrix, one row for each step and sample."""
     return o.reshape(x, shape=(x.shape[0] * x.shape[1], x.shape[2]))
 
 
@@ -85,8 +92,9 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
                 gh: TensorType | None = None, h0: TensorType | None = None,
                 gc: TensorType | None = None, c0: TensorType | None = None, *, kind: str,
                 direction: str, packed: int, plan: Plan | None = None) -> tuple[TensorType, ...]:
-    need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or {direction!r}")
-    need(y.rank == 4 and r.rank == 3 + (packed > 0), f"y {y} must have rank 4, r {r} rank 3")
+    need(kind in GATES and direction in COUNT, f"unknown kind {kind!r} or direction {direction!r}")
+    need(y.rank == 4 and r.rank == 3 + (packed > 0),
+         f"y must have rank 4 and r rank 3, got {y} and {r}")
     (length, count, batch, hidden), wide = y.shape, GATES[kind] * y.shape[3]
     state = (count, batch, hidden)
     weights = (count, ceildiv(hidden, packed), wide, packed) if packed else (count, hidden, wide)
@@ -94,7 +102,7 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
                              ("kept", kept, (*y.shape[:3], KEPT[kind] * hidden)),
                              ("gc", gc, state), ("h0", h0, state), ("c0", c0, state)):
         want = TensorType(y.dtype, shape)
-        need(got is None or got == want, f"{name} is {got}, {want} expected")
+        need(got is None or got == want, f"{name} is {got}, expected {want}")
     states = (TensorType(y.dtype, state),) * (2 if kind == "lstm" else 1)
     return TensorType(y.dtype, (length, count, batch, wide)), *states
 
@@ -103,8 +111,10 @@ def _grad_types(r: TensorType, y: TensorType, kept: TensorType, gy: TensorType |
 def recurrence_grad(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: Any = None,
                     gc: Any = None, c0: Any = None, *, kind: str, direction: str = "forward",
                     packed: int = 0, plan: Plan | None = None) -> Any:
-    """Of a recurrence's results y and kept, with cotangents gy, gh and gc: the gradients of p and
-    of the first states. With `packed`, r is transposed, [D, ⌈H/packed⌉, G·H, packed].
+    """The gradients of p and of the first states of a recurrence.
+
+    y and kept are its results, gy, gh and gc the cotangents of y, h and c. With `packed`, r is
+    transposed and in panels, [D, ⌈H/packed⌉, G·H, packed].
     """
     if packed:
         r = o.transpose(unpacked(r, y.shape[3], packed), perm=(0, 2, 1))
@@ -131,7 +141,8 @@ def _steps_back(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: A
 
 
 def _step_back(back: Callable[..., State], count: int) -> Callable[..., State]:
-    """A step's gradient as the body of a scan: the cotangents of a step's result join in."""
+    """The gradient of one step as the body of a scan; it adds the cotangent of the step's
+    result."""
     def step(state: Any, rows: Any, fixed: Any) -> State:
         kept, before, gy, gkept = rows
         dh, *rest = state
@@ -141,7 +152,7 @@ def _step_back(back: Callable[..., State], count: int) -> Callable[..., State]:
 
 
 def _slope(y: Any) -> Any:
-    """Of sigmoid, by its result."""
+    """The derivative of sigmoid, from its result."""
     return y * (1.0 - y)
 
 

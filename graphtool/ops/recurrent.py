@@ -1,7 +1,7 @@
-"""LSTM, GRU and plain RNN over a whole sequence, in ONNX's layout and gate order.
+"""LSTM, GRU and plain RNN over a whole sequence, with ONNX's layout and gate order.
 
-x [T, B, I], w [D, G·H, I], r [D, G·H, H], bias [D, 2·G·H] (input part, then recurrent part),
-states [D, B, H] with D directions and G gates. The steps themselves stand in `recurrences`.
+x [T, B, I], w [D, G·H, I], r [D, G·H, H], bias [D, 2·G·H] (input part, then recurrent part), states
+[D, B, H] with D directions and G gates. The steps themselves are in `recurrences`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: Tensor
                              ("bias", bias, (directions, 2 * rows)),
                              *(("a state", s, (directions, batch, hidden)) for s in states)):
         want = TensorType(x.dtype, shape)
-        need(got is None or got == want, f"{name} is {got}, {want} expected")
+        need(got is None or got == want, f"{name} is {got}, expected {want}")
     like_first(x)
     return (TensorType(x.dtype, (length, directions, batch, hidden)),
             TensorType(x.dtype, (directions, batch, hidden)))
@@ -36,8 +36,10 @@ def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: Tensor
 
 def _layer(x: Any, w: Any, r: Any, first: Any, second: Any, states: tuple[Any, ...], kind: str,
            direction: str, clip: float, peephole: Any = None) -> Any:
-    """The product with the inputs for all steps at once, then the recurrence; `first` is the bias
-    of the inputs' part, `second` of the states'."""
+    """The product with the inputs for all steps at once, then the recurrence.
+
+    `first` is the bias of the input part, `second` that of the recurrent part.
+    """
     length, batch, inputs = x.shape
     rows = o.reshape(x, shape=(length * batch, inputs))
     projected = []
@@ -47,7 +49,8 @@ def _layer(x: Any, w: Any, r: Any, first: Any, second: Any, states: tuple[Any, .
         projected.append(o.reshape(y, shape=(length, 1, batch, w.shape[1])))
     p = projected[0] if len(projected) == 1 else o.concat(*projected, axis=1)
     turned = o.transpose(r, perm=(0, 2, 1))
-    if x.dtype is dtypes.float32 and not clip and peephole is None:  # as there is a kernel for it
+    # in the form for which there is a kernel
+    if x.dtype is dtypes.float32 and not clip and peephole is None:
         found = o.recurrence(p, turned, second, *states, kind=kind, direction=direction)
     else:
         found = steps(p, turned, second, states, kind, direction, peephole, clip)
@@ -73,16 +76,17 @@ def _lstm_types(x: TensorType, w: TensorType, r: TensorType, bias: TensorType | 
                 clip: float) -> tuple[TensorType, ...]:
     y, state = _check(4, x, w, r, bias, (h0, c0), direction)
     want = TensorType(x.dtype, (COUNT[direction], r.shape[2] * 3))
-    need(peephole is None or peephole == want, f"the peephole is {peephole}, {want} expected")
+    need(peephole is None or peephole == want, f"the peephole is {peephole}, expected {want}")
     return y, state, state
 
 
 @composite(types=_lstm_types)
 def lstm(x: Any, w: Any, r: Any, bias: Any = None, h0: Any = None, c0: Any = None,
          peephole: Any = None, *, direction: str = "forward", clip: float = 0.0) -> Any:
-    """Gates i, o, f, c: c' = f·c + i·g, h' = o·tanh(c') → (y, h, c); peephole weights are i, o, f.
+    """Gates i, o, f, c: c' = f·c + i·g, h' = o·tanh(c') → (y, h, c). The peephole weights are in
+    the order i, o, f.
 
-    A positive `clip` bounds the gates' inputs.
+    A positive `clip` limits the gates' inputs to [−clip, clip].
     """
     return _layer(x, w, r, _joined(bias), None, (h0, c0), "lstm", direction, clip, peephole)
 

@@ -1,4 +1,4 @@
-"""Reductions over axes and arg-reductions; reduced axes stay with size 1."""
+"""Reductions over axes, and the index of an extreme. Reduced axes stay with size 1."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def kept_dims(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
     """
     axes = tuple(check_axis(a, len(shape)) for a in axes)
     if len(set(axes)) != len(axes):
-        raise fail(f"axes {axes} repeat")
+        raise fail(f"axes {axes} name an axis twice")
     return tuple(1 if i in axes else d for i, d in enumerate(shape))
 
 
@@ -102,7 +102,7 @@ def _declare(kind: Kind) -> None:
 
 
 def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Of reduce_sum, prod, max, min: ties of an extreme share its gradient evenly."""
+    """The gradient of reduce_sum, prod, max and min; equal extremes share it in equal parts."""
     axes = tuple(sorted({a % x.ndim for a in axes})) if x.ndim else ()
     if kind == "sum":
         return (o.broadcast(g, shape=x.shape),)
@@ -113,7 +113,7 @@ def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple
 
 
 def _others(x: Any, axes: tuple[int, ...]) -> Any:
-    """The product of all other elements: what stands before times what stands behind."""
+    """For each element the product of all others: of those before it times of those after it."""
     if not axes:
         return filled(x, 1.0, x.shape)
     perm = (*(a for a in range(x.ndim) if a not in axes), *axes)
@@ -164,7 +164,8 @@ def _arg_eval(x: Array, *, kind: str, axis: int, last: bool) -> Array:
 
 
 def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
-    """The extreme first, then the least (or greatest) index that holds it; NaN counts as one."""
+    """First the extreme, then the least (or greatest) index that holds it; NaN counts as an
+    extreme."""
     axis %= len(x.shape)
     n = x.shape[axis]
     best = lower_reduce(k, kind, identity(kind, x.dtype), x, (axis,))
@@ -185,8 +186,8 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
-            doc="the index of the maximum or minimum along an axis, which stays with size 1; of "
-                "equal elements the first, or the last"))
+            doc="the index of the maximum or minimum along an axis, which stays with size 1; the "
+                "first of equal elements, or the last with `last`"))
 
 
 # ---- extreme -----------------------------------------------------------------------------------
@@ -199,7 +200,10 @@ def _extreme_vjp(g: Any, y: Any, x: Any, *, kind: str, axis: int) -> Any:
 
 @composite(vjp=_extreme_vjp, axes=ALONG)
 def extreme(x: Any, *, kind: str, axis: int) -> Any:
-    """The greatest or least element along an axis, which stays as 1; `kind` is max or min. The
-    gradient goes to its first place, that of reduce_max to all of its places in equal parts."""
+    """The greatest or least element along an axis, which stays with size 1; `kind` is max or min.
+
+    The gradient goes to its first position. (That of reduce_max goes to all its positions in equal
+    parts.)
+    """
     need(kind in ("max", "min"), f"unknown kind {kind!r}")
     return (o.reduce_max if kind == "max" else o.reduce_min)(x, axes=(axis,))

@@ -1,7 +1,7 @@
-"""Resizing: each axis in turn, as gathers by constant indices times constant weights.
+"""Resizing one axis after the other: gathers with constant indices, times constant weights.
 
-The result's element o along an axis is Σₖ weight[o, k]·x[index[o, k]]. Where a size is open, the
-indices and weights are computed instead. Coordinates are ONNX's, by name.
+Element o of the result along an axis is Σₖ weight[o, k]·x[index[o, k]]. If a size is known only at
+run time, the indices and weights are computed. The names of coordinates are ONNX's.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from graphtool.ops.coordinates import COORDINATES, MODES, ROUNDING, keys
 from graphtool.ops.resample_computed import resized_along
 from graphtool.symbolic import Dim, exact_quotient
 
-_DENSE = 8  # taps from which one matrix product beats a sum of gathers
+_DENSE = 8  # from this number of taps on, one matrix product is faster than a sum of gathers
 
 def _resize_types(x: TensorType, *, sizes: tuple[Dim, ...], mode: str, coordinates: str,
                   rounding: str, scales: Any, roi: Any, cubic: float, exclude_outside: bool,
                   antialias: bool, extrapolation: float) -> TensorType:
-    need(len(sizes) == x.rank, f"{x.rank} sizes expected, got {len(sizes)}")
+    need(len(sizes) == x.rank, f"sizes must have {x.rank} entries, got {len(sizes)}")
     for name, value, table in (("mode", mode, MODES), ("coordinates", coordinates, COORDINATES),
                                ("rounding", rounding, ROUNDING)):
         need(value in table, f"{name} must be one of {', '.join(table)}, not {value!r}")
-    need(scales is None or len(scales) == x.rank, "one scale per axis")
-    need(roi is None or len(roi) == 2 * x.rank, "a start and an end per axis in roi")
+    need(scales is None or len(scales) == x.rank, "scales must have one entry per axis")
+    need(roi is None or len(roi) == 2 * x.rank, "roi must have a start and an end for each axis")
     need(x.dtype.is_float or mode == "nearest", f"mode {mode} is not defined on {x.dtype.short}")
     return TensorType(x.dtype, sizes)
 
@@ -43,11 +43,12 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
            extrapolation: float = 0.0) -> Any:
     """x resampled to `sizes` (all axes), by nearest, linear or cubic interpolation.
 
-    `scales` replace size ratios in the coordinates; `roi` (starts, then ends) serves
-    tf_crop_and_resize; torch's nearest is asymmetric with floor, its bicubic has cubic = −0.75.
+    The coordinates use `scales` in place of the ratio of the sizes; `roi` (starts, then ends) is
+    for tf_crop_and_resize. torch's nearest is asymmetric with floor; its bicubic has cubic = −0.75.
     """
     outside: list[Any] = []
-    for axis, size in reversed(list(enumerate(sizes))):  # the last, largest step moves whole rows
+    # the first axis comes last: that step, the largest, copies whole rows
+    for axis, size in reversed(list(enumerate(sizes))):
         scale = None if scales is None else scales[axis]
         crop = (0.0, 1.0) if roi is None else (roi[axis], roi[x.ndim + axis])
         cropped = coordinates == "tf_crop_and_resize" and crop != (0.0, 1.0)
@@ -75,7 +76,7 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
 
 
 def _repeats(coordinates: str, rounding: str) -> bool:
-    """Whether nearest by a whole factor just repeats elements."""
+    """Whether nearest with an integer factor only repeats elements."""
     if coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
         return rounding.startswith("round")
     return coordinates in ("asymmetric", "tf_half_pixel_for_nn") and rounding == "floor"
@@ -94,7 +95,7 @@ def _along(line: Array, axis: int, rank: int) -> Array:
 
 def _positions(n: int, m: int, coordinates: str, scale: float | None,
                crop: tuple[float, float]) -> Array:
-    """Where each of the m results lies among the n inputs."""
+    """The position of each of the m results among the n inputs."""
     line = np.arange(m, dtype=np.float64)
     if scale is None and n and m and coordinates in ("half_pixel", "asymmetric"):
         half = 0.5 if coordinates == "half_pixel" else 0.0

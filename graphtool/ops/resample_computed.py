@@ -1,6 +1,6 @@
-"""Resizing whose sizes or scales the run computes: indices and weights are computed as well.
+"""Resizing with sizes or scales known only at run time: indices and weights are computed as well.
 
-All of it in float64, as the constant tables of `resize` are.
+All of this is done in float64, like the constant tables of `resize`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def _number(x: Any, d: Any) -> Any:
 def resized_along(x: Any, axis: int, size: Dim, scale: Any, crop: tuple[Any, Any], *, mode: str,
                   coordinates: str, rounding: str, cubic: float, exclude_outside: bool,
                   antialias: bool) -> tuple[Any, Any]:
-    """x with one axis resampled, and where that axis reads beyond a cropped region (or None).
+    """x with one axis resampled, and where that axis reads outside the region, or None.
 
-    `scale` and `crop` are numbers or float64 scalars; without a scale the sizes' ratio is meant.
+    `scale` and `crop` are numbers or float64 scalars; the default scale is the ratio of the sizes.
     """
     n, m = _number(x, x.shape[axis]), _number(x, size)
     line = _line(x, size)
@@ -61,7 +61,7 @@ def _along(line: Any, axis: int, rank: int) -> Any:
 
 
 def _taken(x: Any, index: Any, n: Any, axis: int) -> Any:
-    """x at whole positions along an axis, those beyond the border at the border."""
+    """x at integer positions along an axis; positions beyond the border are moved to it."""
     inside = o.cast(o.max(o.min(index, n - 1.0), 0.0), dtype=dtypes.int64)
     rows = o.gather(x, o.reshape(inside, shape=(*inside.shape, 1)), axes=(axis,))
     return rows if axis == 0 else o.transpose(
@@ -74,7 +74,7 @@ def _kernel(distance: Any, mode: str, cubic: float) -> Any:
 
 def _interpolated(x: Any, at: Any, n: Any, axis: int, mode: str, cubic: float,
                   exclude_outside: bool) -> Any:
-    """The weighted sum over the two or four neighbours."""
+    """The weighted sum of the two or four neighbours."""
     half = 1 if mode == "linear" else 2
     low = o.floor(at)
     taps = [low + float(k) for k in range(1 - half, half + 1)]
@@ -98,8 +98,11 @@ def _inside(index: Any, weight: Any, n: Any) -> Any:
 
 def _spread(x: Any, at: Any, n: Any, axis: int, stretch: Any, mode: str, cubic: float,
             exclude_outside: bool) -> Any:
-    """Against aliasing the kernel is as wide as a step: a product with all positions that it can
-    reach, those beyond the border too."""
+    """Antialiased: the kernel is as wide as the distance between two results.
+
+    It is a matrix product with all positions that the kernel can reach, also those beyond the
+    border.
+    """
     reach = (1 if mode == "linear" else 2) * x.shape[axis] + 1
     index = _line(x, x.shape[axis] + reach * 2) - _number(x, reach)
     column = o.reshape(index, shape=(1, *index.shape))
@@ -123,13 +126,13 @@ def _resize_by_types(x: TensorType, scales: Any = None, roi: Any = None, *,
                      sizes: tuple[Dim, ...], mode: str, coordinates: str, rounding: str,
                      cubic: float, exclude_outside: bool, antialias: bool,
                      extrapolation: float) -> TensorType:
-    need(len(sizes) == x.rank, f"{x.rank} sizes expected, got {len(sizes)}")
+    need(len(sizes) == x.rank, f"sizes must have {x.rank} entries, got {len(sizes)}")
     for name, value, table in (("mode", mode, MODES), ("coordinates", coordinates, COORDINATES),
                                ("rounding", rounding, ROUNDING)):
         need(value in table, f"{name} must be one of {', '.join(table)}, not {value!r}")
     for name, got, count in (("scales", scales, x.rank), ("roi", roi, 2 * x.rank)):
         want = TensorType(dtypes.float64, (count,))
-        need(got is None or got == want, f"{name} are {want}, got {got}")
+        need(got is None or got == want, f"{name} must be {want}, got {got}")
     need(x.dtype.is_float or mode == "nearest", f"mode {mode} is not defined on {x.dtype.short}")
     return TensorType(x.dtype, sizes)
 
@@ -140,8 +143,11 @@ def resize_by(x: Any, scales: Any = None, roi: Any = None, *, sizes: tuple[Dim, 
               rounding: str = "round_prefer_floor", cubic: float = -0.75,
               exclude_outside: bool = False, antialias: bool = False,
               extrapolation: float = 0.0) -> Any:
-    """`resize` by scales f64[rank] and a region f64[2·rank] that are computed; `sizes` say what
-    comes of it. No gradient flows to the scales and the region."""
+    """`resize` with computed scales f64[rank] and region f64[2·rank]; `sizes` is the resulting
+    shape.
+
+    No gradient flows to the scales and the region.
+    """
     outside = []
     rank = x.ndim
     scales, roi = (None if v is None else o.detach(v) for v in (scales, roi))

@@ -43,7 +43,8 @@ def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool,
 
 def _cumulative_vjp(g: Any, y: Any, x: Any, *, kind: str, axis: int, reverse: bool,
                     exclusive: bool) -> tuple[Any, ...]:
-    """A sum runs back; products and extremes go over all pairs (i, j), x[i] in y[j]'s prefix."""
+    """A sum's gradient is a sum in the other direction. Products and extremes use all pairs (i,
+    j) for which x[i] contributes to y[j]."""
     axis %= x.ndim
     if kind == "sum":
         return (o.cumulative(g, kind="sum", axis=axis, reverse=not reverse, exclusive=exclusive),)
@@ -73,7 +74,7 @@ def _in_prefix(i: Any, j: Any, reverse: bool, exclusive: bool) -> Any:
 
 def _latest(x: Any, y: Any, lead: tuple[Dim, ...], n: Dim, column: Any, seen: Any,
             reverse: bool) -> Any:
-    """Which x[i] each running extreme y[j] took: of equal ones the one met last, as in torch."""
+    """Which x[i] each running extreme y[j] is: the last of equal ones so far, as in torch."""
     at_i, at_j = o.reshape(x, shape=(*lead, n, 1)), o.reshape(y, shape=(*lead, 1, n))
     hit = o.and_(took(at_i, at_j), seen)
     place = o.select(hit, column, n if isinstance(n, int) and reverse else -1)
@@ -104,5 +105,5 @@ def _cumulative_lower(k: Names, x: Pull, *, kind: str, axis: int, reverse: bool,
 
 register(Op("cumulative", _cumulative_infer, _cumulative_eval, _cumulative_vjp, _cumulative_lower,
             lowering=Lowering.STATEMENTS, cost=per_operand, axes=ALONG,
-            doc="the running sum, product, maximum or minimum along an axis; `exclusive` leaves "
-                "out the own element, `reverse` starts at the end"))
+            doc="the running sum, product, maximum or minimum along an axis; with `exclusive` an "
+                "element does not count for its own result, `reverse` starts at the end"))

@@ -39,7 +39,8 @@ def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
 
 
 def _takes_the_rest(have: Dim, shape: tuple[Dim, ...]) -> bool:
-    """Whether one dim is have // (the product of the others, at least 1), as a run must find."""
+    """Whether one dimension is have // (the product of the others, at least 1): with run-time
+    sizes it is then right."""
     return any(d == floordiv(have, maximum(product((*shape[:i], *shape[i + 1:])), 1))
                for i, d in enumerate(shape))
 
@@ -108,7 +109,8 @@ register(Op("broadcast", _broadcast_infer, lambda x, *, shape: np.broadcast_to(x
 
 def _slice_infer(x: TensorType, *, start: tuple[Dim, ...], limit: tuple[Dim, ...],
                  strides: tuple[int, ...]) -> TensorType:
-    need(len(start) == len(limit) == len(strides) == x.rank, "one start, limit, stride per axis")
+    need(len(start) == len(limit) == len(strides) == x.rank,
+         "start, limit and strides need one entry per axis")
     shape = []
     for d, a, b, s in zip(x.shape, start, limit, strides, strict=True):
         if s < 1 or known(0, "<=", a) is not True or known(b, "<=", d) is False:
@@ -145,7 +147,8 @@ register(Op("slice", _slice_infer, _slice_eval, _slice_vjp, _slice_lower, catego
 def _pad_infer(x: TensorType, *, lo: tuple[Dim, ...], hi: tuple[Dim, ...],
                interior: tuple[int, ...] | None = None, value: float = 0.0) -> TensorType:
     interior = interior or (0,) * x.rank
-    need(len(lo) == len(hi) == len(interior) == x.rank, "one lo, hi, interior per axis")
+    need(len(lo) == len(hi) == len(interior) == x.rank,
+         "lo, hi and interior need one entry per axis")
     need(all(i >= 0 for i in interior), "interior padding cannot be negative")
     shape = tuple(maximum(_dilated(d, i) + a + b, 0)
                   for d, a, b, i in zip(x.shape, lo, hi, interior, strict=True))
@@ -157,7 +160,8 @@ def _dilated(d: Dim, interior: int) -> Dim:
 
 
 def pad_value(value: float, dtype: DType) -> float | int | bool:
-    """The value as one of the type; the extremes of 64-bit integers, which floats miss, clamp."""
+    """The padding value in this dtype. Floats cannot represent the extremes of 64-bit integers,
+    so those are clamped."""
     if not dtype.is_integer:
         return float(value) if dtype.is_float else bool(value)
     return max(min(int(value), dtype.high), dtype.low)
@@ -171,7 +175,8 @@ def _pad_eval(x: Array, *, lo: Any, hi: Any, interior: Any, value: float) -> Arr
     to, take = [], []
     for d, a, i, n in zip(x.shape, lo, interior, out.shape, strict=True):
         step = i + 1
-        first = max(0, -(a // step)) if a < 0 else 0  # the first element that is not cropped
+        # the index of the first element that is not cropped
+        first = max(0, -(a // step)) if a < 0 else 0
         last = max(first, min(d, -(-(n - a) // step))) if n > a else first
         take.append(slice(first, last))
         to.append(slice(a + first * step, max(a + (last - 1) * step + 1, 0) if last > first else 0,
@@ -199,7 +204,8 @@ def _pad_lower(_: Names, x: Pull, *, lo: Any, hi: Any, interior: Any, value: flo
                 cond = hit if cond is None else apply("and", cond, hit)
                 j = j // (gap + 1)
             checks.append((j, d))
-            inner.append(maximum(minimum(j, d - 1), 0))  # the read is safe either way
+            # the clamped index can be read even where the padding is taken
+            inner.append(maximum(minimum(j, d - 1), 0))
         within = inside(checks)
         cond = within if cond is None else cond if within is None else apply("and", cond, within)
         read = x.at(tuple(inner))
@@ -213,7 +219,7 @@ def _pad_vjp(g: Any, _y: Any, x: Any, *, lo: Any, hi: Any, interior: Any,
     rank = len(lo)
     if any(known(_dilated(d, i) + a + b, "<", 0) for d, i, a, b in zip(
             x.shape, interior, lo, hi, strict=True)):
-        return (filled(x, 0.0, x.shape),)  # cropped away, and more
+        return (filled(x, 0.0, x.shape),)  # all of x is cropped away
     crop = o.pad(g, lo=tuple(-a for a in lo), hi=tuple(-b for b in hi))
     return (o.slice(crop, start=(0,) * rank, limit=crop.shape,
                     strides=tuple(i + 1 for i in interior)),)
@@ -236,7 +242,7 @@ def _concat_infer(*xs: TensorType, axis: int) -> TensorType:
         need(x.dtype is xs[0].dtype, f"element types differ: {xs[0].dtype.short}, {x.dtype.short}")
         need(x.rank == xs[0].rank and all(
             a == b for i, (a, b) in enumerate(zip(x.shape, xs[0].shape, strict=True)) if i != axis),
-            f"{x} does not fit {xs[0]} along axis {axis}")
+            f"{x} and {xs[0]} differ in another axis than axis {axis}")
         total = total + x.shape[axis]
     return TensorType(xs[0].dtype, (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1:]))
 
@@ -276,7 +282,7 @@ def _concat_vjp(g: Any, _y: Any, *xs: Any, axis: int) -> tuple[Any, ...]:
 register(Op("concat", _concat_infer, lambda *xs, axis: np.concatenate(xs, axis), _concat_vjp,
             _concat_lower, category="shape", lowering=Lowering.WINDOW, movement=Movement.JOINS,
             precision=Precision.FOLLOW, axes=ALONG,
-            doc="the operands joined along an axis"))
+            doc="the operands, one after the other along an axis"))
 
 # ---- reverse -----------------------------------------------------------------------------------
 
@@ -298,4 +304,4 @@ register(Op("reverse", _reverse_infer, lambda x, *, axes: np.flip(x, axes),
             lambda g, y, x, *, axes: (o.reverse(g, axes=axes),), _reverse_lower,
             category="shape", movement=Movement.REVERSES, precision=Precision.FOLLOW,
             axes=OVER,
-            doc="x back to front along axes"))
+            doc="x in reverse order along axes"))

@@ -1,7 +1,8 @@
-"""Sizes that data decide: `size` makes a computed integer one, `nonzero` has as many rows as found.
+"""Sizes that depend on data: `size` makes a computed integer a size; `nonzero` finds as many rows
+as there are.
 
-The attribute `size` is the symbol that the node defines (an int where it is known by now); types
-and attributes of later nodes may mention it like any other dimension.
+The attribute `size` is the symbol that the node defines (an int once it is known). Types and
+attributes of later nodes may use it like any other dimension.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from graphtool.symbolic import Dim, known, product, text
 
 def _check_size(size: Dim) -> None:
     if not isinstance(size, int) and bare(size) is None:
-        raise fail(f"a node defines a symbol, not {text(size)}")
+        raise fail(f"the attribute size must be a symbol or a number, not {text(size)}")
 
 
 def _size_infer(n: TensorType, *, size: Dim, most: Dim | None = None,
                 checked: bool = False) -> TensorType:
-    need(n == TensorType(dtypes.int64, ()), f"a size is {TensorType(dtypes.int64, ())}, got {n}")
+    need(n == TensorType(dtypes.int64, ()),
+         f"a size must be {TensorType(dtypes.int64, ())}, got {n}")
     _check_size(size)
     return n
 
@@ -39,17 +41,17 @@ def _size_infer(n: TensorType, *, size: Dim, most: Dim | None = None,
 def _size_eval(n: Array, *, size: int | None = None, most: int | None = None,
                checked: bool = False) -> Array:
     if size is not None and int(n) != size:
-        raise InputError("GT0505", f"the size is {int(n)}, {size} expected")
+        raise InputError("GT0505", f"the size is {int(n)}, expected {size}")
     if most is not None and int(n) > most:
-        raise InputError("GT0505", f"the size is {int(n)}, {most} at most expected")
+        raise InputError("GT0505", f"the size is {int(n)}, expected {most} or less")
     return n
 
 
 register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             lambda _, n, **__: n,
             category="shape", traits=Trait.SIZE, lowering=Lowering.VIEW,
-            doc="n itself. From here on the symbol `size` stands for its value, which is at most "
-                "`most`; a `checked` node stays even if no node uses the symbol"))
+            doc="n itself. After this node the symbol `size` has its value, which is at most "
+                "`most`. A `checked` node stays even if nothing uses the symbol"))
 
 # ---- nonzero -----------------------------------------------------------------------------------
 
@@ -57,7 +59,8 @@ register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
 def _nonzero_infer(x: TensorType, *, size: Dim) -> TensorType:
     _check_size(size)
     count = product(x.shape)
-    need(known(size, "<=", count) is not False, f"{text(size)} of {text(count)} elements")
+    need(known(size, "<=", count) is not False,
+         f"x has {text(count)} elements, of which {text(size)} cannot be nonzero")
     return TensorType(dtypes.int64, (size, x.rank))
 
 
@@ -68,8 +71,10 @@ def _nonzero_eval(x: Array, *, size: int | None = None) -> Array:
 
 
 def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
-    """Each place that counts is written to the row that its rank among them says; a row behind
-    the last takes what does not count."""
+    """Write the index of each nonzero element to the row given by its rank among them.
+
+    The indices of zero elements all go to one extra row behind the last, which is then cut off.
+    """
     count = product(x.shape)
     flat = o.reshape(x, shape=(count,))
     hit = flat if x.dtype is dtypes.bool_ else o.ne(flat, 0.0 if x.dtype.is_float else 0)

@@ -1,8 +1,9 @@
 """Eigenvectors of symmetric matrices, and singular vectors, by Jacobi's rotations.
 
-Each round rotates half as many pairs of rows as there are rows, all at once; a tournament brings
-every row together with every other one in a sweep. Of sweeps there is a fixed number, which grows
-with the logarithm of the size. General matrices, whose eigenvalues are complex, are not here.
+Each round rotates half as many pairs of rows as there are rows, all at once. In one sweep every row
+is paired once with every other row, as in a round-robin tournament. The number of sweeps is fixed
+and grows with the logarithm of the size. General matrices, whose eigenvalues are complex, are not
+supported here.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.matrices import (
     as_tuple,
+    axis_indices,
     blank,
     flat,
     identity,
+    is_empty,
     need_matrix,
-    nothing,
-    places,
     scanned,
+    swap_last_axes,
     triangle,
-    turned,
 )
 
-_SWEEPS = 6  # and one for each doubling: convergence is quadratic, its onset logarithmic
+_SWEEPS = 6  # plus one for each doubling of the size: convergence is quadratic once it begins
 
 
 def _rounds(n: int) -> int:
-    """Rounds of all sweeps over n rows, an even number."""
+    """The rounds of all sweeps over n rows (n is even)."""
     return (_SWEEPS + n.bit_length()) * (n - 1)
 
 
@@ -49,7 +50,8 @@ def _halves(x: Any, axis: int) -> list[Any]:
 
 
 def _paired(top: Any, bottom: Any, axis: int) -> Any:
-    """Both halves as they meet in the next round: all but the first move on by one in a ring."""
+    """Both halves in the order of the next round: all rows but the first move on by one in a
+    ring."""
     h = top.shape[axis]
     if h == 1:
         return o.concat(top, bottom, axis=axis)
@@ -59,7 +61,8 @@ def _paired(top: Any, bottom: Any, axis: int) -> Any:
 
 
 def _rotated(x: Any, rotation: tuple[Any, Any], axis: int) -> Any:
-    """p, q → c·p − s·q, s·p + c·q for the pairs of rows or columns, and on to the next round."""
+    """p, q → c·p − s·q, s·p + c·q for the pairs of rows or columns, in the order of the next
+    round."""
     (top, bottom), (c, s) = _halves(x, axis), rotation
     return _paired(c * top - s * bottom, s * top + c * bottom, axis)
 
@@ -67,7 +70,8 @@ def _rotated(x: Any, rotation: tuple[Any, Any], axis: int) -> Any:
 def _rotation(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
     """(c, s) of the rotation by at most 45° that takes ((p, x), (x, q)) to a diagonal matrix.
 
-    What rounding leaves beside p and q is let be: rotating it too would add up over the sweeps.
+    An x so small that it is rounding error beside p and q is not rotated: such rotations would add
+    up over the sweeps.
     """
     noise = 0.5 * float(ml_dtypes.finfo(p.dtype.numpy).eps)
     none = o.le(o.abs(between), o.sqrt(o.abs(p)) * o.sqrt(o.abs(q)) * noise)
@@ -79,7 +83,7 @@ def _rotation(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
 
 
 def _even(x: Any, axes: tuple[int, ...]) -> Any:
-    """x with a line of zeros more where an odd number cannot be paired."""
+    """x with one more line of zeros along the axes if their size is odd and cannot be paired."""
     for axis in axes:
         if x.shape[axis] % 2:
             shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
@@ -88,7 +92,7 @@ def _even(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _ordered(keys: Any, vectors: Any, count: int, descending: bool) -> tuple[Any, Any]:
-    """The first `count` keys [b, n, 1] in order, and with them the rows of `vectors`."""
+    """The first `count` keys [b, n, 1] in order, and the rows of `vectors` that belong to them."""
     _, order = o.sort(keys, axis=1, descending=descending)
     (order,) = _pieces(order, 1, (0, count))
     return (o.gather(keys, order, axes=(1,), batch=1), o.gather(vectors, order, axes=(1,),
@@ -97,7 +101,8 @@ def _ordered(keys: Any, vectors: Any, count: int, descending: bool) -> tuple[Any
 
 def _sized(a: TensorType) -> tuple[int, int]:
     m, n = a.shape[-2:]
-    need(isinstance(m, int) and isinstance(n, int), f"a matrix of known size, got {a}")
+    need(isinstance(m, int) and isinstance(n, int),
+         f"the size of the matrix must be a known number, got {a}")
     assert isinstance(m, int) and isinstance(n, int)
     return m, n
 
@@ -111,30 +116,30 @@ def _eigh_types(a: TensorType) -> tuple[TensorType, TensorType]:
 
 
 def _eigh_vjp(g: Any, y: Any, a: Any) -> tuple[Any]:
-    # ā = V·(diag(ḡ_w) + (Vᵀ·ḡ_V) / (w_j − w_i))·Vᵀ, as in torch: not made symmetric
+    # ā = V·(diag(ḡ_w) + (Vᵀ·ḡ_V) / (w_j − w_i))·Vᵀ, as in torch, which does not make it symmetric
     (gw, gv), (w, v) = g, y
     n, wide = a.shape[-1], (*w.shape[:-1], 1, w.shape[-1])
     inner: Any = None if gw is None else identity(a, n) * o.reshape(gw, shape=wide)
     if gv is not None:
         row = o.reshape(w, shape=wide)
-        mixed = o.matmul(v, gv, transpose_a=True) * _inverse(row - turned(row), n)
+        mixed = o.matmul(v, gv, transpose_a=True) * _inverse(row - swap_last_axes(row), n)
         inner = mixed if inner is None else inner + mixed
     return (o.matmul(o.matmul(v, inner), v, transpose_b=True),)
 
 
 def _inverse(gaps: Any, n: int) -> Any:
-    """1 over the gaps, and 0 on the diagonal."""
+    """1 divided by the gaps; 0 on the diagonal."""
     own = o.gt(identity(gaps, n), 0.0)
     return o.select(own, 0.0, 1.0 / o.select(own, 1.0, gaps))
 
 
 @composite(types=_eigh_types, vjp=_eigh_vjp)
 def eigh(a: Any) -> Any:
-    """(w, V) with a·V = V·diag(w), w ascending; reads the lower half of a."""
-    if nothing(a):
+    """(w, V) with a·V = V·diag(w), w ascending. Only the lower half of a is read."""
+    if is_empty(a):
         return blank(a, _eigh_types(a.type))
     n, _ = _sized(a.type)
-    x = _even(flat(triangle(a, True) + turned(triangle(a, True, -1))), (1, 2))
+    x = _even(flat(triangle(a, True) + swap_last_axes(triangle(a, True, -1))), (1, 2))
     size, b = x.shape[1], x.shape[0]
 
     def step(x: Any, vectors: Any, _: Any) -> Any:
@@ -146,25 +151,27 @@ def eigh(a: Any) -> Any:
                 _rotated(vectors, rotation, 1))
     _, vectors = scanned(step, _rounds(size), (x, identity(x, size, (b,))))
     vectors = vectors / _length(vectors)
-    w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))  # nearer than what was rotated
+    # closer to the eigenvalues than the diagonal after all rotations
+    w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))
     w, vectors = _ordered(_behind(w, vectors, n, float("inf")), vectors, n, False)
     (vectors,) = _pieces(vectors, 2, (0, n))
-    return o.reshape(w, shape=a.shape[:-1]), o.reshape(turned(vectors), shape=a.shape)
+    return o.reshape(w, shape=a.shape[:-1]), o.reshape(swap_last_axes(vectors), shape=a.shape)
 
 
 def _length(rows: Any) -> Any:
-    """That of rows which many rotations have kept near 1."""
+    """The length of each row: many rotations have kept it near 1, not at 1."""
     return o.sqrt(o.reduce_sum(rows * rows, axes=(2,)))
 
 
 def _diagonal(x: Any) -> Any:
-    """[b, n, 1]"""
-    own = o.eq(places(x, (1, x.shape[1], 1), 1), places(x, (1, 1, x.shape[2]), 2))
+    """The diagonal, [b, n, 1]."""
+    own = o.eq(axis_indices(x, (1, x.shape[1], 1), 1), axis_indices(x, (1, 1, x.shape[2]), 2))
     return o.reduce_sum(o.select(own, x, 0.0), axes=(2,))
 
 
 def _behind(keys: Any, vectors: Any, n: int, last: float) -> Any:
-    """The keys with that of the line that `_even` added, which is nowhere else, made the last."""
+    """The keys, where the one of the line that `_even` added is replaced by `last`, so that it
+    is sorted last."""
     if vectors.shape[1] == n:
         return keys
     (place,) = _pieces(vectors, 2, (n, n + 1))
@@ -182,23 +189,24 @@ def _svd_types(a: TensorType, *, full: bool = False) -> tuple[TensorType, ...]:
 
 
 def _svd_vjp(g: Any, y: Any, a: Any, *, full: bool) -> tuple[Any]:
-    # ā = U·(X_U·S + S·X_V + diag(ḡ_s))·Vᵀ, X = (Zᵀ·ḡ − ḡᵀ·Z) / (s_j² − s_i²) for Z = U, V, and
-    # what of ḡ_U, ḡ_V lies outside U and V, over s. What completes a basis has no gradient.
+    # ā = U·(X_U·S + S·X_V + diag(ḡ_s))·Vᵀ, X = (Zᵀ·ḡ − ḡᵀ·Z) / (s_j² − s_i²) for Z = U, V, plus the
+    # parts of ḡ_U, ḡ_V outside of U and V, divided by s. Vectors that complete a basis have no
+    # gradient.
     (m, n), axis = _sized(a.type), a.ndim - 1
     k = min(m, n)
     gs, s = g[1], o.reshape(y[1], shape=(*y[1].shape[:-1], 1, k))
-    (u,), (v,) = _pieces(y[0], axis, (0, k)), _pieces(turned(y[2]), axis, (0, k))
-    by_gap = _inverse(s * s - turned(s * s), k)
+    (u,), (v,) = _pieces(y[0], axis, (0, k)), _pieces(swap_last_axes(y[2]), axis, (0, k))
+    by_gap = _inverse(s * s - swap_last_axes(s * s), k)
     inner = filled(a, 0.0, (*a.shape[:-2], k, k)) if gs is None else (
         identity(a, k) * o.reshape(gs, shape=s.shape))
     outside = []
-    for z, gz, side in ((u, g[0], 0), (v, None if g[2] is None else turned(g[2]), 1)):
+    for z, gz, side in ((u, g[0], 0), (v, None if g[2] is None else swap_last_axes(g[2]), 1)):
         if gz is None:
             continue
         (gz,) = _pieces(gz, axis, (0, k))
         along = o.matmul(z, gz, transpose_a=True)
-        x = (along - turned(along)) * by_gap
-        inner = inner + (turned(s) * x if side else x * s)
+        x = (along - swap_last_axes(along)) * by_gap
+        inner = inner + (swap_last_axes(s) * x if side else x * s)
         if z.shape[-2] > k:
             rest = (gz - o.matmul(z, along)) / s
             outside.append(o.matmul(u, rest, transpose_b=True) if side else (
@@ -211,25 +219,25 @@ def _svd_vjp(g: Any, y: Any, a: Any, *, full: bool) -> tuple[Any]:
 
 @composite(types=_svd_types, vjp=_svd_vjp)
 def svd(a: Any, *, full: bool = False) -> Any:
-    """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` completes U and V to square ones."""
-    if nothing(a):
+    """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` makes U and V square."""
+    if is_empty(a):
         return _svd_of_nothing(a, full)
     (m, n), lead = _sized(a.type), a.shape[:-2]
-    tall, long, short = (a, m, n) if m >= n else (turned(a), n, m)
+    tall, long, short = (a, m, n) if m >= n else (swap_last_axes(a), n, m)
     scale, parts, right = _orthogonal(flat(tall), short)
     lengths = o.sqrt(o.reduce_sum(parts * parts, axes=(2,)))
-    left = _completed(turned(parts), long if full else short)
+    left = _completed(swap_last_axes(parts), long if full else short)
     s = o.reshape(lengths * scale, shape=(*lead, short))
     left = o.reshape(left, shape=(*lead, *left.shape[1:]))
     right = o.reshape(right, shape=(*lead, short, short))
-    return (left, s, right) if m >= n else (turned(right), s, turned(left))
+    return (left, s, right) if m >= n else (swap_last_axes(right), s, swap_last_axes(left))
 
 
 def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
-    """(scale, rows, Vᵀ) with a·V/scale the transposed rows: orthogonal, the longest first."""
+    """(scale, rows, Vᵀ): the rows are orthogonal, the columns of a·V/scale, the longest first."""
     most = o.reduce_max(o.abs(a), axes=(1, 2))
     scale = o.select(o.eq(most, 0.0), 1.0, most)
-    rows = _even(turned(a / scale), (1,))
+    rows = _even(swap_last_axes(a / scale), (1,))
     b, size, m = rows.shape
 
     def step(x: Any, _: Any) -> Any:
@@ -248,8 +256,8 @@ def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
 
 
 def _completed(x: Any, count: int) -> Any:
-    """An orthonormal basis of `count` columns whose first are those of x, made of length 1; any
-    that fit where they are 0."""
+    """An orthonormal basis of `count` columns, the first of which are those of x at length 1.
+    Columns of x that are 0 are replaced by any that fit."""
     packed, tau = o.householder(x)
     b, m, n = x.shape
     basis = o.reflect(packed, tau, _first_columns(x, m, count))
@@ -261,12 +269,12 @@ def _completed(x: Any, count: int) -> Any:
 
 
 def _first_columns(x: Any, rows: int, columns: int) -> Any:
-    own = o.eq(places(x, (rows, 1), 0), places(x, (1, columns), 1))
+    own = o.eq(axis_indices(x, (rows, 1), 0), axis_indices(x, (1, columns), 1))
     return o.broadcast(o.cast(own, dtype=x.dtype), shape=(x.shape[0], rows, columns))
 
 
 def _svd_of_nothing(a: Any, full: bool) -> Any:
-    """No singular values; unit matrices where bases are to be complete."""
+    """The results for a matrix without elements: no singular values; unit matrices if `full`."""
     kinds = _svd_types(a.type, full=full)
     return tuple(identity(a, t.shape[-1], t.shape[:-2]) if full and t.rank == a.ndim and (
         t.shape[-1] == t.shape[-2]) else filled(a, 0.0, t.shape) for t in kinds)

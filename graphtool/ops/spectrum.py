@@ -1,7 +1,7 @@
 """Fourier transforms of known length along the last axis; a complex number is a pair of tensors.
 
-A long line is taken apart by two factors of its length (Cooley and Tukey), a short one multiplied
-with a table of cosines and sines.
+A long line is transformed by two factors of its length (Cooley and Tukey); a short one is
+multiplied by a table of cosines and sines.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, need
 
-_TABLE = 256  # the longest line that is one product
+_TABLE = 256  # up to this length, a line is transformed by one product
 
 
 def _types(real: TensorType, imag: TensorType | None = None, *, inverse: bool = False,
            half: bool = False) -> tuple[TensorType, TensorType]:
     need(real.rank > 0 and real.dtype.is_float and imag in (None, real),
-         f"two tensors of floats of one type, got {real} and {imag}")
+         f"the real and the imaginary part must be float tensors of the same type, got {real} and "
+         f"{imag}")
     n = real.shape[-1]
-    need(isinstance(n, int) and n > 0, f"a transform of known length, not of {n}")
+    need(isinstance(n, int) and n > 0, f"the length of a transform must be a known number, not {n}")
     out = TensorType(real.dtype, (*real.shape[:-1], n // 2 + 1 if half else n))
     return out, out
 
 
 @composite(types=_types)
 def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = False) -> Any:
-    """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them, + with `inverse`
-    → (real, imaginary part); nothing is divided by n."""
+    """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them with `half`; the
+    sign is + with `inverse` → (real, imaginary part). The result is not divided by n."""
     n, sign = real.shape[-1], 1 if inverse else -1
     rows = _factor(n)
     if n > _TABLE and rows > 1:
@@ -41,12 +42,12 @@ def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = 
 
 
 def _factor(n: int) -> int:
-    """The greatest divisor of n that is no greater than its root."""
+    """The greatest divisor of n that is not greater than its square root."""
     return max(d for d in range(1, int(n**0.5) + 1) if n % d == 0)
 
 
 def _circle(k: Any, n: int) -> tuple[Any, Any]:
-    """Cosines and sines of 2πk/n, with zeros that are exact."""
+    """Cosines and sines of 2πk/n; those that are 0 are exactly 0."""
     k = k % n
     angle = 2 * np.pi * k / n
     return (np.where(4 * k % (2 * n) == n, 0.0, np.cos(angle)),
@@ -59,7 +60,7 @@ def _table(x: Any, k: Any, n: int, sign: int) -> tuple[Any, Any]:
 
 
 def _matrix(x: Any) -> Any:
-    """With a row axis at least."""
+    """x with one row axis or more."""
     return x if x.ndim > 1 else o.reshape(x, shape=(1, *x.shape))
 
 
@@ -74,7 +75,8 @@ def _turned(real: Any, imag: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
 
 
 def _split(real: Any, imag: Any, a: int, b: int, inverse: bool) -> tuple[Any, Any]:
-    """With t = b·s + r and k = j + a·l: over s, times exp(∓2πi·r·j/n), then over r."""
+    """With t = b·s + r and k = j + a·l: transform over s, multiply by exp(∓2πi·r·j/n), transform
+    over r."""
     lead, n = real.shape[:-1], a * b
     last = (*range(len(lead)), len(lead) + 1, len(lead))
 
@@ -95,14 +97,16 @@ def _first(x: Any, count: int) -> Any:
 def _real_types(real: TensorType, imag: TensorType, *, size: int) -> TensorType:
     need(real == imag and real.rank > 0 and real.dtype.is_float and size > 0
          and real.shape[-1] == size // 2 + 1,
-         f"half a spectrum of {size}, got {real} and {imag}")
+         f"the parts of half a spectrum of length {size} expected, got {real} and {imag}")
     return TensorType(real.dtype, (*real.shape[:-1], size))
 
 
 @composite(types=_real_types)
 def fourier_real(real: Any, imag: Any, *, size: int) -> Any:
-    """The real line of `size` whose spectrum has this first half, times `size`; the imaginary
-    parts of what is its own mirror image are not read."""
+    """The real line of length `size`, times `size`, whose spectrum has this first half.
+
+    Bin 0, and bin size/2 of an even size, are real: their imaginary parts are not read.
+    """
     bins = np.arange(size // 2 + 1)
     if size > _TABLE and _factor(size) > 1:
         return _by_mirror(real, imag, size)
@@ -114,7 +118,8 @@ def fourier_real(real: Any, imag: Any, *, size: int) -> Any:
 
 
 def _by_mirror(real: Any, imag: Any, size: int) -> Any:
-    """The other half is the conjugate of this one, backwards."""
+    """Transform the whole spectrum: its second half is the conjugate of the first, in reverse
+    order."""
     axis, m = real.ndim - 1, size // 2 + 1
     bins = np.arange(m)
     own = (bins == 0) | (2 * bins == size)

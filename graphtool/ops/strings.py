@@ -1,6 +1,6 @@
-"""Text: joining, splitting, cleaning and matching strings, and numbers as text and back.
+"""Strings: joining, splitting, cleaning and matching, and converting numbers to text and back.
 
-Evaluated only: compiled code has no strings, and refuses these by name.
+Only the evaluator computes them: compiled code has no strings and refuses these ops with an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _need_text(*types: TensorType) -> None:
 
 def _need_symbol(size: Dim) -> None:
     if not isinstance(size, int) and bare(size) is None:
-        raise fail(f"a node defines a symbol, not {text(size)}")
+        raise fail(f"the attribute size must be a symbol or a number, not {text(size)}")
 
 
 def _text(values: list[str], shape: tuple[int, ...]) -> Array:
@@ -48,14 +48,14 @@ def _concat_infer(a: TensorType, b: TensorType) -> TensorType:
 
 register(Op("string_concat", _concat_infer, np.strings.add, category="data",
             lowering=Lowering.EVALUATED,
-            doc="a + b of strings"))
+            doc="a + b, two strings joined"))
 
 
 def _split_infer(x: TensorType, *, size: Dim, delimiter: str = "",
                  most: int | None = None) -> tuple[TensorType, TensorType]:
     _need_text(x)
     _need_symbol(size)
-    need(most is None or most >= 0, f"a string is split 0 times at least, not {most}")
+    need(most is None or most >= 0, f"most must be 0 or more, not {most}")
     return TensorType(dtypes.string, (*x.shape, size)), TensorType(dtypes.int64, x.shape)
 
 
@@ -71,9 +71,9 @@ def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
 
 register(Op("string_split", _split_infer, _split_eval, category="data",
             traits=Trait.SIZE, lowering=Lowering.EVALUATED,
-            doc="the pieces of each string between delimiters, and how many there are. An empty "
-                "delimiter means white space; `most` limits the cuts; rows are filled with empty "
-                "strings up to `size`"))
+            doc="the parts of each string between delimiters, and their number. An empty "
+                "delimiter means white space; `most` is the greatest number of cuts; rows are "
+                "filled with empty strings up to `size`"))
 
 
 def _tokens_infer(x: TensorType, *, size: Dim, tokens: str = "",
@@ -81,7 +81,7 @@ def _tokens_infer(x: TensorType, *, size: Dim, tokens: str = "",
                   fill: str = "") -> TensorType:
     _need_text(x)
     _need_symbol(size)
-    need(bool(tokens) != bool(separators), "either tokens or separators are said")
+    need(bool(tokens) != bool(separators), "give either tokens or separators, not both")
     for source in (tokens, *separators):
         _pattern(source)
     return TensorType(dtypes.string, (*x.shape, size))
@@ -102,7 +102,7 @@ def _tokens_eval(x: Array, *, size: int | None = None, tokens: str, separators: 
 
 
 def _between(separator: re.Pattern[str], s: str) -> list[str]:
-    """The parts of a string that no match of the separator covers."""
+    """The parts of a string that are not covered by a match of the separator."""
     parts, start = [], 0
     for m in separator.finditer(s):
         parts.append(s[start:m.start()])
@@ -112,8 +112,8 @@ def _between(separator: re.Pattern[str], s: str) -> list[str]:
 
 register(Op("string_tokens", _tokens_infer, _tokens_eval, category="data",
             traits=Trait.SIZE, lowering=Lowering.EVALUATED,
-            doc="the matches of the pattern `tokens`, or what lies between separators, if they "
-                "have at least `least` letters; rows are filled up to `size`; `marks` puts \\x02 "
+            doc="the matches of the pattern `tokens`, or the parts between separators, that have "
+                "at least `least` letters; rows are filled up to `size`; `marks` puts \\x02 "
                 "before and \\x03 after each row"))
 
 
@@ -124,7 +124,8 @@ def _normalize_infer(x: TensorType, *, size: Dim, case: str = "NONE",
     _need_text(x)
     _need_symbol(size)
     need(case in CASES, f"case must be one of {', '.join(CASES)}, not {case!r}")
-    need(x.rank == 1 or (x.rank == 2 and x.shape[0] == 1), f"a row of strings expected, got {x}")
+    need(x.rank == 1 or (x.rank == 2 and x.shape[0] == 1),
+         f"x must be a vector of strings, got {x}")
     return TensorType(dtypes.string, (*x.shape[:-1], size))
 
 
@@ -152,7 +153,7 @@ def _pattern(source: str) -> re.Pattern[str]:
     try:
         return re.compile(source)
     except re.error as error:
-        raise TypeMismatch("GT0414", f"the pattern {source!r} cannot be read: {error}") from error
+        raise TypeMismatch("GT0414", f"{source!r} is not a regular expression: {error}") from error
 
 
 def _match_eval(x: Array, *, pattern: str) -> Array:
@@ -162,14 +163,17 @@ def _match_eval(x: Array, *, pattern: str) -> Array:
 
 register(Op("regex_match", _match_infer, _match_eval, category="data",
             lowering=Lowering.EVALUATED,
-            doc="whether the whole string matches the pattern, in Python's syntax"))
+            doc="whether the whole string matches the regular expression, in Python's syntax"))
 
 
 # ---- numbers as text ---------------------------------------------------------------------------
 
 def as_text(x: Array) -> Array:
-    """Numbers written with as few digits as tell them apart, plainly where that is short; bools as
-    1 and 0, the special floats as INF, -INF and NaN."""
+    """Numbers as text, with as few digits as are needed to tell them apart, without an exponent if
+    that is short.
+
+    Booleans become 1 and 0, the special floats INF, -INF and NaN.
+    """
     if x.dtype == TEXT:
         return x
     if not dtypes.of_numpy(x.dtype).is_float:
@@ -180,24 +184,28 @@ def as_text(x: Array) -> Array:
 def _written(v: Any) -> str:
     if not np.isfinite(v):
         return "NaN" if np.isnan(v) else "INF" if v > 0 else "-INF"
-    v = v if v.dtype.kind == "f" else np.float32(v)  # bfloat16 and narrower have no printing
+    # numpy cannot print bfloat16 and narrower floats
+    v = v if v.dtype.kind == "f" else np.float32(v)
     plain = v == 0 or 1e-5 <= abs(v) < 1e16
     return (np.format_float_positional if plain else np.format_float_scientific)(v, trim="-")
 
 
 def from_text(x: Array, to: DType) -> Array:
-    """The numbers that strings say. Raises InputError GT0506 for one that says none, or one that
-    the integer type does not hold."""
+    """The numbers that are written in the strings.
+
+    Raises InputError GT0506 for a string that is not a number, or a number that is out of the
+    integer type's range.
+    """
     values = [_number(s, to) for s in x.reshape(-1).tolist()]
     if to.is_float:
         return np.array(values, np.float64).astype(to.numpy).reshape(x.shape)
     try:
         wide = np.array(values, np.uint64 if to.kind == "uint" else np.int64)
     except OverflowError as error:
-        raise InputError("GT0506", f"a number that is no {to.short}: {error}") from error
+        raise InputError("GT0506", f"not a number of type {to.short}: {error}") from error
     out = wide.astype(to.numpy)
     if to.kind != "bool" and (bad := np.flatnonzero(out.astype(wide.dtype) != wide)).size:
-        raise InputError("GT0506", f"{wide[bad[0]]} is no {to.short}")
+        raise InputError("GT0506", f"{wide[bad[0]]} is out of the range of {to.short}")
     return out.reshape(x.shape)
 
 

@@ -1,7 +1,7 @@
-"""Where in its window an extreme stands, and the way back: what the gradient of max pooling is of.
+"""Where in its window an extreme is, and its inverse, which the gradient of max pooling needs.
 
-The places are numbers within the window, not in the tensor: they are narrow, mean the same in every
-layout, and say by which windows an element was taken, so that nothing has to be scattered.
+A position is a number within the window, not in the tensor. So it is a small number, has the same
+meaning in every layout, and tells which windows took an element, so that no scatter is needed.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _unpool_lower(k: Names, g: Pull, taps: Pull, *, shape: Any, window: Any, str
                 read.append(i)
                 tap.append(0)
                 continue
-            here = i + lo  # of the windows that cover it the last one begins at here − here mod s
+            here = i + lo  # the last window that covers it begins at here − here mod s
             back: Dim = 0
             if d > s:
                 it = iterator(k.new("r"), ceildiv(d, s))
@@ -151,4 +151,4 @@ register(Op("unpool", _unpool_infer, _unpool_eval, _unpool_vjp, _unpool_lower,
             traits=Trait.WINDOWED, cost=per_operand, precision=Precision.FOLLOW,
             axes=Axes(each=_EACH, sizes=("shape",)),
             doc="the gradient of a maximum over windows: each g is added at the element of its "
-                "window that `taps` numbers, all else is 0"))
+                "window whose number is in `taps`; all other elements are 0"))

@@ -1,8 +1,8 @@
-"""Target ops: what the kernels in kernels/*.h compute, on weights packed for them.
+"""Target ops: what the kernels in kernels/*.h compute, on weights that are packed for them.
 
-They evaluate like any op, so a graph can be run at every stage before lowering. `nr` is the width
-of a packed panel; panels are padded with zeros. `plan` holds the parameters of the kernel that was
-chosen: lowering reads it, values do not depend on it.
+They can be evaluated like any op, so a graph can be run at every stage before lowering. `nr` is the
+width of a packed panel; panels are padded with zeros. `plan` holds the parameters of the kernel
+that was chosen: lowering reads it, and values do not depend on it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from graphtool.symbolic import Dim, ceildiv, maximum, minimum, product
 
 
 def sums(operand: DType) -> DType:
-    """The type that a contraction's sums have: float32 for operands of 16 bits."""
+    """The element type of a contraction's sums: float32 for operands of 16 bits."""
     return dtypes.float32 if operand in dtypes.HALVES else operand
 
 
 def summed(*operands: Any) -> list[Any]:
-    """The operands in the type that their products are summed in."""
+    """The operands, converted to the type in which their products are summed."""
     half = any(x.dtype in dtypes.HALVES for x in operands)
     return [o.cast(x, dtype=dtypes.float32) if half else x for x in operands]
 
@@ -48,7 +48,7 @@ def summed(*operands: Any) -> list[Any]:
 
 
 def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2, f"rank 2 at least, got {b}")
+    need(b.rank >= 2, f"the operand must have rank 2 or more, got {b}")
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), k, nr))
 
@@ -85,8 +85,12 @@ def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
 
 
 def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -> PExpr:
-    """What stands at these places (index, size, step), 0 past a size. An index runs to the next
-    multiple of its step, so only where that is more than the size there is something to ask."""
+    """The value that `read` gives at these positions (index, size, step), or 0 if an index is past
+    its size.
+
+    An index goes up to the next multiple of its step. Only if that can be greater than the size,
+    the index is compared with it.
+    """
     past = [not isinstance(size, int) or size % step != 0 for _, size, step in places]
     value = read(*(maximum(minimum(i, size - 1), 0) if asked else i
                    for (i, size, _), asked in zip(places, past, strict=True)))
@@ -101,22 +105,22 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
 register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, _pack, category="memory",
             traits=Trait.NEST,
             doc="the right-hand side of a product, [..., K, N] → [..., ⌈N/nr⌉, K, nr]: panels of "
-                "nr columns, the last filled up with zeros"))
+                "nr columns, the last one padded with zeros"))
 
 
 # ---- gemm ---------------------------------------------------------------------------------------
 
 def _matmul_infer(a: TensorType, b: TensorType, *, n: int,
                   plan: Plan | None = None) -> TensorType:
-    need(a.rank >= 2 and b.rank >= 3, f"packed product of {a} and {b}")
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
-    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{n} columns do not fill {b}")
+    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{b} does not have the panels for {n} columns")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
     return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
 
 
 def unpacked(b: Any, n: Dim) -> Any:
-    """[..., P, K, nr] → [..., K, n]"""
+    """Plain columns from panels: [..., P, K, nr] → [..., K, n]."""
     lead, (panels, k, nr) = b.shape[:-3], b.shape[-3:]
     rank = len(lead)
     wide = o.reshape(o.transpose(b, perm=(*range(rank), rank + 1, rank, rank + 2)),
@@ -135,10 +139,12 @@ register(Op("gemm", _matmul_infer, decompose=_matmul,
             doc="a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"))
 
 
-# ---- blas: by a library, on weights as they are --------------------------------------------------
+# ---- blas: by a library, on weights that are not packed
+# --------------------------------------------------
 
 def _matmul_blas_infer(a: TensorType, b: TensorType, *, plan: Plan | None = None) -> TensorType:
-    need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0], f"product of {a} and {b}")
+    need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0],
+         f"{a} and {b} are not operands of a product")
     return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
 
 
@@ -204,14 +210,15 @@ register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_low
 def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
                 strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
                 plan: Plan | None = None) -> TensorType:
-    need(x.rank == 4 and w.rank == 5, f"packed convolution of {x} with {w}")
+    need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
     groups, depth = w.shape[0], w.shape[3]
-    need(depth * groups == window[1] * x.shape[3], f"{w} does not fit {x}")
+    need(depth * groups == window[1] * x.shape[3], f"the weights {w} do not fit {x}")
     return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), channels))
 
 
 def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
-    """The spatial sizes after a window without padding slides over x, which is channels-last."""
+    """The spatial sizes of the result when a window slides over the channels-last x without
+    padding."""
     return tuple((d - (k - 1) * r - 1) // s + 1
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
@@ -229,7 +236,8 @@ def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation:
 
 
 def conv_cost(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
-    """Weights are [groups, panels, kh, kw·channels, columns]."""
+    """Operations of a packed convolution; weights are [groups, panels, kh, kw·channels,
+    columns]."""
     return 2 * elements(y) * product(w.shape[2:4])
 
 
@@ -248,7 +256,7 @@ def _depthwise_infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
     height, width = space(x, w.shape[:2], strides, dilation)
     if w.shape[2] == x.shape[3]:
         return TensorType(sums(x.dtype), (x.shape[0], height, width, w.shape[2]))
-    count = w.shape[2] // x.shape[3]  # neighbours as one pixel
+    count = w.shape[2] // x.shape[3]  # adjacent pixels of x that count as one pixel
     need(w.shape[2] == count * x.shape[3] and width == width // count * count
          and strides[1] == 1, f"depthwise of {x} with {w}")
     return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
@@ -272,14 +280,15 @@ register(Op("depthwise", _depthwise_infer, decompose=_depthwise,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_depthwise_cost,
             plans=(DEPTHWISE,),
             doc="2-d convolution with one filter for each channel, channels last, weights [KH, "
-                "KW, C]; x includes its padding. Where the weights have more channels than x, "
-                "neighbouring pixels of x are one pixel of that many channels"))
+                "KW, C]; x includes its padding. If the weights have more channels than x, "
+                "adjacent pixels of x are taken as one pixel with that many channels"))
 
 # ---- pooled -------------------------------------------------------------------------------------
 
 def _pooled_infer(x: TensorType, *, kind: str, window: tuple[int, int], strides: tuple[int, int],
                   dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
-    need(x.rank == 4 and kind in ("sum", "max", "min"), f"{kind!r} of windows of {x}")
+    need(x.rank == 4 and kind in ("sum", "max", "min"),
+         f"{kind!r} over windows of this size is not defined on {x}")
     return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
 
 
@@ -294,15 +303,17 @@ register(Op("pooled", _pooled_infer, decompose=_pooled, lowering=Lowering.TEMPLA
             doc="each window of an image reduced by `kind`, channels last; x includes its "
                 "padding"))
 
-# ---- attend: attention as kernels/attend.h computes it ------------------------------------------
+# ---- attend: attention, as kernels/attend.h computes it -----------------------------------------
 
 
 def _attend_infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
                   causal: bool = False, scale: float, softcap: float = 0.0,
                   plan: Plan | None = None) -> TensorType:
-    need(q.rank == k.rank == v.rank >= 3, f"attention of {q}, {k}, {v}")
-    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2], f"{q}, {k}, {v} do not fit")
-    need(mask is None or mask.dtype is q.dtype, "the mask is added, so it has the type of q")
+    need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
+    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2],
+         f"{q}, {k} and {v} do not fit each other")
+    need(mask is None or mask.dtype is q.dtype,
+         "the mask is added, so it must have the element type of q")
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
@@ -312,7 +323,8 @@ def _attend(*xs: Any, plan: Plan | None = None, **attrs: Any) -> Any:
 
 def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
                  **__: Any) -> Dim:
-    """Two products and a softmax of about ten operations an element; a causal mask saves nothing"""
+    """Two products and a softmax of about ten operations for each element; a causal mask reduces
+    nothing."""
     scores = product(q.shape[:-1]) * k.shape[-2]
     return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
 
@@ -320,5 +332,5 @@ def _attend_cost(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_
 register(Op("attend", _attend_infer, decompose=_attend,
             traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=_attend_cost,
             plans=(ATTEND,),
-            doc="`attention` in one kernel: softmax over whole rows, grouped heads, a mask that "
-                "is added to the scores"))
+            doc="`attention` in one kernel: softmax over whole rows, grouped heads, and a mask "
+                "that is added to the scores"))

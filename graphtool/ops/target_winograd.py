@@ -1,5 +1,8 @@
-"""Target ops of winograd.h and winograd_line.h: 3×3 convolutions by Winograd's short sums, and sums
-along one axis. The weights are transformed when they are packed.
+"""Target ops of winograd.h and winograd_line.h: convolutions with fewer products by Winograd's
+algorithm.
+
+The first is for 3×3 windows, the second works along one axis. The weights are transformed when they
+are packed.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ G = {2: np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]]),
                   [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]])}
 
 
-# what the rows of G are divided by where integers are to stay integers
+# G is multiplied by these common denominators where the results must be integers
 FRACTIONS = {2: np.array([1, 1 / 2, 1 / 2, 1]),
              4: np.array([1 / 4, -1 / 6, -1 / 6, 1 / 24, 1 / 24, 1])}
 
@@ -41,7 +44,8 @@ def _pack_winograd_infer(w: TensorType, *, tile: int, nr: int) -> TensorType:
 
 def _pack_winograd_eval(w: Array, *, tile: int, nr: int) -> Array:
     out, c = w.shape[:2]
-    both = np.kron(G[tile], G[tile])  # G·g·Gᵀ as one product; a panel at a time, lest caches miss
+    # G·g·Gᵀ as one product; one panel at a time, so that it stays in a cache
+    both = np.kron(G[tile], G[tile])
     packed = np.zeros((len(both), -(-out // nr), c, nr), w.dtype)
     for panel in range(packed.shape[1]):
         part = w[panel * nr:(panel + 1) * nr].astype(np.float64)
@@ -58,14 +62,16 @@ register(Op("pack_winograd", _pack_winograd_infer, _pack_winograd_eval, category
 def _winograd_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
                     plan: Plan | None = None, groups: int = 1) -> TensorType:
     need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
-         and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"winograd of {x} with {w}")
+         and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"{x} and {w} are not "
+                                                                     f"operands of this Winograd "
+                                                                     f"convolution")
     need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
     return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
 def _winograd(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None,
               groups: int = 1) -> Any:
-    """The plain weights are g = G⁺·U·(G⁺)ᵀ."""
+    """Plain ops that mean the same, on the plain weights g = G⁺·U·(G⁺)ᵀ."""
     x, w = summed(x, w)
     n, c = tile + 2, x.shape[3] // groups
     back = np.linalg.pinv(G[tile])
@@ -77,7 +83,7 @@ def _winograd(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = N
 
 
 def winograd_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
-    """(t+2)² products of all channels for t² outputs; the transforms are left out"""
+    """(t+2)² products of all channels for t² outputs; the transforms are not counted."""
     return 2 * elements(y) * w.shape[2] * (tile + 2) ** 2 // tile**2
 
 
@@ -115,7 +121,7 @@ def _line_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
                 plan: Plan | None = None) -> TensorType:
     lines, taps = window[::-1] if upright else window
     need(x.rank == 4 and w.rank == 4 and x.shape[3] * lines * ceildiv(taps, 3) == w.shape[2],
-         f"winograd_line of {x} with {w}")
+         f"{x} and {w} are not operands of this Winograd convolution")
     need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
     height, width = space(x, window, (1, 1), dilation)
     return TensorType(sums(x.dtype), (x.shape[0], height, width, channels))
@@ -123,7 +129,8 @@ def _line_infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
 
 def _line(x: Any, w: Any, *, channels: int, tile: int, window: Any, dilation: Any,
           upright: bool, plan: Plan | None = None) -> Any:
-    """The plain weights are g = G⁺·U, three taps each; what fills up the last three is cut."""
+    """Plain ops that mean the same, on the plain weights g = G⁺·U, three taps each; the padding
+    of the last three taps is cut."""
     x, w = summed(x, w)
     (lines, taps), c = window[::-1] if upright else window, x.shape[3]
     threes = -(-taps // 3)
@@ -139,7 +146,7 @@ def _line(x: Any, w: Any, *, channels: int, tile: int, window: Any, dilation: An
 
 
 def _line_cost(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
-    """t+2 products of all lines, threes of taps and channels for t outputs"""
+    """t+2 products for t outputs: of all lines, groups of three taps, and channels."""
     return 2 * elements(y) * w.shape[2] * (tile + 2) // tile
 
 

@@ -15,10 +15,10 @@ from graphtool.symbolic import known
 
 def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None,
                      *, causal: bool, scale: float | None, softcap: float) -> TensorType:
-    need(q.rank == k.rank == v.rank >= 2, f"q {q}, k {k} and v {v} must have one rank")
-    need(q.dtype is k.dtype is v.dtype, "q, k and v must have one element type")
-    need(q.shape[-1] == k.shape[-1], f"q {q} and k {k} differ in depth")
-    need(k.shape[:-1] == v.shape[:-1], f"k {k} and v {v} differ")
+    need(q.rank == k.rank == v.rank >= 2, f"q {q}, k {k} and v {v} must have the same rank")
+    need(q.dtype is k.dtype is v.dtype, "q, k and v must have the same element type")
+    need(q.shape[-1] == k.shape[-1], f"the last axes of q {q} and k {k} must be equal")
+    need(k.shape[:-1] == v.shape[:-1], f"k {k} and v {v} differ in heads or length")
     if q.rank > 2:
         need(q.shape[:-3] == k.shape[:-3], f"q {q} and k {k} differ in their leading dims")
         need(q.shape[-3] == k.shape[-3] or (k.shape[-3] != 0 and known(
@@ -27,7 +27,7 @@ def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorTy
     scores = (*q.shape[:-1], k.shape[-2])
     if mask is not None:
         need(mask.dtype is dtypes.bool_ or mask.dtype is q.dtype,
-             f"the mask is {mask}, bool or {q.dtype.short} expected")
+             f"the mask is {mask}, expected bool or {q.dtype.short}")
         need(broadcast_shapes(mask.shape, scores) == scores,
              f"the mask {mask} does not broadcast to {TensorType(q.dtype, scores)}")
     like_first(q)
@@ -35,7 +35,8 @@ def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorTy
 
 
 def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any, Any]:
-    """With fewer heads in k than in q: q [.., Hkv, G, S, D], k and v [.., Hkv, 1, T, ·]."""
+    """Operands for which k has fewer heads than q: q [.., Hkv, G, S, D], k and v [.., Hkv, 1, T,
+    ·]."""
     if q.ndim == 2 or q.shape[-3] == k.shape[-3]:
         return q, k, v
     heads, groups = k.shape[-3], q.shape[-3] // k.shape[-3]
@@ -57,7 +58,7 @@ def _masked(scores: Any, mask: Any, causal: bool) -> Any:
 
 
 def _safe_softmax(scores: Any) -> Any:
-    """Softmax over the last axis that gives 0 for a row that is −∞ throughout."""
+    """Softmax over the last axis that gives 0 for a row of which all elements are −∞."""
     top = o.detach(o.reduce_max(scores, axes=(-1,)))
     e = o.exp(scores - o.select(o.eq(top, float("-inf")), 0.0, top))
     total = o.reduce_sum(e, axes=(-1,))
@@ -69,9 +70,10 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
               scale: float | None = None, softcap: float = 0.0) -> Any:
     """softmax(mask(softcap(q·kᵀ·scale)))·v with q […, Hq, S, D], k and v […, Hkv, T, ·].
 
-    Hq is a multiple of Hkv. The mask is bool (true = seen) or added, and broadcasts to
-    […, Hq, S, T]; `causal` lets row i see columns 0…i. A row that sees nothing gives 0. The scale
-    is 1/√D unless given; the softcap c replaces scores s by c·tanh(s/c), before the mask.
+    Hq is a multiple of Hkv. The mask is bool (true: the column is seen) or is added to the scores,
+    and broadcasts to […, Hq, S, T]. With `causal` row i sees columns 0…i. A row that sees nothing
+    gives 0. The scale is 1/√D unless given. The softcap c replaces a score s by c·tanh(s/c), before
+    the mask.
     """
     shape, full = (*q.shape[:-1], v.shape[-1]), (*q.shape[:-1], k.shape[-2])
     if scale is None:
@@ -103,7 +105,7 @@ def _part(x: Any, start: Any, limit: Any, step: int = 1) -> Any:
 
 def _rotary_types(x: TensorType, cos: TensorType, sin: TensorType, *,
                   interleaved: bool) -> TensorType:
-    need(cos == sin and cos.dtype is x.dtype, f"cos {cos} and sin {sin} for x {x}")
+    need(cos == sin and cos.dtype is x.dtype, f"cos {cos} and sin {sin} do not fit x {x}")
     half = (*x.shape[:-1], cos.shape[-1])
     need(broadcast_shapes(cos.shape, half) == half and not 2 * cos.shape[-1] > x.shape[-1],
          f"cos {cos} does not broadcast to x {x}")
@@ -112,10 +114,10 @@ def _rotary_types(x: TensorType, cos: TensorType, sin: TensorType, *,
 
 @composite(types=_rotary_types, precision=Precision.FOLLOW)
 def rotary_embedding(x: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> Any:
-    """Rotates pairs of the last axis: (a, b) → (a·cos − b·sin, a·sin + b·cos).
+    """Rotate pairs of the last axis: (a, b) → (a·cos − b·sin, a·sin + b·cos).
 
-    cos and sin have R/2 ≤ D/2 entries and broadcast over the leading dims. The pairs are
-    (i, i + R/2), or (2i, 2i + 1) when interleaved; what lies beyond R is left as it is.
+    cos and sin have R/2 ≤ D/2 entries and broadcast over the leading dimensions. The pairs are (i,
+    i + R/2), or (2i, 2i + 1) if interleaved; elements from R on are not changed.
     """
     half, depth = cos.shape[-1], x.shape[-1]
     turned = half * 2

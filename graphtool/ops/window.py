@@ -28,12 +28,12 @@ def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
                   strides: tuple[int, ...] | None = None, padding: Pairs | None = None,
                   base_dilation: tuple[int, ...] | None = None,
                   window_dilation: tuple[int, ...] | None = None) -> TensorType:
-    """The type of a reduction over sliding windows; every axis has an entry in each attribute.
+    """The type of a reduction over sliding windows. Each attribute has one entry for each axis.
 
     Raises TypeMismatch GT0412 for an unknown kind or a wrong number of entries.
     """
     need(kind in ("sum", "prod", "max", "min"), f"unknown kind {kind!r}")
-    need(len(window) == x.rank, "one window entry per axis")
+    need(len(window) == x.rank, "window, strides, padding and dilations need one entry per axis")
     strides, padding, base, dilation = conv_defaults(x.rank, strides, padding, base_dilation,
                                                      window_dilation)
     return TensorType(x.dtype, tuple(
@@ -43,7 +43,7 @@ def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
 
 def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base: Any,
              dilation: Any) -> Array:
-    """A view [*out, *window] of x spread and padded with `fill`."""
+    """A view [*out, *window] of x, dilated and padded with `fill`."""
     strides, padding, base, dilation = conv_defaults(x.ndim, strides, padding, base, dilation)
     x = o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
               interior=tuple(b - 1 for b in base), value=fill)
@@ -56,7 +56,7 @@ def sliding(x: Array, fill: Any, window: Any, strides: Any, padding: Any) -> Arr
 
 
 def slide(x: Array, axes: tuple[int, ...], window: Any, strides: Any, dilation: Any) -> Array:
-    """A view with the windows over `axes` behind; empty where a window does not fit."""
+    """A view of x with the windows over `axes` as its last axes; empty if a window does not fit."""
     spans: list[Any] = [dilate(k, r) for k, r in zip(window, dilation, strict=True)]
     if any(x.shape[a] < n for a, n in zip(axes, spans, strict=True)):
         kept = [d if a not in axes else max(d - spans[axes.index(a)] + 1, 0)
@@ -108,8 +108,11 @@ def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, pa
 
 
 def _window_vjp(g: Any, y: Any, x: Any, *, kind: str, **attrs: Any) -> tuple[Any, ...]:
-    """A sum's gradient is a windowed sum; an extreme's goes to the first element that held it; a
-    factor's is the product of the others, one tap of the window after the other."""
+    """The gradient of each kind.
+
+    That of a sum is a windowed sum; that of an extreme goes to the first element that equals it;
+    that of a factor is the product of the others, computed for one tap of the window at a time.
+    """
     if kind == "prod":
         return (_window_prod(g, x, **attrs),)
     if kind == "sum":
@@ -149,7 +152,7 @@ def _window_prod(g: Any, x: Any, *, window: Any, strides: Any, padding: Any, bas
 
 
 def _all_but_one(factors: list[Any]) -> list[Any]:
-    """For each factor the product of the others; None where there are none."""
+    """For each factor the product of all others; None if there are no others."""
     def runs(xs: list[Any]) -> list[Any]:
         out: list[Any] = [None]
         for x in xs[:-1]:
@@ -232,8 +235,8 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
     return Pull(dtypes.int64, best.shape, at)
 
 
-_NOWHERE = 2**62  # what a window of nothing but padding gives
+_NOWHERE = 2**62  # the result for a window that holds only padding
 register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
             traits=Trait.WINDOWED, cost=per_tap,
-            doc="where in x the maximum or minimum of each window stands, as a row-major index; "
-                "of equal elements the first"))
+            doc="the row-major index in x of the maximum or minimum of each window; the first of "
+                "equal elements"))

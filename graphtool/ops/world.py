@@ -1,6 +1,6 @@
-"""The processes that a graph runs in, for the evaluator: one, or replicas in threads.
+"""The processes in which the evaluator runs a graph: one, or replicas in threads.
 
-Compiled code has MPI for this (kernels/world.h); here it is arrays that the replicas exchange.
+Compiled code uses MPI for this (kernels/world.h); here replicas exchange arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from graphtool.errors import InputError
 
-TIMEOUT = 60.0  # seconds that a replica waits for the others
+TIMEOUT = 60.0  # how many seconds a replica waits for the others
 
 
 @dataclass(frozen=True)
@@ -27,29 +27,31 @@ class World:
     table: list[Any] = field(default_factory=lambda: [None])
 
     def exchange(self, x: Any) -> list[Any]:
-        """What every replica brought, by rank. Raises InputError GT0508 if one never came."""
+        """The arrays that all replicas gave, by rank. Raises InputError GT0508 if one of them
+        never arrived."""
         self.table[self.rank] = x
         self.wait()
         found = list(self.table)
-        self.wait()  # before the table is used again
+        self.wait()  # all must have read the table before it is used again
         return found
 
     def wait(self) -> None:
-        """Waits until all replicas have called this. Raises InputError GT0508 if one fails or takes
-        too long."""
+        """Wait until all replicas have called this. Raises InputError GT0508 if one fails or
+        takes too long."""
         if self.meeting is None:
             return
         try:
             self.meeting.wait(TIMEOUT)
         except BrokenBarrierError as error:
-            raise InputError("GT0508", "another replica failed, or never came here") from error
+            raise InputError("GT0508", "another replica failed, or never reached this "
+                                       "exchange") from error
 
 
 _CURRENT: ContextVar[World | None] = ContextVar("world", default=None)
 
 
 def current() -> World:
-    """The world that evaluation happens in."""
+    """The world in which the evaluator runs now."""
     return _CURRENT.get() or World()
 
 
@@ -64,7 +66,7 @@ def within(world: World) -> Iterator[None]:
 
 
 def replicas(size: int, function: Callable[[int], Any]) -> list[Any]:
-    """function(rank) in as many threads, each in a world of that size; raises the first fault."""
+    """Run function(rank) in `size` threads, each in a world of that size; raise the first error."""
     meeting, table = Barrier(size), [None] * size
     results: list[Any] = [None] * size
     faults: list[BaseException] = []

@@ -15,7 +15,7 @@ from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
-from graphtool.ops.matrices import triangle, turned
+from graphtool.ops.matrices import swap_last_axes, triangle
 
 
 def _sized(x: Tracer) -> tuple[int, int]:
@@ -27,8 +27,8 @@ def _sized(x: Tracer) -> tuple[int, int]:
 
 def _symmetric(x: Tracer, uplo: str = "L") -> Tracer:
     """A symmetric matrix made from the half that LAPACK would read."""
-    lower = x if uplo.upper() == "L" else turned(x)
-    made: Tracer = o.add(triangle(lower, True), turned(triangle(lower, True, -1)))
+    lower = x if uplo.upper() == "L" else swap_last_axes(x)
+    made: Tracer = o.add(triangle(lower, True), swap_last_axes(triangle(lower, True, -1)))
     return made
 
 
@@ -64,7 +64,7 @@ def pinv(c: Context, self: Tracer, *, atol: Any = None, rtol: Any = None,
         bound = o.max(bound, _each(c, atol, self))
     kept = o.gt(s, bound)
     inverse = o.select(kept, o.div(1.0, o.select(kept, s, 1.0)), 0.0)
-    return o.matmul(o.mul(turned(vt), inverse), u, transpose_b=True)
+    return o.matmul(o.mul(swap_last_axes(vt), inverse), u, transpose_b=True)
 
 
 def _relative(c: Context, x: Tracer, atol: Any, rtol: Any) -> Any:
@@ -94,14 +94,14 @@ def lstsq(c: Context, self: Tracer, b: Tracer, rcond: float | None = None, *,
     right = c.reshape(b, (*b.shape, 1)) if vector else b
     lead = broadcast_shapes(self.shape[:-2], right.shape[:-2])
     a, right = (c.broadcast(x, (*lead, *x.shape[-2:])) for x in (self, right))
-    packed, tau = o.householder(a if m >= n else turned(a))
+    packed, tau = o.householder(a if m >= n else swap_last_axes(a))
     axis, size = a.ndim - 2, min(m, n)
     r = c.window(packed, axis, 0, size)
     if m >= n:
         along = c.window(o.reflect(packed, tau, right, transpose=True), axis, 0, size)
         x = o.triangular_solve(r, along, lower=False)
     else:
-        part = o.triangular_solve(turned(r), right)
+        part = o.triangular_solve(swap_last_axes(r), right)
         rest = c.full((*lead, n - m, right.shape[-1]), 0.0, a.dtype)
         x = o.reflect(packed, tau, o.concat(part, rest, axis=axis))
     return c.reshape(x, x.shape[:-1] if vector else x.shape), None, None, None
