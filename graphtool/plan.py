@@ -1,8 +1,7 @@
-"""By which kernel, and with which parameters, a node is computed; and what that was chosen over.
+"""By which kernel, and with which parameters, a node is computed.
 
-A plan stands in the node that it belongs to. A choice is history: it says what was expected or
-measured when the plan was chosen, and nothing that is computed depends on it. The plans that a
-place in a graph has, and what they cost, are known in kernels/.
+A plan stands in the node that it belongs to; what it was chosen over is a `Choice`. The plans that
+a place in a graph has, and what they cost, are known in kernels/.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from graphtool.choice import Choice
 from graphtool.errors import InputError
 
 SHOWN = 5  # plans that a choice names, the chosen one first
@@ -79,24 +79,6 @@ class Form:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a plan was chosen over: microseconds by plan, the chosen one first.
-
-    `site` says what is computed, as `product{m=8,n=64,k=64}`; `by` is "cost" where the times were
-    expected, "tuned" where they were measured.
-    """
-
-    site: str
-    by: str
-    us: dict[str, float]
-
-    @property
-    def plan(self) -> Plan:
-        """The plan that was chosen."""
-        return plan(next(iter(self.us)))
-
-
 def choice(site: str, by: str, ranking: Mapping[Plan, float]) -> Choice:
     """The record of a ranking, the best plan first: a few plans, microseconds to three digits."""
     best = list(ranking.items())[:SHOWN]
@@ -108,6 +90,11 @@ def of_plan(made: Choice | None, plan: Plan) -> Choice | None:
     if made is None or next(iter(made.us)) == str(plan):
         return made
     return Choice(made.site, made.by, {str(plan): made.us.get(str(plan), 0.0)} | made.us)
+
+
+def chosen_plan(made: Choice) -> Plan:
+    """The plan that was chosen."""
+    return plan(next(iter(made.us)))
 
 
 def call(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:

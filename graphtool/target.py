@@ -6,14 +6,12 @@ picks its vector type from the compiler's own macros and from GT_LANES.
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from graphtool.errors import UsageError
+from graphtool.processors import caches, cores, cpu_flags
 
 Flags = tuple[str, ...]
 
@@ -145,18 +143,6 @@ for _row in (
     register(_row)
 
 
-def cpu_flags() -> frozenset[str]:
-    """The CPU features that Linux names in /proc/cpuinfo; empty elsewhere."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        if line.startswith(("flags", "Features")):
-            return frozenset(line.partition(":")[2].split())
-    return frozenset()
-
-
 def detect() -> Target:
     """The target of this machine with all its cores, to be compiled with -march=native."""
     return named("native")
@@ -164,7 +150,7 @@ def detect() -> Target:
 
 def _native() -> Target:
     row, flags = recognised(platform.machine().lower(), cpu_flags()), cpu_flags()
-    l1, l2, l3 = (own or usual for own, usual in zip(_caches(), (row.l1, row.l2, row.l3),
+    l1, l2, l3 = (own or usual for own, usual in zip(caches(), (row.l1, row.l2, row.l3),
                                                      strict=True))
     return replace(row, native=True, flags=spelled("native"), l1=l1, l2=l2, l3=l3,
                    bf16=bool(row.bf16_by & flags), dot8=bool(row.dot8_by & flags))
@@ -174,20 +160,6 @@ def recognised(machine: str, flags: frozenset[str]) -> Target:
     """The row of a machine that Python calls `machine` and whose CPU has the features `flags`."""
     return max((t for t in TABLE.values() if machine in t.machines and t.needs <= flags),
                key=lambda t: len(t.needs), default=TABLE["generic"])
-
-
-@cache
-def _caches() -> tuple[int, int, int]:
-    """Bytes of the data caches of a core, as Linux tells them; 0 for what it does not tell."""
-    sizes = [0, 0, 0]
-    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        try:
-            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction" and level in ("1", "2", "3") and size[:-1].isdigit():
-            sizes[int(level) - 1] = int(size[:-1]) << {"K": 10, "M": 20}.get(size[-1], 0)
-    return sizes[0], sizes[1], sizes[2]
 
 
 def isa(target: Target) -> str:
@@ -223,8 +195,3 @@ def _row_of(march: str) -> Target:
             return row
     raise UsageError("GT2101", f"unknown target {march!r}",
                      hint=f"one of native, {', '.join(TABLE)}")
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

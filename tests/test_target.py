@@ -75,7 +75,8 @@ def test_a_new_row_is_built_for(toy: Target, tmp_path: Path) -> None:
 
 def test_a_new_row_is_recognised_and_reported(toy: Target,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphtool.target.cpu_flags", lambda: toy.needs | toy.bf16_by)
+    for user in ("target", "report.doctor"):
+        monkeypatch.setattr(f"graphtool.{user}.cpu_flags", lambda: toy.needs | toy.bf16_by)
     here = detect()
     assert (here.name, here.march, here.bf16, isa(here)) == ("toy2", "native", True, "toy2+bf16")
     checks = {c.name: c.value for c in doctor({}).checks}

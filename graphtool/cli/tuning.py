@@ -14,7 +14,7 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from graphtool.plan import Choice
+    from graphtool.choice import Choice
     from graphtool.target import Target
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
     Raises InputError GT0330 when it cannot be written (no such folder, full disk).
     """
+    import tempfile  # at first use: who only reads need not wait for it
     temp = None
     try:
         fd, temp = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -3,16 +3,14 @@
 Each run of a model imports this first: methods that nobody calls (eq, repr) would take 4 ms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphtool.choice import Choice
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.rows import RowError, decode
 from graphtool.io.versions import BUILD, current
-from graphtool.plan import Choice
 
 
 @dataclass(eq=False, repr=False)

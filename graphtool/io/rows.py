@@ -1,72 +1,155 @@
 """Dataclasses out of JSON values, checked by their annotations.
 
-For what a deployed model reads: it needs no package but numpy.
+For what a deployed model reads: it needs no package but numpy, and each load of a model waits for
+it. So a type is looked at once, which makes a reader of it, and a place is put into words only for
+an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import MISSING, fields
 from functools import cache
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Row = TypeVar("Row")
+Reader = Callable[[Any], Any]
+_PLAIN = (str, bool, int, NoneType)
 
 
 class RowError(ValueError):
     """A value that does not fit; the message says where: `expected int at $.dims[0].min`."""
 
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(f"{message} at ${place}")
+        self.message, self.place = message, place
 
-def decode(raw: Any, kind: type[Row], where: str = "$") -> Row:
+    def within(self, step: str) -> RowError:
+        """The same fault, seen from one level further out: `.dims` or `[0]` leads to the value."""
+        return RowError(self.message, step + self.place)
+
+
+def decode(raw: Any, kind: type[Row]) -> Row:
     """`raw` as a dataclass `kind`, whose fields are of bool, int, float, str, None, such classes,
     list, tuple and dict of these, or unions of them.
 
     Raises RowError for an unknown or a missing field, and for a value of another type.
     """
-    if not isinstance(raw, dict):
-        raise RowError(f"expected an object at {where}")
-    hints, required = _declared(kind)  # type: ignore[arg-type]
-    for name in raw.keys() - hints.keys():
-        raise RowError(f"unknown field {name!r} at {where}")
-    for name in required:
-        if name not in raw:
-            raise RowError(f"missing field {name!r} at {where}")
-    return kind(**{name: _value(x, hints[name], f"{where}.{name}") for name, x in raw.items()})
+    return cast(Row, _reader(cast(Hashable, kind))(raw))
 
 
 @cache
-def _declared(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The types of all fields, and the names of those without a default."""
-    return get_type_hints(kind), tuple(
-        f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
-
-
-def _value(x: Any, kind: Any, where: str) -> Any:
+def _reader(kind: Any) -> Reader:
+    """What makes a value of the type `kind` of a JSON value, or raises RowError."""
     origin, parts = get_origin(kind), get_args(kind)
-    if kind in (str, bool, int, type(None)) and type(x) is kind:
-        return x
-    if kind is float and type(x) in (int, float):
-        return float(x)
+    if kind in _PLAIN:
+        return _plain((kind,))
+    if kind is float:
+        return _float
     if origin is UnionType:
-        return _either(x, parts, where)
-    if origin is list and isinstance(x, list):
-        return [_value(v, parts[0], f"{where}[{i}]") for i, v in enumerate(x)]
-    if origin is tuple and isinstance(x, (list, tuple)) and len(x) == len(parts):
-        return tuple(_value(v, p, f"{where}[{i}]")
-                     for i, (v, p) in enumerate(zip(x, parts, strict=True)))
-    if origin is dict and isinstance(x, dict):
-        return {k: _value(v, parts[1], f"{where}.{k}") for k, v in x.items()}
-    if hasattr(kind, "__dataclass_fields__"):
-        return decode(x, kind, where)
-    raise RowError(f"expected {getattr(kind, '__name__', kind)} at {where}")
+        return _plain(parts) if all(p in _PLAIN for p in parts) else _union(parts)
+    if origin is list:
+        return _list(_reader(parts[0]))
+    if origin is tuple:
+        return _tuple([_reader(p) for p in parts])
+    if origin is dict:
+        return _dict(_reader(parts[1]))
+    return _row(kind)
 
 
-def _either(x: Any, kinds: Iterable[Any], where: str) -> Any:
-    fault: RowError | None = None
-    for kind in kinds:
+def _plain(kinds: tuple[type, ...]) -> Reader:
+    named = " or ".join("null" if k is NoneType else k.__name__ for k in kinds)
+
+    def read(x: Any) -> Any:
+        if type(x) in kinds:  # not isinstance: True is no int here
+            return x
+        raise RowError(f"expected {named}")
+    return read
+
+
+def _float(x: Any) -> float:
+    if type(x) in (int, float):
+        return float(x)
+    raise RowError("expected float")
+
+
+def _union(kinds: tuple[Any, ...]) -> Reader:
+    readers = [_reader(k) for k in sorted(kinds, key=lambda k: k not in _PLAIN)]
+
+    def read(x: Any) -> Any:
+        faults: list[RowError] = []
+        for reader in readers:
+            try:
+                return reader(x)
+            except RowError as error:
+                faults.append(error)
+        wrong = [f.message.removeprefix("expected ") for f in faults]
+        inside = [f for f, what in zip(faults, wrong, strict=True) if f.place or what == f.message]
+        if inside:  # one was of the right kind: the deepest fault says most
+            raise max(inside, key=lambda f: len(f.place))
+        raise RowError(f"expected {' or '.join(wrong)}")
+    return read
+
+
+def _list(item: Reader) -> Reader:
+    def read(x: Any) -> list[Any]:
+        if not isinstance(x, list):
+            raise RowError("expected list")
+        made: list[Any] = []
         try:
-            return _value(x, kind, where)
-        except RowError as error:  # the deepest says most: `expected int at $.a.b`
-            fault = error if fault is None or len(str(error)) > len(str(fault)) else fault
-    raise fault or RowError(f"no type fits at {where}")
+            for value in x:
+                made.append(item(value))
+        except RowError as error:
+            raise error.within(f"[{len(made)}]") from None
+        return made
+    return read
+
+
+def _tuple(items: list[Reader]) -> Reader:
+    def read(x: Any) -> tuple[Any, ...]:
+        if not isinstance(x, (list, tuple)) or len(x) != len(items):
+            raise RowError(f"expected list of {len(items)}")
+        made: list[Any] = []
+        try:
+            for item, value in zip(items, x, strict=True):
+                made.append(item(value))
+        except RowError as error:
+            raise error.within(f"[{len(made)}]") from None
+        return tuple(made)
+    return read
+
+
+def _dict(item: Reader) -> Reader:
+    def read(x: Any) -> dict[str, Any]:
+        if not isinstance(x, dict):
+            raise RowError("expected object")
+        return _fields(dict.fromkeys(x, item), x)
+    return read
+
+
+def _row(kind: Any) -> Reader:
+    readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+    required = [f.name for f in fields(kind)
+                if f.default is MISSING and f.default_factory is MISSING]
+
+    def read(x: Any) -> Any:
+        if not isinstance(x, dict):
+            raise RowError("expected object")
+        for name in x.keys() - readers.keys():
+            raise RowError(f"unknown field {name!r}")
+        for name in required:
+            if name not in x:
+                raise RowError(f"missing field {name!r}")
+        return kind(**_fields(readers, x))
+    return read
+
+
+def _fields(readers: dict[str, Reader], x: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in x.items():
+        try:
+            made[name] = readers[name](value)
+        except RowError as error:
+            raise error.within(f".{name}") from None
+    return made

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from graphtool.choice import Choice
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.plan import Choice
 
 
 def planned(graph: Graph) -> Iterator[Node]:

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import numpy as np
 
+from graphtool.choice import Choice
 from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError
 from graphtool.io import files, versions, weights
@@ -28,7 +29,7 @@ from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.ir.requires import satisfied
 from graphtool.ir.trace import infer
-from graphtool.plan import Choice, Plan
+from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Poly, Symbol, symbol
 from graphtool.symbolic.parse import parse as parse_dim
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from graphtool.choice import Choice
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op
 from graphtool.ir.types import TensorType as TensorType
-from graphtool.plan import Choice
 from graphtool.symbolic import Symbol
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphtool.choice import Choice
 from graphtool.dtypes import DType, float32, string
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
@@ -19,7 +20,6 @@ from graphtool.ir.requires import KEY as PLUGINS
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
-from graphtool.plan import Choice
 from graphtool.symbolic import Symbol, text
 
 FILL = 1 << 16  # elements up to which equal ones are written as one

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from graphtool import dtypes
+from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.loops.interned import Interned, InternedNumber
-from graphtool.plan import Choice
 from graphtool.symbolic import Dim, Symbol, ceildiv
 
 # ---- expressions ----

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from graphtool.plan import Choice
+from graphtool.choice import Choice
 
 DimText = int | str
 # ["const", type, value]  ["name", type, name]  ["index", type, dim]  ["load", type, buffer, dim]

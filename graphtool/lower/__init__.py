@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphtool.choice import Choice
 from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.io.weights import layout
@@ -21,7 +22,7 @@ from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
-from graphtool.plan import Choice, of_plan
+from graphtool.plan import of_plan
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from graphtool.errors import CompilerError
 from graphtool.native import cache
-from graphtool.target import TABLE, Target, cpu_flags
+from graphtool.processors import cpu_flags
+from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
 BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",

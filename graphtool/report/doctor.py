@@ -9,6 +9,7 @@ import msgspec
 
 from graphtool import target
 from graphtool.native import cache, compiler
+from graphtool.processors import cores, cpu_flags
 
 
 class Check(msgspec.Struct):
@@ -29,7 +30,7 @@ class Doctor(msgspec.Struct):
 
 def doctor(versions: Mapping[str, str]) -> Doctor:
     """Run all checks, with test compilations; ok if C can be compiled."""
-    checks = [Check("cpu", platform.machine()), Check("cores", str(target.cores())),
+    checks = [Check("cpu", platform.machine()), Check("cores", str(cores())),
               Check("target", _target()), Check("features", _features())]
     checks += [*_compiler_checks(), _mpi(), Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
@@ -44,7 +45,7 @@ def _target() -> str:
 def _features() -> str:
     """The CPU features of this machine that some target of the table requires."""
     asked = {f for t in target.TABLE.values() for f in t.needs | t.bf16_by | t.dot8_by}
-    return " ".join(sorted(asked & target.cpu_flags())) or "unknown"
+    return " ".join(sorted(asked & cpu_flags())) or "unknown"
 
 
 def _compiler_checks() -> list[Check]:

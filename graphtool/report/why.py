@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import msgspec
 
+from graphtool.choice import Choice
 from graphtool.errors import InputError
 from graphtool.io.manifest import StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
@@ -17,7 +18,7 @@ from graphtool.ir.text import value_names
 from graphtool.loops.ir import Run
 from graphtool.passes import roots
 from graphtool.passes.fuse import Fuser
-from graphtool.plan import Choice, of_plan
+from graphtool.plan import of_plan
 
 _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 

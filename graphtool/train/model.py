@@ -13,9 +13,9 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
 from graphtool.native.runtime import Seen, address, as_before, open_library
+from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
-from graphtool.target import cores
 from graphtool.train.processes import join
 
 Array = np.ndarray[Any, Any]

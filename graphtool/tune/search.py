@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import msgspec
 
 from graphtool import passes
+from graphtool.choice import Choice
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.choose import choose, cost, plans, weight
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Measurable, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
-from graphtool.plan import Choice, Plan
+from graphtool.plan import Plan, chosen_plan
 from graphtool.target import Target
 from graphtool.tune.measure import measure
 
@@ -94,7 +95,7 @@ def tune(found: Mapping[Measurable, int], search: Search, budget: float | None,
         times = _measured(site, search)
         rows.append(row(site, search.target, times))
         keep(merged(rows))
-        usual = choose(site, search.target, _untuned(search.rules)).plan
+        usual = chosen_plan(choose(site, search.target, _untuned(search.rules)))
         yield _tuned(site, count, times, usual, search.target)
 
 
@@ -109,7 +110,7 @@ def due(known: Tuning, search: Search) -> list[Measurable]:
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
     """Measure the file's sites of this kind of machine again, and compare with what it chooses."""
     for found in due(known, search):
-        usual = choose(found, search.target, search.rules).plan
+        usual = chosen_plan(choose(found, search.target, search.rules))
         yield _tuned(found, 1, _measured(found, search), usual, search.target)
 
 

@@ -5,10 +5,11 @@ one that should cost least. Every kernel that serves the site is asked, and noth
 from __future__ import annotations
 
 import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
+from graphtool.choice import Choice
 from graphtool.kernels.choice.alternatives import alternative, alternatives
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Measurable, Site, site
-from graphtool.plan import Choice, Plan, choice
+from graphtool.plan import Plan, choice, chosen_plan
 from graphtool.target import Target
 
 BYTE = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
@@ -34,8 +35,8 @@ def added_error(made: Choice | None) -> float:
     """The relative error of the kernel that was chosen, to two digits; 0 for float32 sums."""
     if made is None:
         return 0.0
-    found = site(made.site)
-    return alternative(found, made.plan).error(found, made.plan)
+    found, plan = site(made.site), chosen_plan(made)
+    return alternative(found, plan).error(found, plan)
 
 
 def choose(site: Site, target: Target, rules: Rules) -> Choice:

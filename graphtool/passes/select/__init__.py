@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
+from graphtool.choice import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -27,7 +28,6 @@ from graphtool.passes.select.product import matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
 from graphtool.passes.select.row_means import row_sums
 from graphtool.passes.select.trailing_elementwise import follow
-from graphtool.plan import Choice
 from graphtool.target import Target, named
 
 Selector = Callable[[Goal, Node, Sequence[Any]], Sequence[Any] | None]

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
@@ -16,7 +17,7 @@ from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
-from graphtool.plan import Choice
+from graphtool.plan import chosen_plan
 from graphtool.symbolic import Dim, bounds
 from graphtool.target import Target
 
@@ -47,13 +48,14 @@ class Goal:
         a class of sites has.
         """
         made = choose(site, self.target, rules or self.rules)
+        plan = chosen_plan(made)
 
         def emit(op: Op, *operands: Any, **attrs: Any) -> Any:
-            out = op(*operands, **attrs, plan=made.plan)
+            out = op(*operands, **attrs, plan=plan)
             self.made.append((out[0] if isinstance(out, tuple) else out, made))
             return out
-        chosen = Chosen(site, made.plan, self.target, emit)
-        return alternative(site, made.plan).make(chosen, *operands, **attrs)
+        chosen = Chosen(site, plan, self.target, emit)
+        return alternative(site, plan).make(chosen, *operands, **attrs)
 
     @property
     def choices(self) -> dict[Value, Choice]:

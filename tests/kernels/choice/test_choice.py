@@ -10,6 +10,7 @@ import pytest
 
 from graphtool import ops as o
 from graphtool import passes
+from graphtool.choice import Choice
 from graphtool.errors import InputError
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -25,7 +26,7 @@ from graphtool.kernels.choice.sites import (
     site,
 )
 from graphtool.kernels.choice.tuning import load, merged, row, save
-from graphtool.plan import Choice, Form, Plan, plan
+from graphtool.plan import Form, Plan, chosen_plan, plan
 from graphtool.target import TABLE, Target
 from graphtool.tune import measure
 
@@ -92,7 +93,7 @@ def test_other_texts_are_no_sites(text: str) -> None:
 
 @pytest.mark.parametrize(("s", "threads", "kernel"), EXPECTED, ids=str)
 def test_costs_rank_as_measured(s: Site, threads: int, kernel: str) -> None:
-    assert str(choose(s, replace(V4, threads=threads), Rules()).plan).startswith(kernel)
+    assert str(chosen_plan(choose(s, replace(V4, threads=threads), Rules()))).startswith(kernel)
 
 
 @pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
@@ -103,8 +104,8 @@ def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:
 
 
 def test_rules_exclude() -> None:
-    assert choose(WIDE, V4, Rules(winograd=2)).plan.get("tile", 0) == 2
-    assert choose(WIDE, V4, Rules(winograd=0)).plan.kind == "direct"
+    assert chosen_plan(choose(WIDE, V4, Rules(winograd=2))).get("tile", 0) == 2
+    assert chosen_plan(choose(WIDE, V4, Rules(winograd=0))).kind == "direct"
 
 
 def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.Monke
     mine = Alternative(Product, Form("mine"), lambda s, target, rules: [Form("mine").plan()],
                        lambda s, p, target: 1e-3 if s.m < 100 else 1e3, make)
     monkeypatch.setattr(alternatives, "_ALTERNATIVES", [*alternatives._ALTERNATIVES, mine])
-    assert str(choose(Product(1, 8, 64, 64), V4, Rules()).plan) == "mine"
+    assert str(chosen_plan(choose(Product(1, 8, 64, 64), V4, Rules()))) == "mine"
     assert choose(Product(1, 800, 64, 64), V4, Rules()).us["mine"] > 100
     for rows, ops in ((8, ["neg", "matmul", "neg"]), (800, ["gemm"])):
         module = measure.model(Product(1, rows, 64, 64))
@@ -158,9 +159,9 @@ def test_errors_are_those_of_the_kernels() -> None:
 
 def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
     fast, wide = rules_of("fast"), replace(V4, bf16=True)
-    assert choose(WIDE, wide, fast).plan.kind == "winograd"
+    assert chosen_plan(choose(WIDE, wide, fast)).kind == "winograd"
     strided = Conv(1, 28, 28, 64, 128, 3, 3, 2, 2)
     taken = choose(strided, wide, fast)
-    assert taken.plan.kind == "bf16" and 0 < added_error(taken) < 1e-2
-    assert choose(strided, wide, rules_of()).plan.kind == "direct"
+    assert chosen_plan(taken).kind == "bf16" and 0 < added_error(taken) < 1e-2
+    assert chosen_plan(choose(strided, wide, rules_of())).kind == "direct"
     assert added_error(choose(replace(strided, half=1), wide, rules_of())) == 0.0
