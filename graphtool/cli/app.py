@@ -21,11 +21,8 @@ from graphtool.cli import (
     tuning,
 )
 from graphtool.cli.examples import epilog
+from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.versions import versions
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]})
-cache = typer.Typer(rich_markup_mode=None, help="Manage the cache of compiled objects.")
 
 VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("import", transform.import_),
@@ -57,12 +54,12 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("explain", catalog.explain),
     ("demo", demo.demo),
 )
-for _name, _verb in VERBS:
-    app.command(_name, epilog=epilog(_name))(_verb)
+cache = typer.Typer(**SETTINGS, help="Manage the cache of compiled objects.")
 cache.command("dir", epilog=epilog("cache dir"))(compiling.cache_dir)
 cache.command("prune", epilog=epilog("cache prune"))(compiling.cache_prune)
 cache.command("clear", epilog=epilog("cache clear"))(compiling.cache_clear)
-app.add_typer(cache, name="cache")
+app = typer.Typer(cls=group({**dict(VERBS), "cache": cache}, epilog), **SETTINGS,
+                  context_settings={"help_option_names": ["-h", "--help"]})
 
 
 def _version(wanted: bool) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import sys
 import traceback
@@ -82,6 +81,7 @@ def _reproducer(argv: Sequence[str], error: GraphtoolError) -> str:
 
 def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     """Write what a bug report needs to a new directory; returns the line that names it."""
+    import json
     import tempfile
     try:
         folder = Path(tempfile.mkdtemp(prefix="graphtool-crash-"))
