@@ -1,7 +1,7 @@
 """The table of machines that C is emitted for: one row each, which alone knows a machine's facts.
 
 A new target is one row: `register(Target("znver5", …))`. The emitted C assumes nothing of a row: it
-picks its vector type from the compiler's own macros and from GT_LANES.
+has the number of lanes in itself, and picks instructions by the compiler's own macros.
 """
 
 from __future__ import annotations

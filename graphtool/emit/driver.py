@@ -51,7 +51,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     w.line(f"GT_PROFILED({name})")
     w.line()
     _entry(w, program, printer)
-    head = [f"{name}.h", *called(w.text()), "runtime.h", f"{name}_kernels.h"]
+    head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), "runtime.h"]
     return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
 

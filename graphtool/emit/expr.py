@@ -94,6 +94,8 @@ class ExprPrinter:
             row = BY_NAME["or" if e.fn == "max" else "and"]
         if e.fn == "div" and operand.is_integer:  # the operator traps on 0
             return f"gt_div_{operand.short}({', '.join(self.expr(a) for a in e.args)})", PRIMARY
+        if overflows(e.fn, operand):
+            return f"gt_{e.fn}_{operand.short}({', '.join(map(self.expr, e.args))})", PRIMARY
         if not row.prec:
             return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
         args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
@@ -196,6 +198,17 @@ class ExprPrinter:
             return f"({self.index(a.a, MUL)} {sign} {self.index(a.b, UNARY)})"
         name = "floordiv" if a.fn == "//" else "floormod"
         return f"gt_{name}({self.index(a.a)}, {self.index(a.b)})"
+
+
+def overflows(fn: str, operand: DType) -> bool:
+    """Whether C leaves the operator undefined for large operands, which here wrap around.
+
+    C computes in int what is narrower: only a product of two u16 does not fit.
+    """
+    if fn not in ("add", "sub", "mul", "neg"):
+        return False
+    signed = operand.is_integer and operand.kind != "uint" and operand.bits >= 32
+    return signed or (fn == "mul" and operand is dtypes.uint16)
 
 
 def _plain(e: Expr) -> bool:

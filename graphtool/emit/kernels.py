@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
@@ -46,11 +46,16 @@ class Kernels:
         self.labels = _labels(program)
 
     def declarations(self) -> str:
-        """The text of `NAME_kernels.h`: an include guard and the prototype of every kernel."""
+        """The text of `NAME_kernels.h`: what the files rely on and the prototype of every kernel.
+
+        The C files include it before the kernels' headers, which read these settings.
+        """
         w = Writer()
         guard = f"{self.program.name.upper()}_KERNELS_H"
         w.line(f"#ifndef {guard}")
         w.line(f"#define {guard}")
+        for line in settings(self.program):
+            w.line(line)
         w.line("#include <stdint.h>")
         for kernel in self.program.kernels:
             w.line(f"{signature(self.program.name, kernel, self.dims)};")
@@ -63,8 +68,8 @@ class Kernels:
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
-        head = ["nest.h", *(h for h in called(w.text()) if h != "nest.h"),
-                f"{self.program.name}_kernels.h"]
+        head = [f"{self.program.name}_kernels.h", "nest.h",
+                *(h for h in called(w.text()) if h != "nest.h")]
         return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
@@ -227,7 +232,7 @@ class Statements:
         """Write the update of a mutable scalar: an assignment, a compound assignment or a call."""
         if s.fn is None:
             self.w.line(f"{s.name} = {self.p.expr(s.value)};")
-        elif s.fn in _FN:
+        elif s.fn in _FN and not overflows(s.fn, s.value.dtype.computes):
             self.w.line(f"{s.name} {_FN[s.fn]}= {self.p.expr(s.value)};")
         else:
             fn = f"gt_{s.fn}_{s.value.dtype.computes.short}"
@@ -294,6 +299,18 @@ class Statements:
                 return [f"GT_SIMD_REDUCE(gt_{fn}_{dtype.computes.short}, {acc})"]
             return [f"GT_SIMD_REDUCE({fn}, {acc})"]
         return []
+
+
+def settings(program: Program) -> list[str]:
+    """The lines of C that hold what the program's code relies on, whatever flags compile it."""
+    lanes = program.meta.get("lanes", "1")
+    lines = [f"/* weights are packed, and kernels written, for vectors of {lanes} floats */"
+             if int(lanes) > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
+    if program.meta.get("precision") == "strict":
+        lines += ["/* strict: no multiplication and addition are fused */", "#ifdef __clang__",
+                  "#pragma STDC FP_CONTRACT OFF", "#else",
+                  '#pragma GCC optimize("fp-contract=off")', "#endif"]
+    return lines
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:

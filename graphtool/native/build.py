@@ -70,6 +70,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     if isinstance(module, Program):
         program, held = replace(module, name=name), dict(store or {})
         target = _made_for(program, target or named(march))
+        program = replace(program, meta={"lanes": str(target.lanes), **program.meta})
     else:
         target = target or named(march)
         program = lower(module, target, name=name)

@@ -177,7 +177,7 @@ def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...
 
     Raises CompilerError GT2124 if a cross compiler does not know the machine.
     """
-    return (*_machine(target, command), f"-DGT_LANES={target.lanes}", *target.more)
+    return (*_machine(target, command), *target.more)
 
 
 def _machine(target: Target, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -64,6 +64,9 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     if exe:
         sources[f"{name}_main.c"] = trainer_program(name, only, _judge(module))
         sources |= used_headers(sources.values())
+    if mpi:  # in the files themselves, so that no compiler makes several lone processes of them
+        sources = {file: f"#define GT_MPI 1\n{text}" if file.endswith(".c") else text
+                   for file, text in sources.items()}
     compiler = linking(find(cc, target, openmp=openmp, mpi=mpi), sources).of_class(
         rules.precision if rules else "default")
     key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,

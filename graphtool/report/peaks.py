@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from graphtool.emit.headers import used_headers
 from graphtool.native.compiler import Compiler
 
 SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26)  # bytes read again and again, per thread
@@ -22,7 +23,7 @@ ENOUGH = 1 << 26  # bytes read for one timing
 FLOPS = 80_000_000  # for another
 REPEATS = 3
 
-SOURCE = """#include <stdint.h>
+SOURCE = """#include "prelude.h"
 typedef float lanes __attribute__((vector_size(4 * GT_LANES)));
 enum { ROWS = 12 };
 
@@ -83,7 +84,8 @@ class Peaks(msgspec.Struct):
 def peaks(compiler: Compiler, threads: int, folder: Path) -> Peaks:
     """Measure the peaks, in about 0.2 s; the C code is compiled in `folder`."""
     source = folder / "gt_peaks.c"
-    source.write_text(SOURCE)
+    for name, text in {source.name: SOURCE, **used_headers([SOURCE])}.items():
+        (folder / name).write_text(text)
     compiler.link([compiler.compile(source, "")], folder / "gt_peaks.so")
     library = ctypes.CDLL(str(folder / "gt_peaks.so"))
     room = np.ones((threads, SIZES[-1] // 4 + 16), np.float32)

@@ -52,11 +52,11 @@ def test_native_means_this_machine() -> None:
 
 @pytest.mark.parametrize(("knows", "march", "flags"), [
     ("-march=x86-64-v3", "x86-64-v3", "-march=x86-64-v3"),
-    ("-mcpu=x86_64_v3", "x86-64-v3", "-mcpu=x86_64_v3"), ("", "armv8-a", "-DGT_LANES=4")])
-def test_zigs_names_of_machines(knows: str, march: str, flags: str,
+    ("-mcpu=x86_64_v3", "x86-64-v3", "-mcpu=x86_64_v3"), ("", "armv8-a", None)])
+def test_zigs_names_of_machines(knows: str, march: str, flags: str | None,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "supports", lambda _, *found: " ".join(found) == knows)
-    assert march_flags(named(march), ZIG)[0] == flags
+    assert next(iter(march_flags(named(march), ZIG)), None) == flags
 
 
 def test_an_unknown_machine(monkeypatch: pytest.MonkeyPatch) -> None:

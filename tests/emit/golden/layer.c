@@ -29,8 +29,8 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 
 /* ==== model.c ==== */
 #include "model.h"
-#include "runtime.h"
 #include "model_kernels.h"
+#include "runtime.h"
 
 typedef struct {
     const char *weights;
@@ -72,13 +72,15 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 /* ==== model_kernels.h ==== */
 #ifndef MODEL_KERNELS_H
 #define MODEL_KERNELS_H
+/* weights are packed, and kernels written, for vectors of 8 floats */
+#define GT_LANES 8
 #include <stdint.h>
 void model_k0(int t, int threads, const float *x0, const float *x1, const float *x2, float *y0, int64_t d0);
 #endif
 
 /* ==== model_kernels0.c ==== */
-#include "nest.h"
 #include "model_kernels.h"
+#include "nest.h"
 
 /* linear + gelu */
 GT_INLINE void model_k0_0_epilogue(const float *restrict acc, int64_t b, int64_t m, int64_t n, int64_t count, const float *x0, const float *x1, const float *x2, float *y0, int64_t d0)

@@ -30,8 +30,8 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 
 /* ==== model.c ==== */
 #include "model.h"
-#include "runtime.h"
 #include "model_kernels.h"
+#include "runtime.h"
 
 typedef struct {
     const char *weights;
@@ -75,6 +75,8 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 /* ==== model_kernels.h ==== */
 #ifndef MODEL_KERNELS_H
 #define MODEL_KERNELS_H
+/* weights are packed, and kernels written, for vectors of 8 floats */
+#define GT_LANES 8
 #include <stdint.h>
 void model_k0(int t, int threads, const float *x0, float *y0);
 void model_k1(int t, int threads, const float *x0, float *y0);
@@ -84,8 +86,8 @@ void model_k4(int t, int threads, const float *x0, float *y0);
 #endif
 
 /* ==== model_kernels0.c ==== */
-#include "nest.h"
 #include "model_kernels.h"
+#include "nest.h"
 
 /* tanh */
 void model_k0(int t, int threads, const float *x0, float *y0)

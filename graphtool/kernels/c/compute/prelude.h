@@ -3,12 +3,15 @@
 #ifndef GT_PRELUDE_H
 #define GT_PRELUDE_H
 
+#include "compiler.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Lanes of a vector of floats. Define it beforehand to override; 1 is plain scalar C. */
+/* Lanes of a vector of floats; 1 is plain scalar C. A model's own header sets the number for which
+   its weights are packed. The compiler splits a vector that is wider than the machine's. */
 #ifndef GT_LANES
 #if defined __AVX512F__
 #define GT_LANES 16

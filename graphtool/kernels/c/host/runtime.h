@@ -2,6 +2,8 @@
 #ifndef GT_RUNTIME_H
 #define GT_RUNTIME_H
 
+#include "compiler.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

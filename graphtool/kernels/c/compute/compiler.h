@@ -1,0 +1,27 @@
+/* What this C needs of its compiler. Where that is missing, it refuses to compile and says why. */
+#ifndef GT_COMPILER_H
+#define GT_COMPILER_H
+
+#ifdef __cplusplus
+#error "this is C: compile it with cc, gcc or clang; only the model's own header is for C++ too"
+#endif
+#ifndef __GNUC__
+#error "this C uses vector types and attributes of GNU C: compile it with gcc or clang"
+#endif
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the weights are stored with the lowest byte first, and this machine reads the highest first"
+#endif
+#if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ \
+    || defined __NO_SIGNED_ZEROS__
+#error "-ffast-math and -Ofast give wrong results here: NaN, infinities and the order of sums count"
+#endif
+#if __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
+#error "float is computed in a wider type here: compile with -msse2 -mfpmath=sse"
+#endif
+
+#if !defined __clang__
+/* Vectors wider than the machine's are never passed between files. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+#endif
