@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graphtool.errors import UsageError
+from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 
@@ -14,19 +15,21 @@ Dynamic = Mapping[str, tuple[int, int | None]]
 
 
 def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "export",
-                  dynamic: Dynamic | None = None) -> Module:
+                  dynamic: Dynamic | None = None, limits: Limits | None = None) -> Module:
     """The module of a model file, or of a torch module that Python source makes.
 
     `inputs` are `NAME:f32[1,3,224,224]` specs, which take the place of the sample inputs that
     the Python file offers; of an ONNX model they say what its sequences and optionals are made
-    of, as `NAME:(f32[4],f32[5])`. Naming Python source runs it. Raises UsageError GT1110 for a
-    source of no known form, and whatever the importers raise.
+    of, as `NAME:(f32[4],f32[5])`. `limits` bounds what the import of an ONNX model
+    may do. Naming Python source runs it. Raises UsageError GT1110 for a source of no known form,
+    and whatever the importers raise.
     """
     match form(source):
         case "onnx":
             from graphtool.importers.onnx import import_onnx
             from graphtool.importers.onnx.driver.compound_inputs import read_parts
-            return import_onnx(Path(source), dynamic=dynamic or {}, made_of=read_parts(inputs))
+            return import_onnx(Path(source), dynamic=dynamic or {}, made_of=read_parts(inputs),
+                               limits=limits)
         case "pt2":
             from graphtool.importers.torch import read_pt2
             return read_pt2(Path(source))

@@ -33,7 +33,8 @@ from graphtool.symbolic import (
 
 def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
     have, want = product(x.shape), product(shape)
-    if known(have, "==", want) is not True and not _takes_the_rest(have, shape):
+    same = known(have, "==", want)
+    if same is False or (same is None and not _takes_the_rest(have, shape)):
         raise fail(f"cannot reshape {x} of {text(have)} elements into {text(want)}")
     return TensorType(x.dtype, shape)
 

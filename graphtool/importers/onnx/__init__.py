@@ -13,6 +13,7 @@ from typing import Any
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.reader import read_model
@@ -62,7 +63,8 @@ Bounds = Mapping[str, tuple[int, int | None]]
 
 def import_onnx(path: Path, *, dynamic: Bounds | None = None,
                 fixed: Mapping[str, Any] | None = None,
-                made_of: Mapping[str, Parts] | None = None) -> Module:
+                made_of: Mapping[str, Parts] | None = None,
+                limits: Limits | None = None) -> Module:
     """The module of a `.onnx` file.
 
     `dynamic` maps the name of an open dimension to its bounds, `fixed` maps the name of an input to
@@ -74,7 +76,7 @@ def import_onnx(path: Path, *, dynamic: Bounds | None = None,
     """
     try:
         return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed,
-                            made_of=made_of)
+                            made_of=made_of, limits=limits)
     except InputError as error:
         error.where = "\n".join(s for s in (path.name, error.where) if s and s != path.name) \
             if path.name not in error.where.splitlines() else error.where
@@ -83,13 +85,15 @@ def import_onnx(path: Path, *, dynamic: Bounds | None = None,
 
 def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | None = None,
                  fixed: Mapping[str, Any] | None = None,
-                 made_of: Mapping[str, Parts] | None = None) -> Module:
+                 made_of: Mapping[str, Parts] | None = None,
+                 limits: Limits | None = None) -> Module:
     """The module of a ModelProto; `base_dir` is the folder of its external data.
 
     `made_of` gives, for an input that is a sequence or an optional, the tensors that it consists
     of. They become inputs of the module with the names `NAME.0`, `NAME.1` and so on.
     """
-    importer = Importer(model, base_dir, dynamic or {}, fixed or {}, made_of)
+    importer = Importer(model, base_dir, dynamic or {}, fixed or {}, made_of,
+                        limits)
     module = importer.run()
     if module is None:
         items = tuple(importer.unsupported())

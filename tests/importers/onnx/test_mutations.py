@@ -87,3 +87,5 @@ def test_broken_models_are_refused_with_a_code(mutation: Any) -> None:
             import_model(reader.parse_model(model.SerializeToString(), "m.onnx"))
         except GraphtoolError as error:
             assert not isinstance(error, InternalError), model
+        else:
+            onnx.checker.check_model(model)  # what is accepted is valid

@@ -105,7 +105,9 @@ def test_the_slope_of_a_part_of_the_model() -> None:
 def test_a_slope_by_what_is_no_tensor() -> None:
     gradient = node("g = Gradient(x)", xs=["x"], y="gone", domain="ai.onnx.preview.training")
     with pytest.raises(UnsupportedError, match="gone"):
-        checked(model([gradient], ["x f32 3"], ["g f32 3"]))
+        proto = model([gradient], ["x f32 3"], ["g f32 3"])
+        proto.opset_import.append(helper.make_opsetid("ai.onnx.preview.training", 1))
+        checked(proto)
 
 
 def test_parts_settle_the_names_of_dims() -> None:

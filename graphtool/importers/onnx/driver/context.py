@@ -11,6 +11,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import Unsupported
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import Recorder
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
@@ -38,7 +39,9 @@ class Session(ABC):
     """The state that all parts of one import share; `convert.py` implements how nodes run."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
-                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
+                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
+                 limits: Limits | None = None) -> None:
+        self.limits, self.visited = limits or Limits(), 0
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
         self.places = Places()

@@ -6,6 +6,7 @@ None (an omitted input), or REFUSED. A node whose inputs are all Known is evalua
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,15 +21,24 @@ from graphtool.errors import (
     InputError,
     InternalError,
 )
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import ordered, title
+from graphtool.importers.onnx.driver.operand_types import (
+    check_operands,
+    check_results,
+    declared_types,
+)
 from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
+from graphtool.importers.onnx.driver.schemas import operator
 from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import Known, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.validate import check_model
+from graphtool.io.weights import Array
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.trace import Tracer
 
@@ -42,16 +52,18 @@ class Importer(Session):
     """The conversion of one ONNX model into one module."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
-                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None) -> None:
-        super().__init__(model, base_dir, dynamic, fixed, made_of)
+                 fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
+                 limits: Limits | None = None) -> None:
+        super().__init__(model, base_dir, dynamic, fixed, made_of, limits)
         self.functions = functions.table(model)
+        self.types = declared_types(model.graph)
 
     # ---- graphs --------------------------------------------------------------------------------
 
     def run(self) -> Module | None:
         """The module, or None if anything was refused."""
         graph = self.model.graph
-        opsets = reader.opsets(self.model, graph.name)
+        opsets = check_model(self.model)
         frame = Frame(ChainMap(), opsets)
         for name, reason, place in functions.missing(self.model, opsets):
             self.refuse(name, reason, place)
@@ -92,8 +104,6 @@ class Importer(Session):
         names = set()
         for t in (*graph.initializer, *graph.sparse_initializer):
             name = t.values.name if hasattr(t, "values") else t.name
-            if name in names:
-                raise InputError("GT1012", f"the initializer {name!r} is defined twice")
             names.add(name)
             if name in read:
                 frame.env[name] = self._initializer(t, name, frame.prefix)
@@ -103,7 +113,7 @@ class Importer(Session):
 
     def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:
         try:
-            dense = reader.dense(tensor, self.base_dir) if hasattr(tensor, "values") \
+            dense = self._dense(tensor, name) if hasattr(tensor, "values") \
                 else reader.array(tensor, self.base_dir)
         except Refused as refused:
             self.refuse("initializer", str(refused), name)
@@ -111,6 +121,11 @@ class Importer(Session):
         known = Known(dense, self.builder, prefix + name)
         known.param = known.dtype.is_float
         return known
+
+    def _dense(self, tensor: Any, name: str) -> Array:
+        size = math.prod(tensor.dims) * reader.element_type(tensor.values.data_type).bits // 8
+        self.limits.check_bytes(size, "the sparse tensor laid out", f"initializer {name}")
+        return reader.dense(tensor, self.base_dir)
 
     def _output(self, name: str, frame: Frame) -> Any:
         if name not in frame.env:
@@ -149,6 +164,8 @@ class Importer(Session):
 
     def node(self, node: Any, frame: Frame) -> None:
         """Run one node. If it is refused, that is recorded, and its outputs become REFUSED."""
+        self.visited += 1
+        self.limits.check_nodes(self.visited, title(node))
         inputs = [frame.env[name] if name else None for name in node.input]
         while inputs and not node.input[len(inputs) - 1]:
             inputs.pop()
@@ -159,6 +176,8 @@ class Importer(Session):
         if not any(x is REFUSED for x in inputs):
             with self.builder.scope(hint, where, layer(node) or self.builder.of):
                 results = self._results(node, inputs, frame)
+            if not frame.prefix:
+                check_results(node, results, self.types)
         for i, name in enumerate(node.output):
             if name and i >= len(results):
                 raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
@@ -200,7 +219,11 @@ class Importer(Session):
         if local is not None:
             return functions.expand(self, local, node, inputs, frame)
         domain = "" if node.domain == "ai.onnx" else node.domain
-        handler = find(domain, node.op_type, frame.opsets.get(domain, 1))
+        version = frame.opsets.get(domain, 1)
+        known = operator(domain, node.op_type, version)
+        if known is not None:
+            check_operands(node, known, inputs)
+        handler = find(domain, node.op_type, version)
         if handler is not None:
             return self._handle(handler, node, inputs, frame)
         return self.by_body(node, inputs, frame)

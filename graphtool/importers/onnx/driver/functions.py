@@ -17,6 +17,7 @@ from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
 from graphtool.importers.onnx.driver.registry import HANDLERS, Refused, find
+from graphtool.importers.onnx.driver.schemas import schema
 from graphtool.importers.onnx.driver.values import type_of
 
 Key = tuple[str, str, str]
@@ -32,7 +33,8 @@ def table(model: Any) -> dict[Key, Any]:
     for f in model.functions:
         key = (f.domain, f.name, getattr(f, "overload", ""))
         if key in out:
-            raise InputError("GT1012", f"the function {f.name!r} is defined twice")
+            raise InputError("GT1012", f"the function {f.name!r} is defined twice",
+                             where=f"function {f.name}")
         out[key] = f
     return out
 
@@ -81,15 +83,8 @@ def lacks(node: Any, domain: str, version: int) -> bool:
     return find(domain, node.op_type, version) is None and not _has_body(node, domain, version)
 
 
-def _schema(domain: str, name: str, version: int) -> Any:
-    try:
-        return onnx.defs.get_schema(name, version, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
 def _has_body(node: Any, domain: str, version: int) -> bool:
-    s = _schema(domain, node.op_type, version)
+    s = schema(domain, node.op_type, version)
     return s is not None and (s.has_function or s.has_context_dependent_function)
 
 
@@ -102,7 +97,7 @@ _LAYOUTS = dict.fromkeys(
 def _why(domain: str, name: str, version: int) -> str:
     if (domain, name) in HANDLERS:
         return f"opset {version} is older than what is supported"
-    if _schema(domain, name, version) is not None:
+    if schema(domain, name, version) is not None:
         return "not supported yet"
     if domain in _LAYOUTS:
         return _LAYOUTS[domain]
@@ -116,7 +111,7 @@ def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -
     """The FunctionProto by which onnx defines the node's operator, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = opsets.get(domain, 1)
-    s = _schema(domain, node.op_type, version)
+    s = schema(domain, node.op_type, version)
     if s is None:
         return None
     if s.has_context_dependent_function:
@@ -173,7 +168,7 @@ def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
 
 def _schema_defaults(node: Any, opsets: Mapping[str, int]) -> dict[str, Any]:
     """The attribute defaults of a standard operator, to which its body refers."""
-    s = _schema(node.domain, node.op_type, opsets.get(node.domain, 1))
+    s = schema(node.domain, node.op_type, opsets.get(node.domain, 1))
     if s is None:
         return {}
     return {name: reader.attribute(a.default_value, None) for name, a in s.attributes.items()

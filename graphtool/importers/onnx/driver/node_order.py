@@ -35,6 +35,11 @@ def title(node: Any) -> str:
     return f"{node.name or next(iter(node.output), '') or '?'} ({node.op_type})"
 
 
+def graph_title(graph: Any) -> str:
+    """The graph's name as messages show it."""
+    return f"graph {graph.name}" if graph.name else "the model's graph"
+
+
 def ordered(nodes: Sequence[Any], defined: Container[str]) -> list[Any]:
     """The nodes, each behind those it reads; a valid order is kept.
 

@@ -46,11 +46,11 @@ def parse_model(data: bytes, where: str) -> ModelProto:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise InputError("GT1002", "the file holds no ONNX graph", where=where,
                          hint="the file may be of another kind, or empty")
-    check_names(model)
+    check_names(model, where)
     return model
 
 
-def check_names(message: Any) -> None:
+def check_names(message: Any, where: str) -> None:
     """Check that all names are text.
 
     Raises InputError GT1001 for a name that is not UTF-8, which protobuf returns as bytes.
@@ -61,27 +61,14 @@ def check_names(message: Any) -> None:
         repeated = not isinstance(content, (str, bytes)) and hasattr(content, "__len__")
         for item in content if repeated else (content,):
             if isinstance(item, bytes):
-                raise InputError("GT1001", f"the name {item[:40]!r} is not UTF-8")
+                raise InputError("GT1001", f"the name {item[:40]!r} is not UTF-8",
+                             where=where)
             if isinstance(item, TensorProto):
                 if isinstance(item.name, bytes):
-                    raise InputError("GT1001", f"the name {item.name[:40]!r} is not UTF-8")
+                    raise InputError("GT1001", f"the name {item.name[:40]!r} is not UTF-8",
+                             where=where)
             elif not isinstance(item, str):
-                check_names(item)
-
-
-def opsets(model: ModelProto, where: str = "") -> dict[str, int]:
-    """The opset version by domain; `ai.onnx` and the empty name are one domain.
-
-    Raises InputError GT1003 if the model gives none.
-    """
-    table: dict[str, int] = {}
-    for row in model.opset_import:
-        domain = "" if row.domain == "ai.onnx" else row.domain
-        table[domain] = max(table.get(domain, 0), row.version)
-    if not table:
-        raise InputError("GT1003", "the model does not say which opset it uses", where=where,
-                         hint="add opset_import to the model; the meaning of operators needs it")
-    return table
+                check_names(item, where)
 
 
 def element_type(elem_type: int) -> DType:

@@ -21,6 +21,7 @@ from graphtool.importers.onnx.driver.values import (
 from graphtool.importers.onnx.families import quant
 from graphtool.importers.onnx.families.contrib import DOMAIN, fused_conv, microsoft
 from graphtool.importers.onnx.families.contrib_attention import projected
+from graphtool.importers.onnx.families.index import gather
 from graphtool.importers.onnx.families.pool import average_pool, max_pool
 from graphtool.importers.onnx.families.quant import dequantize_linear, quantized
 from graphtool.ir.op import OPS
@@ -49,6 +50,24 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
                        *([] if centre is None else [centre]), bits=bits, block=block_size)
     y = reshape(y, (*x.shape[:-1], N))
     return y if bias is None else o.add(y, bias)
+
+
+@microsoft("GatherBlockQuantized")
+def gather_block_quantized(x: Any, indices: Any, scales: Any, zero: Any = None, *, bits: int = 4,
+                           block_size: int = 128, gather_axis: int = 0,
+                           quantize_axis: int = 1) -> Any:
+    """The drawn rows of a table, of their scales and of their zero points, dequantised by blocks.
+
+    Raises Refused for a table whose small integers are packed in bytes.
+    """
+    if not dtype_of(x).is_packed:
+        raise Refused("a table whose integers are packed in bytes")
+    at, over = axis_of(gather_axis, x.ndim), axis_of(quantize_axis, x.ndim)
+    if at == over:
+        raise ValueError("gather_axis and quantize_axis are one axis")
+    parts = [p if p is None else gather(p, indices, axis=at) for p in (x, scales, zero)]
+    moved = over + indices.ndim - 1 if over > at else over
+    return dequantize_linear(*parts, axis=moved, block_size=block_size)
 
 
 def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:

@@ -33,9 +33,13 @@ from graphtool.symbolic import Dim, minimum, product
 
 
 def wrapped(i: Any, size: Dim) -> Any:
-    """Indices with negative ones counted from the end; constants are converted at import."""
+    """Indices with negative ones counted from the end; constants are converted at import.
+
+    Raises ValueError for a constant that is out of range."""
     array = array_of(i)
     if array is not None and array.dtype != object and isinstance(size, int):
+        if array.size and not -size <= array.min() <= array.max() < size:
+            raise ValueError(f"an index is out of range for the size {size}")
         out = np.where(array < 0, array.astype(np.int64) + size, array).astype(np.int64)
         return tensor(out, i)
     i = i if dtype_of(i).kind == "int" and dtype_of(i).bits >= 32 else cast(i, dtypes.int64)
@@ -171,6 +175,8 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
         n: Dim = dims(depth, "the depth")[0]
     else:
         n = most if most is not None else dims(cast(depth, dtypes.int64), "the depth")[0]
+    if isinstance(n, int) and n < 0:
+        raise ValueError(f"the depth is {n}")
     i = cast(indices, dtypes.int64)
     i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)
     shape = (*i.shape[:axis], 1, *i.shape[axis:])

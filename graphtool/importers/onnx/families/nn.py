@@ -41,6 +41,8 @@ def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0
          transA: int = 0, transB: int = 0, broadcast: int = 0) -> Any:
     """alpha·a·b + beta·c as `matmul` and `add`; as `linear` if b is transposed and nothing is
     scaled."""
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(f"Gemm takes matrices, got the ranks {a.ndim} and {b.ndim}")
     plain = alpha == 1.0 and beta == 1.0 and dtype_of(a).is_float
     fits = c is None or (c.ndim == 1 and c.shape == b.shape[:1])
     if plain and transB and not transA and fits:
@@ -62,6 +64,8 @@ def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[i
     n = len(space)
     if auto_pad in ("NOTSET", "") or pads is not None:
         pads = pads if pads is not None else (0,) * (2 * n)
+        if len(pads) != 2 * n:
+            raise ValueError(f"{len(pads)} pads for {n} spatial axes")
         return tuple((pads[i], pads[i + n]) for i in range(n))
     if auto_pad == "VALID":
         return ((0, 0),) * n
@@ -74,7 +78,11 @@ def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[i
 
 
 def spans_of(window: Any, dilations: Any) -> tuple[int, ...]:
-    """The dilated size of each window axis: (k − 1) · dilation + 1."""
+    """The dilated size of each window axis: (k − 1) · dilation + 1.
+
+    Raises ValueError for a window or a dilation below 1."""
+    if any(isinstance(v, int) and v < 1 for v in (*window, *dilations)):
+        raise ValueError(f"a window {tuple(window)} with dilations {tuple(dilations)}")
     return tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
 
 

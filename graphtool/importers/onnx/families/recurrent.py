@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, transpose
 from graphtool.importers.onnx.families.cells import CELLS, DEFAULTS, Cell, layer
+from graphtool.symbolic import known
 
 
 def _lengths(x: Any, lengths: Any) -> Any:
@@ -20,6 +21,12 @@ def _lengths(x: Any, lengths: Any) -> Any:
             and np.all(array == x.shape[0]):
         return None
     return lengths
+
+
+def _check_size(hidden_size: int | None, r: Any) -> None:
+    if hidden_size is not None and known(r.shape[-1], "==", hidden_size) is False:
+        raise ValueError(f"hidden_size is {hidden_size}, the recurrent weights are for "
+                         f"{r.shape[-1]}")
 
 
 def _time_first(layout: int, x: Any, *states: Any) -> tuple[Any, ...]:
@@ -49,6 +56,7 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
          clip: float = 0.0, direction: str = "forward", hidden_size: int | None = None,
          input_forget: int = 0, layout: int = 0) -> Any:
     """`lstm`, or a `scan` of its cell; y [T, D, B, H] and the last h and c [D, B, H]."""
+    _check_size(hidden_size, r)
     x, h0, c0 = _time_first(layout, x, initial_h, initial_c)
     lengths = _lengths(x, sequence_lens)
     if lengths is None and not input_forget and _plain("LSTM", activations, direction):
@@ -65,6 +73,7 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
         activations: Any = None, clip: float = 0.0, direction: str = "forward",
         hidden_size: int | None = None, layout: int = 0, linear_before_reset: int = 0) -> Any:
     """`gru`, or a `scan` of its cell; y [T, D, B, H] and the last h [D, B, H]."""
+    _check_size(hidden_size, r)
     x, h0 = _time_first(layout, x, initial_h)
     lengths = _lengths(x, sequence_lens)
     if lengths is None and _plain("GRU", activations, direction):
@@ -82,6 +91,7 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
         hidden_size: int | None = None, layout: int = 0) -> Any:
     """`rnn` with tanh or relu, else a `scan` of its cell; y [T, D, B, H] and the last h
     [D, B, H]."""
+    _check_size(hidden_size, r)
     x, h0 = _time_first(layout, x, initial_h)
     lengths = _lengths(x, sequence_lens)
     kinds = {a.lower() for a in activations or ["tanh"]}

@@ -49,6 +49,12 @@ def dim_array(values: Any) -> Array:
     return out
 
 
+def need_vector(x: Any, what: str) -> None:
+    """Check that an input is a vector. Raises ValueError."""
+    if x.ndim != 1:
+        raise ValueError(f"{what} must be a vector, its rank is {x.ndim}")
+
+
 # ---- asking for sizes --------------------------------------------------------------------------
 
 @onnx_op("Shape")
@@ -68,6 +74,7 @@ def size_of(x: Any) -> Any:
 @onnx_op("Reshape")
 def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
     """`reshape`; 0 is x's own size on that axis, −1 is what the other sizes leave."""
+    need_vector(shape, "the shape")
     if array_of(shape) is None:
         room = ctx.room()
         return reshape(x, room if room is not None else _computed_shape(x, shape, allowzero))
@@ -76,6 +83,8 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
         if isinstance(d, int) and d == 0 and not allowzero:
             wanted[i] = x.shape[i]
     open_axes = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
+    if len(open_axes) > 1:
+        raise ValueError(f"{len(open_axes)} entries of the shape are -1, one at most is allowed")
     if open_axes:
         wanted[open_axes[0]] = 1
         wanted[open_axes[0]] = _quotient(product(x.shape), product(wanted))
@@ -126,7 +135,9 @@ def _quotient(total: Dim, rest: Dim) -> Dim:
 @onnx_op("Flatten")
 def flatten(x: Any, *, axis: int = 1) -> Any:
     """x as a matrix, as `reshape`: the axes before `axis`, and the axes from there on."""
-    at = axis if 0 <= axis <= x.ndim else axis % max(x.ndim, 1)
+    if not -x.ndim <= axis <= x.ndim:
+        raise ValueError(f"axis {axis} is out of range for rank {x.ndim}")
+    at = axis if axis >= 0 else axis + x.ndim
     return reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
 
 
@@ -170,6 +181,7 @@ def transpose_op(x: Any, *, perm: Any = None) -> Any:
 @onnx_op("Expand")
 def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
     """`broadcast` to the common shape of x and `shape`."""
+    need_vector(shape, "the shape")
     if array_of(shape) is None:
         room = ctx.room()
         return o.broadcast(x, shape=room if room is not None else _spread_shape(x, shape))
@@ -206,8 +218,8 @@ def tile(x: Any, repeats: Any, *, ctx: Any) -> Any:
 def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
     """The same for repeats that are dimensions. Raises ValueError if their number is not x's
     rank."""
-    if len(times) != x.ndim:
-        raise ValueError(f"{len(times)} repeats for rank {x.ndim}")
+    if len(times) != x.ndim or any(isinstance(n, int) and n < 0 for n in times):
+        raise ValueError(f"the repeats {times} for rank {x.ndim}")
     apart = tuple(v for d in x.shape for v in (1, d))
     spread = tuple(v for n, d in zip(times, x.shape, strict=True) for v in (n, d))
     if apart == spread:
@@ -228,7 +240,11 @@ def concat(*xs: Any, axis: int) -> Any:
 def constant(*, value: Any = None, sparse_value: Any = None, value_float: float | None = None,
              value_floats: Any = None, value_int: int | None = None, value_ints: Any = None,
              value_string: Any = None, value_strings: Any = None) -> Any:
-    """The value of whichever attribute is given, as a constant."""
+    """The value of the one attribute that is given, as a constant."""
+    several = (value, sparse_value, value_float, value_floats, value_int, value_ints, value_string,
+               value_strings)
+    if sum(v is not None for v in several) != 1:
+        raise ValueError("a Constant has exactly one value")
     text = value_strings if value_string is None else value_string
     if text is not None:
         return np.asarray(text, dtypes.string.numpy)
@@ -242,6 +258,7 @@ def constant(*, value: Any = None, sparse_value: Any = None, value_float: float 
 @onnx_op("ConstantOfShape")
 def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
     """A constant of one element as a `broadcast` to the shape."""
+    need_vector(shape, "the shape")
     fill = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
     room = ctx.room() if array_of(shape) is None else None
     wanted: Any = room if room is not None else dims(shape, "the shape")

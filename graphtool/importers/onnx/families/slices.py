@@ -118,6 +118,8 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     limit: list[Dim] = list(x.shape)
     stride = [1] * rank
     flipped = []
+    if len(set(axes_of(axes, rank))) != len(starts):
+        raise ValueError(f"{len(starts)} starts for the axes {tuple(axes)}")
     for a, b, axis, step in zip(starts, ends, axes_of(axes, rank), steps, strict=True):
         d = x.shape[axis]
         if step < 0:  # x[a:b:-s] is flip(x)[d-1-a : d-1-b : s]
@@ -158,6 +160,8 @@ def split_2(x: Any, sizes: Any = None, *, axis: int = 0, split: Any = None, ctx:
 def split_op(x: Any, sizes: Any = None, *, axis: int = 0, num_outputs: int | None = None,
              ctx: Any) -> Any:
     """x cut into `num_outputs` slices; the last may be smaller."""
+    if sizes is not None and num_outputs is not None:
+        raise ValueError("both the sizes and num_outputs are given")
     given = _split_sizes(x, sizes, axis, ctx)
     return parts(x, axis_of(axis, x.ndim), given, num_outputs or ctx.outputs)
 

@@ -1,0 +1,43 @@
+"""How much an import may do before it is refused, so that a file cannot take the machine down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from graphtool.errors import InputError, UsageError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`nodes` that an import runs, functions and loops unrolled; `bytes` of one array that it or
+    its check makes; `seconds` that the check of the import takes."""
+
+    nodes: int = 1_000_000
+    bytes: int = 1 << 33
+    seconds: int = 300
+
+    def check_nodes(self, count: int, where: str) -> None:
+        """Raises InputError GT1022 if more nodes than allowed were run."""
+        if count > self.nodes:
+            raise InputError("GT1022", f"the model has more than {self.nodes} nodes, with its "
+                                       "functions and loops unrolled", where=where,
+                             hint="if that is meant: --limit nodes=NUMBER")
+
+    def check_bytes(self, count: int, what: str, where: str) -> None:
+        """Raises InputError GT1022 if an array is larger than allowed."""
+        if count > self.bytes:
+            raise InputError("GT1022", f"{what} takes {count} bytes, the limit is {self.bytes}",
+                             where=where, hint="if that is meant: --limit bytes=NUMBER")
+
+
+def read_limits(texts: Sequence[str]) -> Limits:
+    """The limits of `--limit nodes=5000000` and the like. Raises UsageError GT3029."""
+    limits, names = Limits(), [f.name for f in fields(Limits)]
+    for text in texts:
+        name, _, number = text.partition("=")
+        if name not in names or not (number.isascii() and number.isdigit()):
+            raise UsageError("GT3029", f"--limit {text!r} is not NAME=NUMBER",
+                             hint=f"the names are {', '.join(names)}")
+        limits = replace(limits, **{name: int(number)})
+    return limits

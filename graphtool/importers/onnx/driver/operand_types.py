@@ -1,0 +1,82 @@
+"""Checks the element types of a node's inputs and outputs against its operator's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from onnx import TensorProto
+
+from graphtool import dtypes
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, listed
+from graphtool.importers.onnx.driver.context import REFUSED
+from graphtool.importers.onnx.driver.node_order import title
+from graphtool.importers.onnx.driver.schemas import Operator
+from graphtool.ir.trace import Tracer
+
+
+@cache
+def _onnx_name(dtype: DType) -> str:
+    """The dtype's name in ONNX, as in `float`, `int64`."""
+    return str(TensorProto.DataType.Name(dtype.onnx).lower())
+
+
+def type_name(x: Any) -> str:
+    """The ONNX type of a value, as in `tensor(float)`, `seq(tensor(int64))`; "" if unknown."""
+    if isinstance(x, Tracer):
+        return f"tensor({_onnx_name(x.dtype)})"
+    if isinstance(x, tuple) and x and x is not REFUSED:
+        inner = type_name(x[0])
+        return f"seq({inner})" if inner else ""
+    return ""
+
+
+def check_operands(node: Any, known: Operator, inputs: Sequence[Any]) -> None:
+    """Check that the schema allows the types of the inputs, and that equal type names agree.
+
+    Raises InputError GT1019.
+    """
+    bound: dict[str, tuple[str, str]] = {}
+    rows = known.inputs
+    for i, x in enumerate(inputs):
+        found = type_name(x)
+        if not found or not rows:
+            continue
+        formal = rows[min(i, len(rows) - 1)]
+        name = node.input[i] if i < len(node.input) else formal.name
+        if found not in formal.types and f"optional({found})" not in formal.types:
+            raise InputError(
+                "GT1019", f"the input {formal.name} of {node.op_type} is {found} ({name!r})",
+                where=title(node), hint=f"opset {known.since} allows "
+                                        f"{listed(sorted(formal.types), 20)}")
+        if formal.varied:
+            continue
+        other, first = bound.setdefault(formal.kind, (found, name))
+        if other != found:
+            raise InputError("GT1019", f"{node.op_type} takes inputs of one type, {first!r} is "
+                                       f"{other} and {name!r} is {found}", where=title(node))
+
+
+def declared_types(graph: Any) -> dict[str, DType]:
+    """The element type of each tensor that the model declares, by the value's name."""
+    out = {}
+    for info in (*graph.value_info, *graph.output):
+        if info.type.WhichOneof("value") == "tensor_type":
+            row = dtypes.BY_ONNX.get(info.type.tensor_type.elem_type)
+            if row is not None:
+                out[info.name] = row
+    return out
+
+
+def check_results(node: Any, results: Sequence[Any], declared: Mapping[str, DType]) -> None:
+    """Check the types of the outputs against those that the model declares.
+
+    Raises InputError GT1019.
+    """
+    for name, x in zip(node.output, results, strict=False):
+        if isinstance(x, Tracer) and declared.get(name, x.dtype) is not x.dtype:
+            raise InputError("GT1019", f"the model declares {name!r} as "
+                                       f"{_onnx_name(declared[name])}, {node.op_type} gives "
+                                       f"{_onnx_name(x.dtype)}", where=title(node))

@@ -1,0 +1,35 @@
+"""Checks a ModelProto against the ONNX specification, before any of it is imported.
+
+The facts about operators come from the schemas of the `onnx` package; no runtime is asked. What
+depends on the types of values is checked while the nodes are run (`driver.operand_types`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool.errors import InputError
+from graphtool.importers.onnx.driver import functions
+from graphtool.importers.onnx.driver.node_order import graph_title
+from graphtool.importers.onnx.validate.scopes import Rules, check_function, check_graph
+from graphtool.importers.onnx.validate.versions import check_ir_version, opsets
+
+__all__ = ["check_model"]
+
+
+def check_model(model: Any) -> dict[str, int]:
+    """The model's opset versions by domain, after every part of the model has been checked.
+
+    Raises InputError GT10xx for the first violation, with its place.
+    """
+    where = graph_title(model.graph)
+    check_ir_version(model, where)
+    versions = opsets(model.opset_import, where)
+    local = functions.table(model)
+    for f in model.functions:
+        own = opsets(f.opset_import, f"function {f.name}") if f.opset_import else versions
+        check_function(f, Rules(own, local, function=f.name))
+    if not model.graph.output:
+        raise InputError("GT1002", "the graph has no outputs", where=where)
+    check_graph(model.graph, Rules(versions, local), where)
+    return versions

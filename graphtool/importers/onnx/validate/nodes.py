@@ -1,0 +1,140 @@
+"""Checks one node against the schema of its operator: version, inputs, outputs, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import AttributeProto
+
+from graphtool.errors import InputError, listed
+from graphtool.importers.onnx.driver.schemas import (
+    Operator,
+    Parameter,
+    domains,
+    first_version,
+    operator,
+)
+from graphtool.importers.onnx.validate.choices import check_choice
+from graphtool.importers.onnx.validate.tensors import check_sparse, check_tensor
+from graphtool.importers.onnx.validate.versions import plain_domain
+
+_KINDS = AttributeProto.AttributeType
+_FIELDS = {"f": _KINDS.FLOAT, "i": _KINDS.INT, "s": _KINDS.STRING, "t": _KINDS.TENSOR,
+           "g": _KINDS.GRAPH, "floats": _KINDS.FLOATS, "ints": _KINDS.INTS,
+           "strings": _KINDS.STRINGS, "tensors": _KINDS.TENSORS, "graphs": _KINDS.GRAPHS,
+           "sparse_tensor": _KINDS.SPARSE_TENSOR, "sparse_tensors": _KINDS.SPARSE_TENSORS,
+           "tp": _KINDS.TYPE_PROTO, "type_protos": _KINDS.TYPE_PROTOS}
+
+
+def operator_of(node: Any, version: int | None, where: str) -> Operator | None:
+    """The node's operator; None if `onnx` does not know it at all.
+
+    Raises InputError GT1003 for a domain without version, GT1017 for an operator that the declared
+    opset does not have.
+    """
+    domain, shown = plain_domain(node.domain), node.domain or "ai.onnx"
+    if version is None:
+        if domain in domains():
+            raise InputError("GT1003", f"the model does not say which version of {shown} it uses",
+                             where=where, hint=f"add opset_import for {shown}")
+        return None
+    found = operator(domain, node.op_type, version)
+    if found is None:
+        first = first_version(domain, node.op_type)
+        if first is not None:
+            raise InputError("GT1017", f"{node.op_type} is an operator since opset {first} of "
+                                       f"{shown}, the model uses opset {version}", where=where)
+        return None
+    if found.deprecated:
+        raise InputError("GT1017", f"{node.op_type} was removed in opset {found.since} of "
+                                   f"{shown}, the model uses opset {version}", where=where)
+    return found
+
+
+def check_arity(node: Any, found: Operator, where: str) -> None:
+    """Check how many inputs and outputs the node has, and that no required one is left out.
+
+    Raises InputError GT1014 for inputs, GT1016 for outputs.
+    """
+    _check_count("GT1014", "input", node.op_type, node.input, found.inputs, found.input_counts,
+                 where)
+    _check_count("GT1016", "output", node.op_type, node.output, found.outputs,
+                 found.output_counts, where)
+
+
+def _check_count(code: str, what: str, op: str, names: Sequence[str],
+                 formal: Sequence[Parameter], counts: tuple[int, int], where: str) -> None:
+    least, most = counts
+    if not least <= len(names) <= most:
+        bound = f"{least} {what}s at least" if len(names) < least else f"{most} {what}s at most"
+        raise InputError(code, f"{op} has {bound}, the node names {len(names)}", where=where)
+    for name, row in zip(names, formal, strict=False):
+        if not name and row.required:
+            raise InputError(code, f"the {what} {row.name} of {op} is required, the node leaves it "
+                                   "out", where=where)
+
+
+def check_attributes(attributes: Sequence[Any], where: str, parameters: Sequence[str]) -> None:
+    """Check that each attribute is given once, with one value of the type it states.
+
+    `parameters` are the attributes of the function around it, to which a value may refer. Raises
+    InputError GT1018 for a faulty attribute, GT1004 and GT1005 for a faulty tensor in it.
+    """
+    seen = set()
+    for a in attributes:
+        if not a.name or a.name in seen:
+            raise InputError("GT1018", f"the attribute {a.name!r} is given twice" if a.name else
+                             "an attribute has no name", where=where)
+        seen.add(a.name)
+        if a.ref_attr_name:
+            if a.ref_attr_name not in parameters:
+                raise InputError("GT1018", f"the attribute {a.name!r} refers to "
+                                           f"{a.ref_attr_name!r}, which no function around it has",
+                                 where=where)
+            continue
+        _check_value(a, where)
+
+
+def _check_value(a: Any, where: str) -> None:
+    filled = {_FIELDS[field.name] for field, _ in a.ListFields() if field.name in _FIELDS}
+    if a.type not in _FIELDS.values() or filled - {a.type}:
+        stated = _KINDS.Name(a.type) if a.type in _KINDS.values() else str(a.type)
+        held = ", ".join(_KINDS.Name(k) for k in sorted(filled)) or "nothing"
+        raise InputError("GT1018", f"the attribute {a.name!r} states the type {stated} and holds "
+                                   f"{held}", where=where)
+    place = f"attribute {a.name}\n{where}"
+    for text in (a.s, *a.strings):
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError("GT1001", f"the text {text[:40]!r} is not UTF-8", where=place) \
+                from error
+    for t in ((a.t,) if a.type == a.TENSOR else a.tensors):
+        check_tensor(t, place)
+    for t in ((a.sparse_tensor,) if a.type == a.SPARSE_TENSOR else a.sparse_tensors):
+        check_sparse(t, place)
+
+
+def check_against(node: Any, found: Operator, where: str) -> None:
+    """Check the node's attributes against the schema: known, of the right type, none missing.
+
+    Raises InputError GT1018.
+    """
+    for a in node.attribute:
+        wanted = found.attributes.get(a.name)
+        if wanted is None:
+            if a.name.startswith("__"):  # by convention a note of the tool that wrote the file
+                continue
+            raise InputError("GT1018", f"{node.op_type} has no attribute {a.name!r} in opset "
+                                       f"{found.since}", where=where,
+                             hint=f"it has {listed(sorted(found.attributes), 20)}")
+        if a.type != wanted:
+            raise InputError("GT1018", f"{node.op_type}.{a.name} must be {_KINDS.Name(wanted)}, "
+                                       f"got {_KINDS.Name(a.type)}", where=where)
+        check_choice(node.op_type, a, where)
+    given = {a.name for a in node.attribute} if found.needed else set()
+    missing = [name for name in found.needed if name not in given]
+    if missing:
+        raise InputError("GT1018", f"{node.op_type} needs the attribute {missing[0]!r}",
+                         where=where)

@@ -1,0 +1,169 @@
+"""Checks the names of graphs and functions: each is defined once, and before it is visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.errors import InputError
+from graphtool.importers.onnx.driver.functions import Key
+from graphtool.importers.onnx.driver.node_order import ordered, subgraphs, title
+from graphtool.importers.onnx.validate import nodes
+from graphtool.importers.onnx.validate.tensors import check_sparse, check_tensor
+from graphtool.importers.onnx.validate.versions import plain_domain
+
+_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds at one place: opset versions, local functions, the function's own attributes."""
+
+    opsets: Mapping[str, int]
+    local: Mapping[Key, Any]
+    function: str = ""
+    parameters: Sequence[str] = field(default=())
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The names visible from outside: those defined before, and all of them."""
+
+    before: frozenset[str] | set[str] = frozenset()
+    whole: frozenset[str] | set[str] = frozenset()
+
+
+def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = None) -> None:
+    """Check a graph, its nodes and the graphs inside them.
+
+    Raises InputError GT1010 to GT1018 for names and nodes, GT1004 and GT1005 for tensors.
+    """
+    main = around is None
+    around = around or _Around()
+    defined: set[str] = set()
+    for v in graph.input:
+        _define(v.name, "input", defined, where)
+        if main:
+            _check_type(v, where)
+    held: set[str] = set()
+    for t in (*graph.initializer, *graph.sparse_initializer):
+        _initializer(t, held, where)
+    if main:
+        _check_defaults(graph, where)
+    defined |= held
+    _check_nodes(graph.node, defined, around, rules, where)
+    made = defined | {name for n in graph.node for name in n.output if name}
+    names = [v.name for v in graph.output]
+    for i, name in enumerate(names):
+        if name not in made and name not in around.whole:
+            raise InputError("GT1011", f"the output {name!r} is defined by nothing", where=where)
+        if main and name in names[:i]:
+            raise InputError("GT1012", f"the output {name!r} is listed twice", where=where)
+
+
+def check_function(f: Any, rules: Rules) -> None:
+    """Check a model-local function: parameters, nodes, outputs. Raises as `check_graph`."""
+    where = f"function {f.name}"
+    defined: set[str] = set()
+    for name in f.input:
+        _define(name, "input", defined, where)
+    parameters = [*f.attribute, *(a.name for a in f.attribute_proto)]
+    nodes.check_attributes(f.attribute_proto, where, ())
+    inner = Rules(rules.opsets, rules.local, rules.function, parameters)
+    _check_nodes(f.node, defined, _Around(), inner, where)
+    made = defined | {name for n in f.node for name in n.output if name}
+    for name in f.output:
+        if name not in made:
+            raise InputError("GT1011", f"the output {name!r} is defined by nothing", where=where)
+
+
+def _define(name: str, what: str, defined: set[str], where: str) -> None:
+    if not name or name in defined:
+        raise InputError("GT1012", f"the {what} {name!r} is defined twice" if name else
+                         f"an {what} has no name", where=where)
+    defined.add(name)
+
+
+def _initializer(t: Any, defined: set[str], where: str) -> None:
+    sparse = hasattr(t, "values")
+    _define(t.values.name if sparse else t.name, "initializer", defined, where)
+    (check_sparse if sparse else check_tensor)(t, where)
+
+
+def _check_type(info: Any, where: str) -> None:
+    """Check that an input has a type, of known elements."""
+    if info.type.WhichOneof("value") is None:
+        raise InputError("GT1012", f"the input {info.name!r} has no type", where=where)
+    if info.type.WhichOneof("value") == "tensor_type":
+        number = info.type.tensor_type.elem_type
+        if number not in dtypes.BY_ONNX and number not in (14, 15):  # complex: refused later
+            raise InputError("GT1004", f"the input {info.name!r} has the unknown element type "
+                                       f"{number}", where=where)
+
+
+def _check_defaults(graph: Any, where: str) -> None:
+    """Check that an initializer has the type of the input whose default it is."""
+    types = {v.name: v.type.tensor_type.elem_type for v in graph.input
+             if v.type.WhichOneof("value") == "tensor_type"}
+    for t in graph.initializer:
+        if types.get(t.name, t.data_type) != t.data_type:
+            raise InputError("GT1019", f"the initializer {t.name!r} has another element type than "
+                                       "the input of its name", where=where)
+
+
+def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules: Rules,
+                 where: str) -> None:
+    outside = _Names(defined, around.whole)
+    ordered(rows, outside)
+    whole = around.whole | defined | {name for n in rows for name in n.output if name}
+    before = around.before | defined
+    for n in rows:
+        place = f"{title(n)}\n{rules.function and f'function {rules.function}'}".rstrip()
+        for name in n.output:
+            if name and name in before:
+                raise InputError("GT1012", f"the value {name!r} is defined twice", where=place)
+        _check_node(n, rules, place)
+        for label, g in _labelled(n) if len(n.attribute) else ():
+            if rules.depth >= _DEPTH:
+                raise InputError("GT1013", f"graphs are nested more than {_DEPTH} deep",
+                                 where=place)
+            inner = Rules(rules.opsets, rules.local, rules.function, rules.parameters,
+                          rules.depth + 1)
+            check_graph(g, inner, f"{label} of {place}", _Around(set(before), whole))
+        before |= {name for name in n.output if name}
+
+
+@dataclass(frozen=True)
+class _Names:
+    own: set[str]
+    outer: frozenset[str] | set[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self.outer
+
+
+def _labelled(node: Any) -> Iterator[tuple[str, Any]]:
+    found = subgraphs(node)
+    labels = [a.name for a in node.attribute for _ in ([a.g] if a.type == a.GRAPH else a.graphs)]
+    return zip(labels, found, strict=True)
+
+
+def _check_node(n: Any, rules: Rules, where: str) -> None:
+    nodes.check_attributes(n.attribute, where, rules.parameters)
+    key = (n.domain, n.op_type, getattr(n, "overload", ""))
+    if key in rules.local:
+        f = rules.local[key]
+        if len(n.input) > len(f.input):
+            raise InputError("GT1014", f"{f.name} takes {len(f.input)} inputs, {len(n.input)} "
+                                       "given", where=where)
+        if len(n.output) > len(f.output):
+            raise InputError("GT1016", f"{f.name} has {len(f.output)} outputs, the node names "
+                                       f"{len(n.output)}", where=where)
+        return
+    found = nodes.operator_of(n, rules.opsets.get(plain_domain(n.domain)), where)
+    if found is not None:
+        nodes.check_arity(n, found, where)
+        nodes.check_against(n, found, where)
