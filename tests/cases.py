@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import ops as o
 from graphtool.dtypes import BY_NAME, DType, bool_, float32, float64, of_numpy
 from graphtool.ir.graph import TensorType

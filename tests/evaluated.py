@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import BY_NAME, as_strings
 from graphtool.ir.op import OPS
 from tests.cases import Array, Case, f, ints

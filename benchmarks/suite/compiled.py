@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from benchmarks.suite.cases import Case, cases
 from benchmarks.suite.evaluated import (
     ERROR,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from benchmarks.suite.cases import Case, cases
 from benchmarks.suite.limits import WORKERS, limited
 from graphtool import interp

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
 from graphtool.dtypes import dtype as named_dtype

@@ -41,7 +41,7 @@ def load(source: str) -> Module:
 
 def read(source: str) -> Read:
     """`load`, and what is known of where it came from."""
-    import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
+    import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
     from graphtool.ir import serial
     if source == "-":
         data = sys.stdin.buffer.read()

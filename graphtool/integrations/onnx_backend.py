@@ -14,7 +14,7 @@ import numpy as np
 from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import interp, passes
 from graphtool.dtypes import of_numpy, string
 from graphtool.errors import UsageError

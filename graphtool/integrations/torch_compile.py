@@ -24,7 +24,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
 from graphtool.importers.torch.driver.aot import Captured, Output, captured, decompositions
 from graphtool.importers.torch.driver.live import DTYPES

@@ -1,4 +1,6 @@
-"""The kernels: a module each beside its C header; importing the package fills their table."""
+"""The kernels: a module each beside its C header; importing the package fills their table, and
+adds the ops that stand for them to the op set.
+"""
 
 from graphtool.kernels import (
     attend,

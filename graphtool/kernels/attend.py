@@ -8,23 +8,23 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import widths
 from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
+from graphtool.ops.common import need
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import ATTEND
-from graphtool.plan import Plan
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target, tile_rows
 
@@ -104,6 +104,41 @@ def reads(node: Node, x: Value, view: View) -> bool:
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+ATTEND = Form("attend", (
+    Parameter("keys", "keys that are taken at a time, 0: all", 0), NV,
+    Parameter("rows", "queries of a register tile", least=1)))
+
+
+def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
+           causal: bool = False, scale: float, softcap: float = 0.0,
+           plan: Plan | None = None) -> TensorType:
+    need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
+    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2],
+         f"{q}, {k} and {v} do not fit each other")
+    need(mask is None or mask.dtype is q.dtype,
+         "the mask is added, so it must have the element type of q")
+    return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
+
+
+def _decompose(*xs: Any, plan: Plan | None = None, **attrs: Any) -> Any:
+    return o.attention(*xs, **attrs)
+
+
+def _flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
+           **__: Any) -> Dim:
+    """Two products and a softmax of about ten operations for each element; a causal mask reduces
+    nothing."""
+    scores = product(q.shape[:-1]) * k.shape[-2]
+    return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
+
+
+OP = target_op("attend", _infer, _decompose, ATTEND, _flops,
+               "`attention` in one kernel: softmax over whole rows, grouped heads, and a mask "
+               "that is added to the scores")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 UNTILED = 4  # queries from which it packs its keys and values
@@ -163,7 +198,7 @@ def _seen(s: Attention) -> int:
 
 def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     """Attention of queries, keys, values and what is added to the scores."""
-    return chosen.emit(OPS["attend"], *operands, **how)
+    return chosen.emit(OP, *operands, **how)
 
 
 SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True),)

@@ -6,22 +6,23 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import TensorType
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import product_cost
 from graphtool.kernels.choice.machine import fetched
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
-from graphtool.kernels.gemm import plain
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.gemm import GEMM, plain
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
 from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import row_stride
+from graphtool.ops.common import need
+from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import BLAS, GEMM
-from graphtool.plan import Plan
+from graphtool.plan import Form, Plan
 from graphtool.symbolic import Symbol, product, symbol_of
 from graphtool.target import Target
 
@@ -55,6 +56,21 @@ def lower(site: Site) -> Lowered:
     return Lowered(site.template("blas", macros, pointers, hook), m * n * a.shape[-1] * 2)
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+BLAS = Form("blas")
+
+
+def _infer(a: TensorType, b: TensorType, *, plan: Plan | None = None) -> TensorType:
+    need(a.rank >= 2 and b.rank == 2 and a.shape[-1] == b.shape[0],
+         f"{a} and {b} are not operands of a product")
+    return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
+
+
+OP = target_op("blas", _infer, lambda a, b, *, plan=None: o.matmul(a, b), BLAS, rows_by_columns,
+               "a·b, computed by a CBLAS library")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 _LIBRARY = 1.15  # of the time of a kernel: a library packs both operands at every call
@@ -75,7 +91,7 @@ def cost(s: Product, p: Plan, t: Target) -> float:
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with dense weights [K, N]."""
     dense = o.transpose(w, perm=(1, 0)) if transpose else w
-    return chosen.emit(OPS["blas"], x, dense)
+    return chosen.emit(OP, x, dense)
 
 
 SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.integer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
@@ -24,20 +24,24 @@ from graphtool.kernels.images import (
     WINDOW,
     image,
     seen,
+    space,
     tall,
     window,
     windows_of,
 )
-from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.packing.pairs import row_pairs, whole_rows
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, PAIRS, TILE, half_macros, panel_vectors
+from graphtool.kernels.tiles import HALF, PAIRS, TILE, half_macros, panel_vectors, summed, sums
 from graphtool.loops.contract import Contract, Macro, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
-from graphtool.ops.bfloat16_pairs import whole_rows
-from graphtool.ops.plans import BF16_CONV, DIRECT
-from graphtool.plan import Form, Plan
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, product
 from graphtool.target import Target
 
@@ -111,6 +115,80 @@ def _odd_rows(node: Node) -> bool:
     return w[0] == 1 and whole_rows(1, node.attrs["dilation"]) and x[3] % 2 != 0
 
 
+# ---- the ops -----------------------------------------------------------------------------------
+
+DIRECT = Form("direct", (
+    NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1)))
+BF16_CONV = Form("bf16", DIRECT.parameters)
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+           strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+           plan: Plan | None = None) -> TensorType:
+    need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
+    groups, depth = w.shape[0], w.shape[3]
+    need(depth * groups == window[1] * x.shape[3], f"the weights {w} do not fit {x}")
+    return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+               plan: Plan | None = None) -> Any:
+    x, w = summed(x, w)
+    groups, _, kh, deep, _ = w.shape
+    kw = window[1]
+    c, size = deep // kw, channels // groups
+    rows = unpacked(o.transpose(w, perm=(0, 2, 1, 3, 4)), size)  # [G, KH, KW·C, O/G]
+    plain = o.transpose(o.reshape(rows, shape=(groups, kh, kw, c, size)), perm=(0, 4, 3, 1, 2))
+    return o.conv(x, o.reshape(plain, shape=(channels, c, kh, kw)), strides=strides,
+                  rhs_dilation=dilation, groups=groups, channels_last=True)
+
+
+def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
+    """Operations of a packed convolution; weights are [groups, panels, kh, kw·channels,
+    columns]."""
+    return 2 * elements(y) * product(w.shape[2:4])
+
+
+OP = target_op("conv_packed", _infer, _decompose, DIRECT, _flops,
+               "2-d convolution, channels last, with weights as `pack_conv` lays them out; x "
+               "includes its padding")
+
+
+def _infer_bf16(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+                plan: Plan | None = None) -> TensorType:
+    need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
+         f"{x} and {w} are not operands of a bfloat16 convolution")
+    groups, c = w.shape[0], x.shape[3]
+    assert isinstance(groups, int) and isinstance(c, int)
+    need(row_pairs(c // groups, window[1], whole_rows(groups, dilation)) == w.shape[3],
+         f"the weights {w} do not fit {x}")
+    return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
+
+
+def _decompose_bf16(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+                    plan: Plan | None = None) -> Any:
+    """Plain ops that mean the same; they drop the padding of the last pair and of the last
+    panel."""
+    groups, panels, kh, pairs, wide = w.shape
+    kw, c, own, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
+    runs = 1 if whole_rows(groups, dilation) else kw
+    split = o.reshape(o.cast(w, dtype=dtypes.float32), shape=(groups, panels, kh, pairs, nr, 2))
+    rows = o.reshape(o.transpose(split, perm=(0, 1, 4, 2, 3, 5)),
+                     shape=(groups, panels * nr, kh, runs, pairs * 2 // runs))
+    taps = o.slice(rows, start=(0,) * 5, limit=(groups, own, kh, runs, kw * c // runs),
+                   strides=(1,) * 5)
+    plain = o.transpose(o.reshape(taps, shape=(channels, kh, kw, c)), perm=(0, 3, 1, 2))
+    return o.conv(o.cast(x, dtype=dtypes.float32), plain, strides=strides,
+                  rhs_dilation=dilation, groups=groups, channels_last=True)
+
+
+OP_BF16 = target_op("conv_bf16", _infer_bf16, _decompose_bf16, BF16_CONV,
+                    lambda *types, **attrs: 2 * _flops(*types, **attrs),
+                    "2-d convolution in bfloat16, channels last, with weights as "
+                    "`pack_conv_pairs` lays them out; the sums are float32")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def of_floats(s: Conv) -> bool:
@@ -152,7 +230,7 @@ def bf16_error(s: Conv, p: Plan) -> float:
 def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
     """The convolution with filters in panels of output channels."""
     packed = o.pack_conv(w, nr=chosen.columns(), groups=how["groups"])
-    return chosen.emit(OPS["conv_packed"], x, packed, **_window(w, how))
+    return chosen.emit(OP, x, packed, **_window(w, how))
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
@@ -161,7 +239,7 @@ def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
     pairs = o.pack_conv_pairs(narrowed(w), nr=nr, groups=groups,
                               whole=whole_rows(groups, dilation))
     flat = o.reshape(pairs, shape=(*pairs.shape[:-2], nr * 2))
-    return chosen.emit(OPS["conv_bf16"], narrowed(x), flat, **_window(w, how))
+    return chosen.emit(OP_BF16, narrowed(x), flat, **_window(w, how))
 
 
 def _window(w: Any, how: dict[str, Any]) -> dict[str, Any]:

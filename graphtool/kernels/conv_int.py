@@ -8,24 +8,26 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import conv_cost, integers, panel_bytes, widths
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
-from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, POINTERS, STRIDES, image, tall
-from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, POINTERS, STRIDES, image, space, tall
+from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
-from graphtool.ops.integer import GROUP
-from graphtool.ops.plans import DIRECT
-from graphtool.plan import Plan
-from graphtool.symbolic import Dim, product
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Plan
+from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target
 
 KIND = flags(PAIRS="numbers of 16 bits by pairs; else u8 by s8, in groups of four")
@@ -105,6 +107,45 @@ def reads(node: Node, x: Value, view: View) -> bool:
     return rows_of_neighbours(node, x, view)
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+DIRECT_INT = Form("direct", (NV,))
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, depth: int,
+           window: tuple[int, int], strides: tuple[int, int],
+           dilation: tuple[int, int] = (1, 1), joined: bool = False,
+           plan: Plan | None = None) -> TensorType:
+    group = group_of(x, w)
+    need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
+    need(x.shape[3] == depth * w.shape[0],
+         f"{w.shape[0]} groups of {depth} channels do not fit {x}")
+    count, run = (1, window[1] * depth) if joined else (window[1], depth)
+    need(w.shape[3] == count * ceildiv(run, group),
+         f"{w} is not packed for windows {window} of {depth} channels")
+    return TensorType(dtypes.int32, (x.shape[0], *space(x, window, strides, dilation), channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, depth: int, window: Any, strides: Any,
+               dilation: Any, joined: bool, plan: Plan | None = None) -> Any:
+    """The runs of a kernel row are unpacked, and are its taps and channels again."""
+    groups, panels, kh, rows, wide = w.shape
+    own, kw = channels // groups, window[1]
+    runs, run = (1, kw * depth) if joined else (kw, depth)
+    split = o.reshape(exact(w), shape=(groups, panels, kh, runs, rows // runs, wide))
+    found = unpacked(o.transpose(split, perm=(0, 2, 3, 1, 4, 5)), own, run, GROUP[w.dtype])
+    taps = o.transpose(o.reshape(found, shape=(groups, kh, kw, depth, own)), perm=(0, 4, 3, 1, 2))
+    plain = o.reshape(taps, shape=(channels, depth, kh, kw))
+    return wrapped(o.conv(exact(x), plain, strides=strides, rhs_dilation=dilation, groups=groups,
+                          channels_last=True))
+
+
+OP = target_op("conv_int", _infer, _decompose, DIRECT_INT,
+               lambda y, *_, window, depth, **__: 2 * elements(y) * product(window) * depth,
+               "2-d convolution of small integers, channels last, with weights as `pack_int_conv` "
+               "lays them out; x includes its padding, the sums are int32")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def of_integers(s: Conv) -> bool:
@@ -114,7 +155,7 @@ def of_integers(s: Conv) -> bool:
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """Widths of the panels."""
-    return [DIRECT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
+    return [DIRECT_INT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
@@ -124,7 +165,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     depth = w.shape[1]
     joined = groups == dilation[1] == 1 and depth % GROUP[w.dtype] != 0
     packed = o.pack_int_conv(w, nr=chosen.columns(), groups=groups, joined=joined)
-    return chosen.emit(OPS["conv_int"], x, packed, channels=w.shape[0], depth=depth,
+    return chosen.emit(OP, x, packed, channels=w.shape[0], depth=depth,
                        window=w.shape[2:], strides=strides, dilation=dilation, joined=joined)
 
 
@@ -138,7 +179,7 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
     return panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), integers(s, t)[1], t)
 
 
-SERVES = (Alternative(Conv, DIRECT, plans, cost, make, weights, takes=of_integers, usual=True),)
+SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_integers, usual=True),)
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,

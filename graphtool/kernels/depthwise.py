@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels import images
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Conv
-from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, window
-from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, space, window
+from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, half_macros
+from graphtool.kernels.tiles import HALF, half_macros, summed, sums
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
-from graphtool.ops.plans import DEPTHWISE
-from graphtool.plan import Plan
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, product, symbol_of
 from graphtool.target import Target
 
@@ -86,6 +86,45 @@ def _neighbours(node: Node) -> bool:
     return x[3] != w[2]
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+DEPTHWISE = Form("depthwise", (
+    Parameter("block", "vectors of channels in a sweep over the image", 1, least=1),
+    Parameter("high", "output rows of a register block", 1, least=1, most=2)))
+
+
+def _infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
+           dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
+    need(x.rank == 4 and w.rank == 3, f"depthwise of {x} with {w}")
+    height, width = space(x, w.shape[:2], strides, dilation)
+    if w.shape[2] == x.shape[3]:
+        return TensorType(sums(x.dtype), (x.shape[0], height, width, w.shape[2]))
+    count = w.shape[2] // x.shape[3]  # adjacent pixels of x that count as one pixel
+    need(w.shape[2] == count * x.shape[3] and width == width // count * count
+         and strides[1] == 1, f"depthwise of {x} with {w}")
+    return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
+
+
+def _decompose(x: Any, w: Any, *, strides: Any, dilation: Any, plan: Plan | None = None) -> Any:
+    x, w = summed(x, w)
+    (kh, kw, wide), c = w.shape, x.shape[3]
+    own = o.slice(w, start=(0, 0, 0), limit=(kh, kw, c), strides=(1, 1, 1)) if c != wide else w
+    y = o.conv(x, o.reshape(o.transpose(own, perm=(2, 0, 1)), shape=(c, 1, kh, kw)),
+               strides=strides, rhs_dilation=dilation, groups=c, channels_last=True)
+    n, height, width, _ = y.shape
+    return y if c == wide else o.reshape(y, shape=(n, height, width * c // wide, wide))
+
+
+def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
+    return 2 * elements(y) * product(w.shape[:2])
+
+
+OP = target_op("depthwise", _infer, _decompose, DEPTHWISE, _flops,
+               "2-d convolution with one filter for each channel, channels last, weights [KH, KW, "
+               "C]; x includes its padding. If the weights have more channels than x, adjacent "
+               "pixels of x are taken as one pixel with that many channels")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 _LINE = 64  # bytes of a line of the caches
@@ -138,7 +177,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     width = x.shape[2] - (kw - 1) * dilation[1]
     count = neighbours(width, out, chosen.target.lanes) if (
         strides[1] == 1 and isinstance(width, int) and chosen.site.constant) else 1
-    y = chosen.emit(OPS["depthwise"], x, flat if count == 1 else _repeated(flat, count),
+    y = chosen.emit(OP, x, flat if count == 1 else _repeated(flat, count),
                     strides=strides, dilation=dilation)
     return y if count == 1 else o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, out))
 

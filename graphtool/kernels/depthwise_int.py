@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import TensorType
 from graphtool.kernels import depthwise
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.rules import Rules
@@ -20,16 +21,19 @@ from graphtool.kernels.images import (
     WINDOW,
     image,
     seen,
+    space,
     window,
     windows_of,
 )
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.packing.integers import exact, group_of, wrapped
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.ops.plans import DEPTHWISE
-from graphtool.plan import Plan
+from graphtool.ops.common import need
+from graphtool.ops.costs import per_tap
+from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
 
@@ -56,21 +60,53 @@ def lower(site: Site) -> Lowered:
     return Lowered(body, product(site.out.type.shape) * product(size) * 2)
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+DEPTHWISE_INT = Form("depthwise", depthwise.DEPTHWISE.parameters[1:])
+
+
+def _infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
+           strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+           plan: Plan | None = None) -> TensorType:
+    group_of(x, w)
+    need(x.rank == 4 and w.rank == 5 and x.shape[3] == w.shape[3],
+         f"{x} and {w} are not operands of this depthwise convolution")
+    return TensorType(dtypes.int32, (x.shape[0], *space(x, window, strides, dilation),
+                                     x.shape[3]))
+
+
+def _decompose(x: Any, w: Any, *, window: Any, strides: Any, dilation: Any,
+               plan: Plan | None = None) -> Any:
+    """The filters as they are packed for the first row of a block."""
+    (kh, kw), (quads, _, _, c, _) = window, w.shape
+    first = o.slice(exact(w), start=(0,) * 5, limit=(quads, 1, kw, c, 4), strides=(1,) * 5)
+    rows = o.reshape(o.transpose(first, perm=(3, 1, 0, 4, 2)), shape=(c, 1, quads * 4, kw))
+    plain = o.slice(rows, start=(0,) * 4, limit=(c, 1, kh, kw), strides=(1,) * 4)
+    return wrapped(o.conv(exact(x), plain, strides=strides, rhs_dilation=dilation, groups=c,
+                          channels_last=True))
+
+
+OP = target_op("depthwise_int", _infer, _decompose, DEPTHWISE_INT,
+               lambda *types, **attrs: 2 * per_tap(*types, **attrs),
+               "2-d convolution of small integers with one filter for each channel, channels "
+               "last; x includes its padding, the sums are int32")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """Output rows of a register block."""
-    return [DEPTHWISE.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
+    return [DEPTHWISE_INT.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution with four rows of the filters beside each other."""
     packed = o.pack_int_depthwise(w, high=chosen.plan.get("high", 1), stride=strides[0])
-    return chosen.emit(OPS["depthwise_int"], x, packed, window=w.shape[2:], strides=strides,
+    return chosen.emit(OP, x, packed, window=w.shape[2:], strides=strides,
                        dilation=dilation)
 
 
-SERVES = (Alternative(Conv, DEPTHWISE, plans, depthwise.cost, make,
+SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
                       takes=lambda s: s.depthwise and s.integer > 0),)
 
 register(Record(

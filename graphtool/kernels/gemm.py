@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Node, Value
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import (
@@ -21,7 +21,8 @@ from graphtool.kernels.choice.operands import narrowed, packed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv import pointwise
-from graphtool.kernels.record import Record, register, rows_of_neighbours
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     HALF,
@@ -31,15 +32,19 @@ from graphtool.kernels.tiles import (
     half_macros,
     panel_vectors,
     rows_of_tile,
+    summed,
+    sums,
 )
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View, row_stride, transposed
+from graphtool.ops.common import broadcast_shapes, need
+from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import BF16_PRODUCT, GEMM
-from graphtool.plan import Plan
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Parameter, Plan
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache, unless a plan says otherwise
@@ -60,7 +65,7 @@ def meaning(t: Instance) -> None:
     m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
     pairs, panels = t.get("PAIRS"), -(-n // nr)
     packed = (panels, -(-k // 2), nr * 2) if pairs else (panels, k, nr)
-    op = OPS["gemm_bf16" if pairs else "gemm"]
+    op = OP_BF16 if pairs else OP
     for b in range(t.get("BATCH")):
         t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
 
@@ -111,6 +116,50 @@ def reads(node: Node, x: Value, view: View) -> bool:
     """Rows or columns of adjacent elements on the left; packed weights without gaps."""
     left = all(w is not x for w in node.inputs[1:])
     return (left and transposed(view)) or rows_of_neighbours(node, x, view)
+
+
+# ---- the ops -----------------------------------------------------------------------------------
+
+GEMM = Form("gemm", (
+    NV, Parameter("split", "1: threads share rows, 2: they share columns, 0: either", 0, most=2),
+    Parameter("resident", "KB of the left operand that stay in a cache, 0: all of it", RESIDENT)))
+BF16_PRODUCT = Form("bf16", GEMM.parameters)
+
+
+def _infer(a: TensorType, b: TensorType, *, n: int,
+           plan: Plan | None = None) -> TensorType:
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
+    need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
+    need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{b} does not have the panels for {n} columns")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
+
+
+def _decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    a, b = summed(a, b)
+    return o.matmul(a, unpacked(b, n))
+
+
+OP = target_op("gemm", _infer, _decompose, GEMM, rows_by_columns,
+               "a·b, with b as `pack` lays it out; sums of 16-bit operands are float32")
+
+
+def _infer_bf16(a: TensorType, b: TensorType, *, n: int,
+                plan: Plan | None = None) -> TensorType:
+    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
+         f"{a} and {b} are not operands of a bfloat16 product")
+    need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
+
+
+def _decompose_bf16(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    plain = unpacked(o.cast(b, dtype=dtypes.float32), n, a.shape[-1], 2)
+    return o.matmul(o.cast(a, dtype=dtypes.float32), plain)
+
+
+OP_BF16 = target_op("gemm_bf16", _infer_bf16, _decompose_bf16, BF16_PRODUCT, rows_by_columns,
+                    "a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -169,14 +218,14 @@ def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with a right-hand side in panels."""
-    return chosen.emit(OPS["gemm"], x, packed(w, chosen.columns(), False, transpose),
+    return chosen.emit(OP, x, packed(w, chosen.columns(), False, transpose),
                        n=chosen.site.n)
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product of bfloat16, its right-hand side by pairs of rows."""
     left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
-    return chosen.emit(OPS["gemm_bf16"], left, right, n=chosen.site.n)
+    return chosen.emit(OP_BF16, left, right, n=chosen.site.n)
 
 
 SERVES = (

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import TensorType
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv_int import KIND, convolved, kind, panels
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import View, row_stride
+from graphtool.ops.common import broadcast_shapes, need
+from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import GEMM
-from graphtool.plan import Plan
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Plan
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target
 
 MACROS = (
@@ -80,22 +85,48 @@ def _in_margins(site: Site) -> bool:
     return any(len(v.shape) == 4 and row_stride(v) is None for v in site.touched())
 
 
+# ---- the op ------------------------------------------------------------------------------------
+
+GEMM_INT = Form("gemm", (NV,))
+
+
+def _infer(a: TensorType, b: TensorType, *, n: int,
+           plan: Plan | None = None) -> TensorType:
+    group = group_of(a, b)
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
+    need(ceildiv(a.shape[-1], group) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
+    need(ceildiv(n * group, b.shape[-1]) == b.shape[-3],
+         f"{b} does not have the panels for {n} columns")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(dtypes.int32, (*lead, a.shape[-2], n))
+
+
+def _decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    rows = unpacked(exact(b), n, a.shape[-1], GROUP[b.dtype])
+    return wrapped(o.matmul(exact(a), rows))
+
+
+OP = target_op("gemm_int", _infer, _decompose, GEMM_INT, rows_by_columns,
+               "a·b of small integers, with b as `pack_int` lays it out; the sums are int32 and "
+               "wrap around")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """Widths of the panels."""
-    return [GEMM.plan(nv=nv) for nv in product_widths(s, target)]
+    return [GEMM_INT.plan(nv=nv) for nv in product_widths(s, target)]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product with a right-hand side in panels; rows that meet in a lane are side by side."""
     w = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
     packed = o.pack_int(w, nr=chosen.columns())
-    return chosen.emit(OPS["gemm_int"], x, packed, n=chosen.site.n)
+    return chosen.emit(OP, x, packed, n=chosen.site.n)
 
 
 SERVES = (Alternative(
-    Product, GEMM, plans, lambda s, p, t: product_cost(s, p, t, *integers(s, t)), make,
+    Product, GEMM_INT, plans, lambda s, p, t: product_cost(s, p, t, *integers(s, t)), make,
     takes=lambda s: s.integer > 0, usual=True),)
 
 register(Record(

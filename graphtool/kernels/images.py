@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from graphtool.ir.graph import TensorType
 from graphtool.kernels.site import Site
 from graphtool.kernels.tiles import rows_of_tile
 from graphtool.loops.contract import Pointer, sizes
@@ -53,6 +54,13 @@ def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
     bands = -(-height // (most // width))
     rows = -(-height // bands)
     return {"MR": rows * width, "TALL": rows}
+
+
+def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
+    """The spatial sizes of the result when a window slides over the channels-last x without
+    padding."""
+    return tuple((d - (k - 1) * r - 1) // s + 1
+                 for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
 
 # ---- for the meaning ---------------------------------------------------------------------------

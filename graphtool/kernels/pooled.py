@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.op import OPS
+from graphtool.ir.facets import Trait
+from graphtool.ir.graph import TensorType
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
@@ -20,14 +21,16 @@ from graphtool.kernels.images import (
     WINDOW,
     image,
     seen,
+    space,
     window,
     windows_of,
 )
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
-from graphtool.ops.plans import POOLED
+from graphtool.ops.common import need
+from graphtool.ops.costs import per_tap
 from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
@@ -51,6 +54,29 @@ def lower(site: Site) -> Lowered:
               **window(a["window"], a)}
     body = site.template("pooled", macros, {"X": (x.buffer, x.offset)}, site.epilogue(PIXEL, AT))
     return Lowered(body, product(out) * product(a["window"]))
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+POOLED = Form("pooled")
+
+
+def _infer(x: TensorType, *, kind: str, window: tuple[int, int], strides: tuple[int, int],
+           dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
+    need(x.rank == 4 and kind in ("sum", "max", "min"),
+         f"{kind!r} over windows of this size is not defined on {x}")
+    return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
+
+
+def _decompose(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any,
+               plan: Plan | None = None) -> Any:
+    return o.reduce_window(x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
+                           window_dilation=(1, *dilation, 1))
+
+
+OP = target_op("pooled", _infer, _decompose, POOLED, per_tap,
+               "each window of an image reduced by `kind`, channels last; x includes its padding",
+               traits=Trait.NONE)
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -86,7 +112,7 @@ def _pooled(s: Pool, t: Target, steps: float) -> float:
 
 def make(chosen: Chosen, x: Any, **how: Any) -> Any:
     """The pool; its padding is in the image."""
-    return chosen.emit(OPS["pooled"], x, **how)
+    return chosen.emit(OP, x, **how)
 
 
 SERVES = (

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from graphtool.errors import InternalError
-from graphtool.ir.graph import Node, Value
+from graphtool.ir import op as ops
+from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.op import Op
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops import contract
 from graphtool.loops.contract import Contract
 from graphtool.loops.view import View
+from graphtool.ops.costs import Cost
+from graphtool.plan import Form
 
 Reads = Callable[[Node, Value, View], bool]
 
@@ -56,6 +62,16 @@ class Record:
     def fuses(self) -> bool:
         """Whether elementwise nodes can run on its finished rows."""
         return bool(self.contract.hook)
+
+
+def target_op(name: str, infer: Callable[..., TensorType], decompose: Callable[..., Any],
+              form: Form, cost: Cost, doc: str, *, traits: Trait = Trait.CONTRACTION) -> Op:
+    """Add the op that stands for a kernel in a graph; its meaning is that of `decompose`.
+
+    `form` is that of its plans: lowering reads them, values do not depend on them.
+    """
+    return ops.register(Op(name, infer, decompose=decompose, traits=traits, cost=cost, doc=doc,
+                           lowering=Lowering.TEMPLATE, plans=(form,)))
 
 
 KERNELS: dict[str, Record] = {}

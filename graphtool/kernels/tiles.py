@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.kernels.site import ENDLESS
@@ -29,6 +32,17 @@ def half_macros(operand: DType, pairs: bool = False) -> dict[str, MacroValue]:
     if pairs:
         macros["PAIRS"] = True
     return macros
+
+
+def sums(operand: DType) -> DType:
+    """The element type of a contraction's sums: float32 for operands of 16 bits."""
+    return dtypes.float32 if operand in dtypes.HALVES else operand
+
+
+def summed(*operands: Any) -> list[Any]:
+    """The operands, converted to the type in which their products are summed."""
+    half = any(x.dtype in dtypes.HALVES for x in operands)
+    return [o.cast(x, dtype=dtypes.float32) if half else x for x in operands]
 
 
 def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import TensorType
 from graphtool.kernels import images
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -24,16 +26,19 @@ from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, image
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.packing.integers import exact, wrapped
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.packing.transformed import FRACTIONS, G
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, TILE, half_macros, panel_vectors
+from graphtool.kernels.tiles import HALF, TILE, half_macros, panel_vectors, summed, sums
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.ops.plans import WINOGRAD
-from graphtool.ops.target_winograd import G
-from graphtool.plan import Plan
-from graphtool.symbolic import Symbol, product, symbol_of
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.plan import Form, Parameter, Plan
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 
 WORK = Pointer("WORK", "what thread t transforms into", ("t",), writes=True)
@@ -83,6 +88,78 @@ def lower(site: Site) -> Lowered:
                 "WORK": (work, symbol_of(Symbol("t", 0, None)) * share)}
     flops = product(site.out.type.shape) * 9 * c // groups * 2
     return Lowered(site.template("winograd", macros, pointers, site.epilogue(PIXEL, AT)), flops)
+
+
+# ---- the ops -----------------------------------------------------------------------------------
+
+TILE_SIZE = Parameter("tile", "outputs along an axis of a tile", least=2, most=4)
+GROUP = Parameter("group", "tiles that are transformed and multiplied at a time", 28, least=1)
+WINOGRAD = Form("winograd", (
+    TILE_SIZE, GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
+                              most=1)))
+
+
+def same_tile(plan: Plan | None, tile: int) -> bool:
+    """Whether a plan of a Winograd convolution has the tile size for which its weights are
+    transformed."""
+    return plan is None or plan.get("tile", tile) == tile
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
+           plan: Plan | None = None, groups: int = 1) -> TensorType:
+    need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
+         and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"{x} and {w} are not "
+                                                                     f"operands of this Winograd "
+                                                                     f"convolution")
+    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
+    return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None,
+               groups: int = 1) -> Any:
+    x, w = summed(x, w)
+    g = _plain(o.cast(w, dtype=dtypes.float64), G[tile], channels, x.shape[3] // groups)
+    return o.conv(x, o.cast(g, dtype=x.dtype), channels_last=True, groups=groups)
+
+
+def _plain(w: Any, transform: Any, channels: int, c: int, group: int = 1) -> Any:
+    """The filters g = G⁺·U·(G⁺)ᵀ, [O, C, 3, 3], of transformed weights in float64."""
+    n, back = len(transform), w.builder.constant(np.linalg.pinv(transform))
+    u = o.reshape(unpacked(w, channels, c, group), shape=(n, n * c * channels))
+    left = o.reshape(o.matmul(back, u), shape=(3, n, c * channels))
+    g = o.reshape(o.matmul(back, left), shape=(3, 3, c, channels))
+    return o.transpose(g, perm=(3, 2, 0, 1))
+
+
+def _flops(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
+    """(t+2)² products of all channels for t² outputs; the transforms are not counted."""
+    return 2 * elements(y) * w.shape[2] * (tile + 2) ** 2 // tile**2
+
+
+OP = target_op("winograd", _infer, _decompose, WINOGRAD, _flops,
+               "3×3 convolution of stride 1, channels last, by Winograd's algorithm F(t×t, 3×3) "
+               "with t = `tile` (Lavin and Gray, arXiv:1509.09308)")
+
+
+def _infer_int(x: TensorType, w: TensorType, *, channels: int, tile: int,
+               plan: Plan | None = None) -> TensorType:
+    need(x.dtype in (dtypes.uint8, dtypes.int16) and w.dtype is dtypes.int16,
+         f"the operands must be u8 or i16, and i16, got {x} and {w}")
+    need(x.rank == 4 and w.rank == 4 and ceildiv(x.shape[3], 2) == w.shape[2],
+         f"{x} and {w} are not operands of this Winograd convolution")
+    need(same_tile(plan, tile), f"the plan {plan} is not for tiles of {tile}")
+    return TensorType(dtypes.int32, (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
+
+
+def _decompose_int(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None) -> Any:
+    g = _plain(exact(w), G[tile] / FRACTIONS[tile][:, None], channels, x.shape[3], 2)
+    return wrapped(o.conv(exact(x), o.round(g), channels_last=True))
+
+
+OP_INT = target_op("winograd_int", _infer_int, _decompose_int, WINOGRAD, _flops,
+                   "3×3 convolution of small integers of stride 1, channels last, by Winograd's "
+                   "algorithm; exact while sums stay below 2²⁹ with tiles of 2, 2²⁵ with tiles "
+                   "of 4")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -185,10 +262,10 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     nr = chosen.target.lanes * panel(outs // groups, groups, chosen.target)
     if s.integer:
         packed = o.pack_int_winograd(w, tile=tile, nr=nr)
-        return chosen.emit(OPS["winograd_int"], x, packed, channels=outs, tile=tile)
+        return chosen.emit(OP_INT, x, packed, channels=outs, tile=tile)
     packed = (o.pack_winograd(widened(w), tile=tile, nr=nr) if s.constant
               else _transformed(widened(w), tile, nr))
-    return chosen.emit(OPS["winograd"], x, packed, channels=outs, tile=tile, groups=groups)
+    return chosen.emit(OP, x, packed, channels=outs, tile=tile, groups=groups)
 
 
 def _transformed(w: Any, tile: int, nr: int) -> Any:

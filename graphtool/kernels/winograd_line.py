@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.op import OPS
+from graphtool.ir.graph import TensorType
 from graphtool.kernels import images, winograd
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -21,17 +24,21 @@ from graphtool.kernels.choice.machine import (
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.conv import of_floats
-from graphtool.kernels.images import AT, HOOK, PIXEL
-from graphtool.kernels.record import Record, register
+from graphtool.kernels.images import AT, HOOK, PIXEL, space
+from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.packing.transformed import G
+from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, panel_vectors
-from graphtool.kernels.winograd import WORK
+from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums
+from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.ops.plans import LINE
-from graphtool.plan import Plan
-from graphtool.symbolic import Symbol, product, symbol_of
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.ops.plans import NV
+from graphtool.plan import Form, Plan
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 
 MACROS = (
@@ -79,6 +86,50 @@ def lower(site: Site) -> Lowered:
                 "WORK": (work, symbol_of(Symbol("t", 0, None)) * share)}
     body = site.template("winograd_line", macros, pointers, site.epilogue(PIXEL, AT))
     return Lowered(body, product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2)
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+LINE = Form("winograd_line", (TILE_SIZE, NV, GROUP))
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
+           window: tuple[int, int], dilation: tuple[int, int], upright: bool,
+           plan: Plan | None = None) -> TensorType:
+    lines, taps = window[::-1] if upright else window
+    need(x.rank == 4 and w.rank == 4 and x.shape[3] * lines * ceildiv(taps, 3) == w.shape[2],
+         f"{x} and {w} are not operands of this Winograd convolution")
+    need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
+    height, width = space(x, window, (1, 1), dilation)
+    return TensorType(sums(x.dtype), (x.shape[0], height, width, channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, tile: int, window: Any, dilation: Any,
+               upright: bool, plan: Plan | None = None) -> Any:
+    """Plain ops that mean the same, on the plain weights g = G⁺·U, three taps each; the padding
+    of the last three taps is cut."""
+    x, w = summed(x, w)
+    (lines, taps), c = window[::-1] if upright else window, x.shape[3]
+    threes = -(-taps // 3)
+    u = o.reshape(o.cast(unpacked(w, channels), dtype=dtypes.float64),
+                  shape=(tile + 2, lines * threes * c * channels))
+    g = o.cast(o.matmul(w.builder.constant(np.linalg.pinv(G[tile])), u), dtype=x.dtype)
+    split = o.transpose(o.reshape(g, shape=(3, lines, threes, c, channels)),
+                        perm=(4, 3, 1, 2, 0))
+    cut = o.slice(o.reshape(split, shape=(channels, c, lines, threes * 3)), start=(0,) * 4,
+                  limit=(channels, c, lines, taps), strides=(1,) * 4)
+    return o.conv(x, o.transpose(cut, perm=(0, 1, 3, 2)) if upright else cut,
+                  rhs_dilation=dilation, channels_last=True)
+
+
+def _flops(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
+    """t+2 products for t outputs: of all lines, groups of three taps, and channels."""
+    return 2 * elements(y) * w.shape[2] * (tile + 2) // tile
+
+
+OP = target_op("winograd_line", _infer, _decompose, LINE, _flops,
+               "convolution of stride 1, channels last, by Winograd's algorithm F(t, 3) along one "
+               "axis: along rows, or along columns if `upright`")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -133,7 +184,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     """The convolution with transformed filters, which are constants."""
     tile, upright = chosen.plan.get("tile", 2), chosen.site.upright
     packed = o.pack_winograd_line(w, tile=tile, nr=chosen.columns(), upright=upright)
-    return chosen.emit(OPS["winograd_line"], x, packed, channels=w.shape[0], tile=tile,
+    return chosen.emit(OP, x, packed, channels=w.shape[0], tile=tile,
                        window=w.shape[2:], dilation=dilation, upright=upright)
 
 
@@ -146,4 +197,5 @@ SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats),
 
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's short sums along one axis", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK), {"winograd_line": lower}, serves=SERVES))
+             (*images.POINTERS, WORK), meaning, HOOK),
+    {"winograd_line": lower}, serves=SERVES))

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.emit.c import emit
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.embedded_weights import Part, array, divided, incbin, whole

@@ -1,5 +1,7 @@
 """The op set. Importing this package fills the registry; its names are the ops: `o.matmul(a, b)`.
 
+The ops that stand for a kernel are declared in its module: `import graphtool.kernels` adds them.
+
 No module here may have an op's name: the module would hide the op.
 """
 
@@ -10,7 +12,6 @@ from keyword import iskeyword
 from graphtool.ir.op import OPS, Op
 from graphtool.ops import (  # noqa: F401  (each fills the registry)
     activation,
-    bfloat16_pairs,
     collective,
     composite,
     control,
@@ -21,7 +22,6 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     forest,
     images,
     index,
-    integer,
     linalg,
     loss,
     normalise,
@@ -39,8 +39,6 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     spectrum,
     strings,
     taps,
-    target,
-    target_winograd,
     transformer,
     window,
 )

@@ -68,7 +68,7 @@ class Passes(msgspec.Struct):
 
 def ops_report(name: str | None = None) -> Ops:
     """All ops by name, or one. Raises InputError GT0401 for an unknown one."""
-    import graphtool.ops  # noqa: F401  (fills the registry)
+    import graphtool.kernels  # noqa: F401  (fills the registry)
     chosen = [named(name)] if name else [OPS[n] for n in sorted(OPS)]
     return Ops([_entry(op) for op in chosen])
 

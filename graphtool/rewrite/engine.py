@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-import graphtool.ops  # noqa: F401  (fills the registry, which the left sides need)
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphtool import ops  # noqa: F401  (fills the registry)
 from graphtool import ops as o
 from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import dtypes, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import graphtool.ops  # noqa: F401  (fills the registry that the reader asks)
+import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp
 from graphtool.dtypes import DType, as_strings, dtype, string
 from graphtool.errors import InputError, UsageError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphtool.ops  # noqa: F401  (fills the registry)
+import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import of_numpy
 from graphtool.ir.axes import Align, Axes, with_leading
 from graphtool.ir.facets import Lowering, Movement, Trait

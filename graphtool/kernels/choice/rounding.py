@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.ops.target_winograd import G
+from graphtool.kernels.packing.transformed import G
 
 Array = np.ndarray[Any, Any]
 _OUTPUTS = 16  # channels of the result that are tried
-# Bᵀ and Aᵀ beside the G of ops/target.py; Lavin and Gray, arXiv:1509.09308
+# Bᵀ and Aᵀ beside the G of kernels/packing; Lavin and Gray, arXiv:1509.09308
 _B = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
       4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
           [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]]}

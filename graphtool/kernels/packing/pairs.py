@@ -1,7 +1,6 @@
-"""Target ops whose right-hand sides store bfloat16 numbers in pairs, for dot product instructions.
+"""Right-hand sides and filters by pairs of bfloat16 numbers, for dot products of these.
 
-The two elements of a pair belong to the same sum; the sums are float32. The other target ops are in
-ops/target.py.
+Two elements that are summed stand side by side.
 """
 
 from __future__ import annotations
@@ -11,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
+from graphtool.kernels.packing.panels import padded
 from graphtool.loops.pull import Names, Pull, apply, const, index
-from graphtool.ops.common import Array, broadcast_shapes, need
-from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.plans import BF16_CONV, BF16_PRODUCT
-from graphtool.ops.target import conv_cost, padded, space
-from graphtool.plan import Plan
+from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim, ceildiv, minimum
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
@@ -60,38 +55,11 @@ register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, categor
                 "nr, 2]: two elements of the same sum are adjacent"))
 
 
-def _matmul_bf16_infer(a: TensorType, b: TensorType, *, n: int,
-                       plan: Plan | None = None) -> TensorType:
-    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype is dtypes.bfloat16,
-         f"{a} and {b} are not operands of a bfloat16 product")
-    need(ceildiv(a.shape[-1], 2) == b.shape[-2], f"inner dimensions of {a} and {b} differ")
-    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
-    return TensorType(dtypes.float32, (*lead, a.shape[-2], n))
-
-
-def _matmul_bf16(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
-    """Plain ops that mean the same: unpack the pairs to the rows of a matrix, and multiply."""
-    *lead, panels, half, wide = b.shape
-    rank, nr = len(lead), wide // 2
-    split = o.reshape(o.cast(b, dtype=dtypes.float32), shape=(*lead, panels, half, nr, 2))
-    rows = o.transpose(split, perm=(*range(rank), rank + 1, rank + 3, rank, rank + 2))
-    whole = o.reshape(rows, shape=(*lead, half * 2, panels * nr))
-    plain = o.slice(whole, start=(0,) * whole.ndim, limit=(*lead, a.shape[-1], n),
-                    strides=(1,) * whole.ndim)
-    return o.matmul(o.cast(a, dtype=dtypes.float32), plain)
-
-
-register(Op("gemm_bf16", _matmul_bf16_infer, decompose=_matmul_bf16,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE, cost=rows_by_columns,
-            plans=(BF16_PRODUCT,),
-            doc="a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"))
-
-
 # ---- pack_conv_pairs: [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, pairs, nr, 2] -----------------------
 # With `whole` a pair may join two taps of a kernel row; otherwise each tap has its own pairs.
 
 
-def _row_pairs(c: int, kw: int, whole: bool) -> int:
+def row_pairs(c: int, kw: int, whole: bool) -> int:
     """The number of pairs in a kernel row; if each tap has its own pairs, an odd number of
     channels leaves the last pair of a tap half empty."""
     return -(-kw * c // 2) if whole else kw * -(-c // 2)
@@ -109,7 +77,7 @@ def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
     need(isinstance(c, int) and isinstance(kw, int),
          f"the channels and the window of {w} must be known numbers")
     assert isinstance(c, int) and isinstance(kw, int)
-    return TensorType(w.dtype, (groups, ceildiv(out // groups, nr), kh, _row_pairs(c, kw, whole),
+    return TensorType(w.dtype, (groups, ceildiv(out // groups, nr), kh, row_pairs(c, kw, whole),
                                 nr, 2))
 
 
@@ -156,40 +124,3 @@ register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_co
             category="memory",
             doc="bfloat16 convolution weights in panels of nr output channels, two elements of "
                 "the same sum adjacent"))
-
-
-def _conv_infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
-                strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-                plan: Plan | None = None) -> TensorType:
-    need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
-         f"{x} and {w} are not operands of a bfloat16 convolution")
-    groups, c = w.shape[0], x.shape[3]
-    assert isinstance(groups, int) and isinstance(c, int)
-    need(_row_pairs(c // groups, window[1], whole_rows(groups, dilation)) == w.shape[3],
-         f"the weights {w} do not fit {x}")
-    return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
-
-
-def _conv(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
-          plan: Plan | None = None) -> Any:
-    """Plain ops that mean the same; they drop the padding of the last pair and of the last
-    panel."""
-    groups, panels, kh, pairs, wide = w.shape
-    kw, c, own, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
-    runs = 1 if whole_rows(groups, dilation) else kw
-    split = o.reshape(o.cast(w, dtype=dtypes.float32), shape=(groups, panels, kh, pairs, nr, 2))
-    rows = o.reshape(o.transpose(split, perm=(0, 1, 4, 2, 3, 5)),
-                     shape=(groups, panels * nr, kh, runs, pairs * 2 // runs))
-    taps = o.slice(rows, start=(0,) * 5, limit=(groups, own, kh, runs, kw * c // runs),
-                   strides=(1,) * 5)
-    plain = o.transpose(o.reshape(taps, shape=(channels, kh, kw, c)), perm=(0, 3, 1, 2))
-    return o.conv(o.cast(x, dtype=dtypes.float32), plain, strides=strides,
-                  rhs_dilation=dilation, groups=groups, channels_last=True)
-
-
-register(Op("conv_bf16", _conv_infer, decompose=_conv,
-            traits=Trait.CONTRACTION, lowering=Lowering.TEMPLATE,
-            cost=lambda *types, **attrs: 2 * conv_cost(*types, **attrs),
-            plans=(BF16_CONV,),
-            doc="2-d convolution in bfloat16, channels last, with weights as `pack_conv_pairs` "
-                "lays them out; the sums are float32"))
