@@ -77,7 +77,11 @@ def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: 
     views = slide(x, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs)
     batch, space = x.shape[0], views.shape[2:2 + n]
     cg, og, taps = x.shape[1] // groups, w.shape[0] // groups, int(np.prod(w.shape[2:]))
-    y = np.empty((batch, w.shape[0], *space), wide)
+    y = np.zeros((batch, w.shape[0], *space), wide)
+    if cg == og == 1:  # a filter for each channel: all channels at once, tap by tap
+        for tap in np.ndindex(*w.shape[2:]):
+            y += views[(..., *tap)] * w[(slice(None), 0, *tap)].reshape(-1, *(1,) * n)
+        groups = 0
     order = (0, *range(2, 2 + n), 1, *range(2 + n, 2 + 2 * n))
     for g in range(groups):
         cols = views[:, g * cg:(g + 1) * cg].transpose(order).reshape(

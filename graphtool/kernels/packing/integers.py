@@ -14,7 +14,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.kernels.packing.panels import padded
+from graphtool.kernels.packing.panels import element, grouped, in_panels
 from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim, ceildiv
@@ -45,33 +45,20 @@ def wrapped(x: Any) -> Any:
 def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
     need(b.rank >= 2 and b.dtype in GROUP,
          f"the operand must be i8 or i16 of rank 2 or more, got {b}")
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     group = GROUP[b.dtype]
-    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, group), nr * group))
+    return TensorType(b.dtype, (*in_panels(b, nr, transpose, group), nr * group))
 
 
 def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
-    b = np.swapaxes(b, -1, -2) if transpose else b
-    k, n = b.shape[-2:]
-    group = GROUP[dtypes.of_numpy(b.dtype)]
-    panels, groups = -(-n // nr), -(-k // group)
-    wide = np.zeros((*b.shape[:-2], groups * group, panels * nr), b.dtype)
-    wide[..., :k, :n] = b
-    split = wide.reshape(*b.shape[:-2], groups, group, panels, nr)
-    moved = np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1))
-    return np.ascontiguousarray(moved).reshape(*b.shape[:-2], panels, groups, nr * group)
+    split = grouped(b, nr, transpose, GROUP[dtypes.of_numpy(b.dtype)])
+    return split.reshape(*split.shape[:-2], -1)
 
 
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
     shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     group = GROUP[b.dtype]
-
-    def at(idx: Any) -> Any:
-        *lead, panel, row, lane = idx
-        return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)), [
-            (row * group + lane % group, k, group), (panel * nr + lane // group, n, nr)])
-    return Pull(b.dtype, shape, at)
+    return Pull(b.dtype, shape, lambda at: element(
+        b, nr, transpose, (*at[:-1], at[-1] // group, at[-1] % group), group))
 
 
 register(Op("pack_int", _pack_infer, _pack_eval, None, _pack_lower, category="memory",

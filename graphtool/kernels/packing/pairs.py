@@ -13,10 +13,10 @@ from graphtool import dtypes
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.kernels.packing.panels import padded
-from graphtool.loops.pull import Names, Pull, apply, const, index
+from graphtool.kernels.packing.panels import element, grouped, in_panels, padded
+from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, need
-from graphtool.symbolic import Dim, ceildiv, minimum
+from graphtool.symbolic import ceildiv
 
 # ---- pack_pairs: [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, nr, 2] --------------------------------------
 
@@ -24,32 +24,17 @@ from graphtool.symbolic import Dim, ceildiv, minimum
 def _pairs_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
     need(b.rank >= 2 and b.dtype is dtypes.bfloat16,
          f"the operand must be bfloat16 of rank 2 or more, got {b}")
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, 2), nr, 2))
-
-
-def _pairs_eval(b: Array, *, nr: int, transpose: bool) -> Array:
-    b = np.swapaxes(b, -1, -2) if transpose else b
-    k, n = b.shape[-2:]
-    panels, pairs = -(-n // nr), -(-k // 2)
-    wide = np.zeros((*b.shape[:-2], 2 * pairs, panels * nr), b.dtype)
-    wide[..., :k, :n] = b
-    split = wide.reshape(*b.shape[:-2], pairs, 2, panels, nr)
-    return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
+    return TensorType(b.dtype, (*in_panels(b, nr, transpose, 2), nr, 2))
 
 
 def _pairs_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
     shape = _pairs_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-
-    def at(idx: Any) -> Any:
-        *lead, panel, pair, lane, half = idx
-        return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)),
-                      [(pair * 2 + half, k, 2), (panel * nr + lane, n, nr)])
-    return Pull(b.dtype, shape, at)
+    return Pull(b.dtype, shape, lambda at: element(b, nr, transpose, at, 2))
 
 
-register(Op("pack_pairs", _pairs_infer, _pairs_eval, None, _pairs_lower, category="memory",
+register(Op("pack_pairs", _pairs_infer,
+            lambda b, *, nr, transpose: grouped(b, nr, transpose, 2), None, _pairs_lower,
+            category="memory",
             traits=Trait.NEST,
             doc="the right-hand side of a bfloat16 product, [..., K, N] → [..., ⌈N/nr⌉, ⌈K/2⌉, "
                 "nr, 2]: two elements of the same sum are adjacent"))
@@ -99,25 +84,14 @@ def _pack_conv_lower(names: Names, w: Pull, *, nr: int, groups: int, whole: bool
     out, c, kw = *w.shape[:2], w.shape[3]
     size = out // groups
     assert isinstance(c, int) and isinstance(kw, int)
-    zero = const(0.0, w.dtype)
 
     def at(idx: Any) -> Any:
         group, panel, row, pair, lane, half = idx
         tap, inner = (0, pair) if whole else (pair // -(-c // 2), pair % -(-c // 2))
-        depth, run = inner * 2 + half, kw * c if whole else c
-        place = panel * nr + lane
-        safe = minimum(depth, run - 1) if run % 2 else depth
-        value = w.at((group * size + minimum(place, size - 1), safe % c, row, tap + safe // c))
-        if run % 2:
-            value = _chosen(depth, run, value, zero)
-        return value if size % nr == 0 else _chosen(place, size, value, zero)
+        return padded(
+            lambda depth, own: w.at((group * size + own, depth % c, row, tap + depth // c)),
+            [(inner * 2 + half, kw * c if whole else c, 2), (panel * nr + lane, size, nr)])
     return Pull(w.dtype, shape, at)
-
-
-def _chosen(i: Dim, size: Dim, value: Any, zero: Any) -> Any:
-    """`value` where i < size, else `zero`."""
-    return apply("select", apply("lt", index(i), index(size), dtype=dtypes.bool_), value, zero,
-                 dtype=dtypes.bfloat16)
 
 
 register(Op("pack_conv_pairs", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower,

@@ -16,44 +16,30 @@ from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum
 
-# ---- pack: [..., K, N] → [..., ⌈N/nr⌉, K, nr] ---------------------------------------------------
 
-
-def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2, f"the operand must have rank 2 or more, got {b}")
+def in_panels(b: TensorType, nr: int, transpose: bool, group: int = 1) -> tuple[Dim, ...]:
+    """The sizes of b [..., K, N] in panels, [..., ⌈N/nr⌉, ⌈K/group⌉], without those of a row."""
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), k, nr))
+    return (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, group))
 
 
-def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
+def grouped(b: Array, nr: int, transpose: bool, group: int) -> Array:
+    """b [..., K, N] as [..., ⌈N/nr⌉, ⌈K/group⌉, nr, group], filled up with zeros."""
     b = np.swapaxes(b, -1, -2) if transpose else b
     k, n = b.shape[-2:]
-    packed = np.zeros((*b.shape[:-2], -(-n // nr), k, nr), b.dtype)
-    for panel in range(packed.shape[-3]):
-        part = b[..., panel * nr:(panel + 1) * nr]
-        packed[..., panel, :, :part.shape[-1]] = part
-    return packed
+    panels, rows = -(-n // nr), -(-k // group)
+    wide = np.zeros((*b.shape[:-2], rows * group, panels * nr), b.dtype)
+    wide[..., :k, :n] = b
+    split = wide.reshape(*b.shape[:-2], rows, group, panels, nr)
+    return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
 
 
-def _pack(b: Any, *, nr: int, transpose: bool) -> Any:
-    rank = b.ndim - 2
-    b = o.transpose(b, perm=(*range(rank), rank + 1, rank)) if transpose else b
-    *lead, k, n = b.shape
-    panels = ceildiv(n, nr)
-    wide = o.pad(b, lo=(0,) * b.ndim, hi=(*(0,) * (b.ndim - 1), panels * nr - n))
-    split = o.reshape(wide, shape=(*lead, k, panels, nr))
-    return o.transpose(split, perm=(*range(rank), rank + 1, rank, rank + 2))
-
-
-def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
-    shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
-    n = b.shape[-2 if transpose else -1]
-
-    def at(idx: Any) -> Any:
-        *lead, panel, k, lane = idx
-        return padded(lambda column: b.at((*lead, column, k) if transpose else (*lead, k, column)),
-                      [(panel * nr + lane, n, nr)])
-    return Pull(b.dtype, shape, at)
+def element(b: Pull, nr: int, transpose: bool, at: Sequence[Dim], group: int = 1) -> PExpr:
+    """The element of b in panels at [..., panel, row, lane, member of the group]."""
+    *lead, panel, row, lane, member = at
+    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+    return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)),
+                  [(row * group + member, k, group), (panel * nr + lane, n, nr)])
 
 
 def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -> PExpr:
@@ -74,7 +60,29 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
     return value
 
 
-register(Op("pack", _pack_infer, _pack_eval, None, _pack_lower, _pack, category="memory",
+# ---- pack: [..., K, N] → [..., ⌈N/nr⌉, K, nr] ---------------------------------------------------
+
+def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+    need(b.rank >= 2, f"the operand must have rank 2 or more, got {b}")
+    return TensorType(b.dtype, (*in_panels(b, nr, transpose), nr))
+
+
+def _pack(b: Any, *, nr: int, transpose: bool) -> Any:
+    rank = b.ndim - 2
+    b = o.transpose(b, perm=(*range(rank), rank + 1, rank)) if transpose else b
+    *lead, k, n = b.shape
+    panels = ceildiv(n, nr)
+    wide = o.pad(b, lo=(0,) * b.ndim, hi=(*(0,) * (b.ndim - 1), panels * nr - n))
+    split = o.reshape(wide, shape=(*lead, k, panels, nr))
+    return o.transpose(split, perm=(*range(rank), rank + 1, rank, rank + 2))
+
+
+def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+    shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+    return Pull(b.dtype, shape, lambda at: element(b, nr, transpose, (*at, 0)))
+
+
+register(Op("pack", _pack_infer, None, None, _pack_lower, _pack, category="memory",
             traits=Trait.NEST,
             doc="the right-hand side of a product, [..., K, N] → [..., ⌈N/nr⌉, K, nr]: panels of "
                 "nr columns, the last one padded with zeros"))
@@ -98,17 +106,6 @@ def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1) -> TensorType:
     return TensorType(w.dtype, (groups, ceildiv(o // groups, nr), kh, kw * c, nr))
 
 
-def _pack_conv_eval(w: Array, *, nr: int, groups: int) -> Array:
-    o, c, kh, kw = w.shape
-    og = o // groups
-    packed = np.zeros((groups, -(-og // nr), kh, kw, c, nr), w.dtype)
-    taps = w.reshape(groups, og, c, kh, kw).transpose(0, 3, 4, 2, 1)
-    for panel in range(packed.shape[1]):
-        part = taps[..., panel * nr:(panel + 1) * nr]
-        packed[:, panel, ..., :part.shape[-1]] = part
-    return packed.reshape(groups, -1, kh, kw * c, nr)
-
-
 def _pack_conv(w: Any, *, nr: int, groups: int) -> Any:
     out, c, kh, kw = w.shape
     size = out // groups
@@ -122,22 +119,17 @@ def _pack_conv(w: Any, *, nr: int, groups: int) -> Any:
 
 def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
     shape = _pack_conv_infer(TensorType(w.dtype, w.shape), nr=nr, groups=groups).shape
-    o, c = w.shape[:2]
-    size = o // groups
-    zero = const(0.0 if w.dtype.is_float else 0, w.dtype)
+    out, c = w.shape[:2]
+    size = out // groups
 
     def at(idx: Any) -> Any:
         group, panel, row, depth, lane = idx
-        place = panel * nr + lane
-        read = w.at((group * size + minimum(place, size - 1), depth % c, row, depth // c))
-        if isinstance(size, int) and size % nr == 0:
-            return read
-        return apply("select", apply("lt", index(place), index(size), dtype=dtypes.bool_), read,
-                     zero, dtype=w.dtype)
+        return padded(lambda own: w.at((group * size + own, depth % c, row, depth // c)),
+                      [(panel * nr + lane, size, nr)])
     return Pull(w.dtype, shape, at)
 
 
-register(Op("pack_conv", _pack_conv_infer, _pack_conv_eval, None, _pack_conv_lower, _pack_conv,
+register(Op("pack_conv", _pack_conv_infer, None, None, _pack_conv_lower, _pack_conv,
             category="memory",
             doc="convolution weights [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr]: panels of "
                 "nr output channels"))
