@@ -9,19 +9,23 @@ from collections.abc import Sequence
 
 from graphtool.emit.driver import driver
 from graphtool.emit.embedded_weights import Part
+from graphtool.emit.example import example
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
+from graphtool.emit.loading import loader, weights_bytes
 from graphtool.emit.names import check_name
 from graphtool.loops.ir import Program, counters
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
 
 
-def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
-    """File name → text: NAME.h, NAME.c, NAME_kernels*.c/.h and the headers that they include.
+def emit(program: Program, parts: Sequence[Part] = (), *, part: bool = False) -> dict[str, str]:
+    """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels*.c/.h and the
+    headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
+    `part`: the program is a part of a larger build, which loads the weights and has the example.
     Raises UsageError GT2110 for a name that files and functions cannot have.
     """
     name = program.name
@@ -32,8 +36,20 @@ def emit(program: Program, parts: Sequence[Part] = ()) -> dict[str, str]:
     printer = Kernels(program, dims)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
-    files = {f"{name}.h": header(program), f"{name}.c": driver(program, dims, parts),
+    files = {f"{name}.h": header(program, built_in=bool(parts), part=part),
+             f"{name}.c": driver(program, dims, parts),
              f"{name}_kernels.h": printer.declarations()}
+    if not part:
+        size = 0 if parts else weights_bytes([program])
+        files |= public_files(program, size)
     for i, chunk in enumerate(chunks):
         files[f"{name}_kernels{i}.c"] = printer.file(chunk)
     return files | used_headers(files.values())
+
+
+def public_files(program: Program, size: int) -> dict[str, str]:
+    """What a whole build has besides its parts: the loader of `size` bytes of weights in a file,
+    0 if they are built in, and the example."""
+    name = program.name
+    return {f"{name}_load.c": loader(name, size),
+            f"{name}_example.c": example(program, f"{name}.safetensors" if size else "")}

@@ -3,16 +3,18 @@ point."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
-from graphtool.emit.interface import dims_type
+from graphtool.emit.interface import ALIGN, arena_room, dims_type
 from graphtool.emit.lines import Writer
+from graphtool.emit.ports import may_be_empty
+from graphtool.emit.statuses import status_function, statuses
 from graphtool.emit.steps import Steps
 from graphtool.loops.ir import Buffer, Program, runs
-from graphtool.symbolic import Dim, known
+from graphtool.symbolic import Dim, bounds, known
 
 
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
@@ -50,7 +52,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         Steps(w, program, held, dims).steps(program.steps)
     w.line(f"GT_PROFILED({name})")
     w.line()
-    _entry(w, program, printer)
+    _entry(w, program, printer, bool(parts))
     head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), "runtime.h"]
     return "".join(f'#include "{header}"\n' for header in head) + w.text()
 
@@ -80,20 +82,71 @@ def parallel_work(program: Program) -> tuple[Dim, int]:
     return work, 250_000 * (1 + sum(s.barrier for s in runs(program.steps)))
 
 
-def _entry(w: Writer, program: Program, printer: ExprPrinter) -> None:
-    name = program.name
-    with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
-        for i in range(len(program.dims)):
-            w.line(f"const int64_t d{i} = dims[{i}];")
-            w.line(f"(void)d{i};")
+def out_of_range(program: Program) -> str:
+    """The C condition that a dim is below its least or above its most."""
+    tests = []
+    for i, s in enumerate(program.dims):
+        tests.append(f"dims[{i}] < {s.lo or 0}")
+        tests += [] if s.hi is None else [f"dims[{i}] > {s.hi}"]
+    return " || ".join(tests)
+
+
+def pointer_checks(program: Program, built_in: bool) -> Iterator[str]:
+    """C that returns a status for a pointer that is missing or not aligned."""
+    big = program.name.upper()
+    needed = ["arena"] if program.arena != 0 else []
+    needed += [] if built_in or not program.weights else ["weights"]
+    missing = [f"!{p}" for p in needed]
+    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        certain = [i for i, p in enumerate(ports) if not may_be_empty(p)]
+        missing += [f"!{kind}"] if ports else []
+        if len(certain) == len(ports) > 4:
+            missing.append(f"gt_any_null((const void *const *){kind}, {len(ports)})")
+        else:
+            missing += [f"!{kind}[{i}]" for i in certain]
+    for i in range(0, len(missing), 6):
+        yield f"if ({' || '.join(missing[i:i + 6])}) return {big}_NULL_POINTER;"
+    held = ["arena"] if program.arena != 0 else []
+    held += ["weights"] if program.weights else []
+    if held:
+        address = " | ".join(f"(uintptr_t){p}" for p in held)
+        yield f"if (({address}) % {ALIGN}) return {big}_MISALIGNED;"
+
+
+def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
+    """Write the body of NAME_arena_bytes. It computes in numbers that cannot wrap around first."""
+    if isinstance(program.arena, int):
         w.line("(void)dims;")
-        w.line(f"return (size_t)({printer.index(program.arena)});")
+        w.line(f"return {arena_room(program.arena)};")
+        return
+    w.line(f"if (!dims || {out_of_range(program)}) return 0;")
+    for i in range(len(program.dims)):
+        w.line(f"const int64_t d{i} = dims[{i}];")
+        w.line(f"(void)d{i};")
+    most = bounds(program.arena)[1]
+    if most is None or most >= 2 ** 40:
+        w.line("/* no number that the arena's size is computed from exceeds this one */")
+        w.line(f"const double most = {printer.magnitude(program.arena)};")
+        w.line("if (most >= 0x1p62 || most >= (double)(SIZE_MAX / 2)) return 0;")
+    w.line(f"const int64_t bytes = {printer.index(program.arena)};")
+    w.line(f"return bytes > 0 ? ((size_t)bytes + {ALIGN - 1}) / {ALIGN} * {ALIGN} : {ALIGN};")
+
+
+def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) -> None:
+    name = program.name
+    status_function(w, name, statuses(program))
+    w.line()
+    with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
+        _arena(w, program, printer)
     w.line()
     with w.block(f"int {name}_run(const void *weights, void *arena, {dims_type(program)} *dims,\n"
                  "        const void *const *inputs, void *const *outputs, int threads)\n{"):
-        for i, s in enumerate(program.dims):
-            checks = [f"dims[{i}] < {s.lo or 0}"] + ([f"dims[{i}] > {s.hi}"] if s.hi else [])
-            w.line(f"if ({' || '.join(checks)}) return -1;")
+        if program.dims or program.sizes:
+            w.line(f"if (!dims) return {name.upper()}_NULL_POINTER;")
+        if program.dims:
+            w.line(f"if ({out_of_range(program)}) return {name.upper()}_BAD_DIM;")
+        for line in pointer_checks(program, built_in):
+            w.line(line)
         more = ""
         if program.sizes:
             w.line("int status = 0;")

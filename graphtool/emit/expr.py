@@ -183,6 +183,23 @@ class ExprPrinter:
         text, prec = self.dim(d)
         return f"({text})" if prec < least else text
 
+    def magnitude(self, d: Dim) -> str:
+        """C that bounds the size of `d`, and of each number met when it is computed, in double."""
+        if isinstance(d, int):
+            return f"{abs(d)}.0"
+        terms = []
+        for mono, coeff in d.terms:
+            factors = [self.atom_magnitude(a) for a, p in mono for _ in range(p)]
+            terms.append(" * ".join([f"{abs(coeff)}.0"] * (abs(coeff) != 1 or not factors)
+                                    + factors))
+        return " + ".join(terms)
+
+    def atom_magnitude(self, a: Symbol | Call) -> str:
+        """As `magnitude`, of a symbol or of a call: no result of one exceeds both operands."""
+        if isinstance(a, Symbol):
+            return f"(double){self.dims.get(a.name, a.name)}"
+        return f"gt_greater({self.magnitude(a.a)}, {self.magnitude(a.b)})"
+
     def atom(self, a: Symbol | Call) -> str:
         """The C text of a symbol or of a min, max, floor division or modulo of indices.
 

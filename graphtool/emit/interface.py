@@ -1,40 +1,77 @@
-"""NAME.h, the public interface of a compiled model: its sizes, its ports and its functions."""
+"""NAME.h, the public interface of a compiled model: its sizes, its ports and its functions. It is C
+and C++."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from graphtool.emit.lines import c_comment
-from graphtool.loops.ir import Port, Program, binds
-from graphtool.symbolic import symbols
+from graphtool.emit.ports import port_lines
+from graphtool.emit.statuses import enumeration, statuses
+from graphtool.loops.ir import Program, binds
+
+ALIGN = 64  # of the weights and of the arena, in bytes
 
 _HEADER = """\
-/* {name}: the interface of a compiled model. Generated; do not edit. */
+/* {name}: the interface of a compiled model. Generated; do not edit.{example} */
 #ifndef {upper}_H
 #define {upper}_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C" {{
+#endif
 
 {counts}
 
 {ports}
 
+/* What the functions return. */
+{statuses}
+
 #pragma GCC visibility push(default)
-/* Bytes of arena that a run needs; align it to 64. */
+/* A status in words; the text is constant. */
+const char *{name}_status_text(int status);
+
+{loading}/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
+   multiple of 64 too. 0 if a dim is out of its range, or if no arena can be so large. */
 size_t {name}_arena_bytes(const int64_t *dims);
 
-/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and
-   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.
-   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different
-   arenas may go on at the same time.{sizes} */
+/* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
+   {weights}
+   Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
+   Nothing is allocated and no state is kept: any number of threads may call this at the same
+   time if each has its own arena, dims and outputs.
+   `threads` is how many of them one run may use.{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 {levels}#pragma GCC visibility pop
+#ifdef __cplusplus
+}}
+#endif
 #endif
 """
-_SIZES = """ `dims` has room for the sizes that the run
-   computes and leaves there; outputs are dense in their actual shape. Returns -2
-   where one is out of its bounds: the outputs hold nothing then."""
+_LOADING = """\
+/* The weights in memory. */
+typedef struct {{
+    const void *data; /* what {name}_run takes */
+    void *memory;     /* what {name}_free gives back */
+    size_t bytes;
+}} {name}_weights;
+
+/* Gets the weights and returns a status. {builtin} */
+int {name}_load({name}_weights *weights, const char *path);
+
+/* Gives back what {name}_load got. */
+void {name}_free({name}_weights *weights);
+
+"""
+_IN_FILE = ("`path` names the file {name}.safetensors, which the\n"
+            "   system maps: processes share it.")
+_NO_FILE = "No file is needed: `path` is not read and may be\n   NULL, and `data` becomes NULL."
+_SIZES = """
+   `dims` has room for the sizes that the run computes and leaves there; outputs are dense in
+   their actual shape."""
 _LEVELS = """
 /* The level of {levels}, whose version runs: the processor's, or the lower
    one that the environment names when the library is loaded: GRAPHTOOL_LEVEL. */
@@ -42,28 +79,35 @@ int {name}_level(void);
 """
 
 
-def header(program: Program, *, levels: str = "") -> str:
+def header(program: Program, *, levels: str = "", built_in: bool = False,
+           part: bool = False) -> str:
     """The text of NAME.h; `levels` names the processor levels for which the library has a version
-    each."""
-    name = program.name
-    which = _LEVELS.format(name=name, levels=levels) if levels else ""
+    each.
+
+    `built_in`: the weights are in the library. `part`: the program is a part of a larger build,
+    which loads the weights and owns the state that its runs update.
+    """
+    name, weighs = program.name, bool(program.weights) and not built_in
+    loading = "" if part else _LOADING.format(
+        name=name, builtin=(_IN_FILE if weighs else _NO_FILE).format(name=name))
+    state = frozenset(i for _, i in program.donations) if part else frozenset[int]()
     return _HEADER.format(
-        name=name, upper=name.upper(), dims=dims_type(program),
+        name=name, upper=name.upper(), dims=dims_type(program), loading=loading,
+        example="" if part else f"\n   {name}_example.c shows how to use it.",
+        weights=("`weights` is the data that NAME_load got." if weighs else
+                 "`weights` is NULL: the library has them.").replace("NAME", name),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
-        ports="\n".join(f"/* {line} */" for line in (*_dims(program), *_ports(program))),
-        sizes=_SIZES if program.sizes else "", levels=which)
+        ports="\n".join((*(f"/* {line} */" for line in _dims(program)),
+                         *port_lines(program, state))),
+        statuses=enumeration(name, statuses(program)),
+        sizes=_SIZES if program.sizes else "",
+        levels=_LEVELS.format(name=name, levels=levels) if levels else "")
 
 
 def dims_type(program: Program) -> str:
     """The C type of an element of `dims`: not const if a run computes sizes, which it writes
     there."""
     return "int64_t" if program.sizes else "const int64_t"
-
-
-def open_sizes(program: Program, port: Port) -> bool:
-    """Whether the port's shape is known only after a run."""
-    names = {s.name for s in program.sizes}
-    return any(s.name in names for d in port.shape for s in symbols(d))
 
 
 def _counts(program: Program) -> Iterator[tuple[str, int]]:
@@ -73,7 +117,12 @@ def _counts(program: Program) -> Iterator[tuple[str, int]]:
     if program.sizes:
         yield "SIZES", len(program.sizes)
     if isinstance(program.arena, int):
-        yield "ARENA_BYTES", program.arena
+        yield "ARENA_BYTES", arena_room(program.arena)
+
+
+def arena_room(size: int) -> int:
+    """The bytes of an arena as the caller sees them: a multiple of 64, and never 0."""
+    return max(-(-size // ALIGN), 1) * ALIGN
 
 
 def _dims(program: Program) -> Iterator[str]:
@@ -85,13 +134,3 @@ def _dims(program: Program) -> Iterator[str]:
         least = "any number" if b.size.lo is None else b.size.lo
         yield (f"dims[{i}]: {c_comment(b.size.name)}, which the run computes: {least} to "
                f"{c_comment(str(b.most))}")
-
-
-def _ports(program: Program) -> Iterator[str]:
-    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
-    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
-        for i, p in enumerate(ports):
-            shape = c_comment(", ".join(str(d) for d in p.shape))
-            more = "" if kind == "inputs" or not open_sizes(program, p) else (
-                f", with room for {c_comment(str(room[i]))}")
-            yield f"{kind}[{i}]: {p.dtype.c} {c_comment(p.name)}[{shape}]{more}"

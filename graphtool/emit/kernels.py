@@ -13,6 +13,7 @@ from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.settings import settings
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
 from graphtool.loops.contract import CONTRACTS, Macro
@@ -299,18 +300,6 @@ class Statements:
                 return [f"GT_SIMD_REDUCE(gt_{fn}_{dtype.computes.short}, {acc})"]
             return [f"GT_SIMD_REDUCE({fn}, {acc})"]
         return []
-
-
-def settings(program: Program) -> list[str]:
-    """The lines of C that hold what the program's code relies on, whatever flags compile it."""
-    lanes = program.meta.get("lanes", "1")
-    lines = [f"/* weights are packed, and kernels written, for vectors of {lanes} floats */"
-             if int(lanes) > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
-    if program.meta.get("precision") == "strict":
-        lines += ["/* strict: no multiplication and addition are fused */", "#ifdef __clang__",
-                  "#pragma STDC FP_CONTRACT OFF", "#else",
-                  '#pragma GCC optimize("fp-contract=off")', "#endif"]
-    return lines
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:

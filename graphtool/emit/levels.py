@@ -27,6 +27,7 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
     w.line()
     with w.block("typedef struct {", "} variant;"):
         w.line("int level;")
+        w.line("const char *(*status_text)(int status);")
         w.line("size_t (*arena_bytes)(const int64_t *dims);")
         w.line("int (*run)(const void *weights, void *arena, const int64_t *dims,")
         w.line("           const void *const *inputs, void *const *outputs, int threads);")
@@ -34,7 +35,7 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
     with w.block("static const variant variants[] = {", "};"):
         for level in sorted(levels, reverse=True):
             own = levels[level].name
-            w.line(f"{{{level}, {own}_arena_bytes, {own}_run}},")
+            w.line(f"{{{level}, {own}_status_text, {own}_arena_bytes, {own}_run}},")
     w.line("static const variant *chosen;")
     w.line()
     w.line("/* When the library is loaded: the first that the processor can run. */")
@@ -42,6 +43,9 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
         w.line(f"const int level = {call};")
         w.line("for (chosen = variants; chosen->level > level; chosen++) {")
         w.line("}")
+    w.line()
+    with w.block(f"const char *{name}_status_text(int status)\n{{"):
+        w.line("return chosen->status_text(status);")
     w.line()
     w.line(f"int {name}_level(void) {{ return chosen->level; }}")
     w.line()

@@ -34,7 +34,8 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
     with w.block("static const main_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(weights_file)}, {weights_bytes},")
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
-        w.line(f"{len(program.sizes)}, inputs, outputs, dims, shapes, {name}_arena_bytes, run,")
+        w.line(f"{len(program.sizes)}, inputs, outputs, dims, shapes, {name}_status_text, "
+               f"{name}_arena_bytes, run,")
     return w.text()
 
 

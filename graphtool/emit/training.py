@@ -83,6 +83,9 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     w.line("#include <stdint.h>")
     for part in programs:
         w.line(f'#include "{name}_{part}.h"')
+    w.line("#ifdef __cplusplus")
+    w.line('extern "C" {')
+    w.line("#endif")
     w.line()
     w.line("/* The state: one block of so many bytes, aligned to 64. The caller's; all functions")
     w.line("   work on it in place and allocate nothing. It is plain data: save it, and training")
@@ -98,7 +101,8 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
         shape = ", ".join(map(str, c.shape))
         w.line(f"/* state + {c.offset}: {c.dtype.c} {c_comment(c.name)}[{shape}] */")
     w.line()
-    w.line("/* All return 0, or -1 for a dim out of range. */")
+    w.line("/* All return 0, or a status that stands in the header of the part; for the step,")
+    w.line(f"   {name}_step_status_text says it in words. */")
     w.line("#pragma GCC visibility push(default)")
     for part, program in programs.items():
         w.line(f"/* {_PURPOSE[part]} */")
@@ -107,6 +111,9 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
         w.line(purpose)
         w.line(f"{head.format(name)};")
     w.line("#pragma GCC visibility pop")
+    w.line("#ifdef __cplusplus")
+    w.line("}")
+    w.line("#endif")
     w.line("#endif")
     return w.text()
 
@@ -191,6 +198,9 @@ def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> 
     inputs = {i: (f"&{next(words)}" if not p.shape else next(words))
               for i, p in _data(program, state)}
     outputs = {i: next(words) for i, _ in _given(program, state)}
+    if any(p.name in state for p in (*program.inputs, *program.outputs)):
+        w.line(f"if (!state) return {name.upper()}_NULL_POINTER;")
+        w.line(f"if ((uintptr_t)state % {ALIGN}) return {name.upper()}_MISALIGNED;")
     kind = "int64_t" if program.sizes else "const int64_t"
     w.line(f"{kind} dims[] = {{{', '.join([*dims, *['0'] * max(len(program.sizes), 1)])}}};")
     tables = (("const void *const inputs", "const char *", inputs, program.inputs),

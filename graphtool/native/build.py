@@ -19,9 +19,9 @@ from graphtool.emit.c import emit
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.embedded_weights import Part, array, divided, incbin, whole
 from graphtool.emit.headers import used_headers
-from graphtool.emit.interface import open_sizes
 from graphtool.emit.main import main_program
 from graphtool.emit.names import check_name
+from graphtool.emit.ports import open_sizes
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io import weights as side_files
@@ -113,6 +113,7 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
     if options.exe:
         beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
         sources[f"{name}_main.c"] = main_program(job.program, beside, layout(job.held)[1])
+        del sources[f"{name}_example.c"]  # so that *.c is one program
         sources |= used_headers(sources.values())
     told = [repr(s.choice) for s in runs(job.program.steps)]  # in the manifest, if not in the C
     key = build_key(sources, [*(w.digest for w in job.held), *told], job.compiler, options, job.own)
@@ -197,7 +198,8 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
                 own: Mapping[str, Compiler] | None = None) -> dict[str, Any]:
     """Compile every C file (in parallel, through the cache) and link; `own` as in Job."""
     data = tuple(f"{p}_weights" for p in programs)
-    units = sorted(p for p in work.glob("*.c") if p.name != f"{name}_main.c")
+    programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
+    units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
 
     def compiled(p: Path) -> Path:

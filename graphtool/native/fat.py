@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
-from graphtool.emit.c import emit
+from graphtool.emit.c import emit, public_files
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.levels import dispatcher
@@ -46,9 +46,10 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
     targets = family(levels)
     span = f"{levels.name}, {min(targets)} to {max(targets)}"
     sources = {f"{name}.c": dispatcher(name, variants, levels.header, levels.call),
-               f"{name}.h": header(whole, levels=span)}
+               f"{name}.h": header(whole, levels=span, built_in=bool(parts))}
+    sources |= public_files(whole, 0 if parts else layout(needed)[1])
     for p in variants.values():
-        sources |= emit(p, parts)
+        sources |= emit(p, parts, part=True)
     sources |= used_headers(sources.values())
     own = {p.name: linking(find(cc, targets[level], openmp=openmp), sources).of_class(
         p.meta.get("precision", "default")) for level, p in variants.items()}

@@ -247,7 +247,11 @@ class Model:
         return sizes
 
     def _grow(self) -> None:
-        need = int(self._arena_bytes(self._dims)) + ALIGN
+        need = int(self._arena_bytes(self._dims))
+        if not need:
+            raise InputError("GT2215", "no arena can be as large as these inputs need",
+                             hint=f"the sizes are {self.sizes}")
+        need += ALIGN
         if need > self._arena.size:
             self._arena = memory_map.room(need)
             self._arena_at = -(-address(self._arena) // ALIGN) * ALIGN

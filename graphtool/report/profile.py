@@ -129,14 +129,18 @@ def _compile(work: Path) -> Compiler:
     m = read_manifest(work)
     compiler = linking(find(None, named(m.target), openmp="-fopenmp" in m.flags), m.files)
     compiler = compiler.of_class(m.precision)
+    # a build of release 1.0 has the width of its vectors in the flags alone
+    compiler = replace(compiler, flags=(
+        *compiler.flags, *(f for f in m.flags if f.startswith("-DGT_LANES="))))
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []
-    main = f"{m.training.name if m.training else m.name}_main.c"
+    name = m.training.name if m.training else m.name
+    programs = (f"{name}_main.c", f"{name}_example.c")
     for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
         if re.search(r"_weights\d+\.c$", unit.name):
             objects.append(compiler.compile_data(unit))
-        elif unit.name != main:
+        elif unit.name not in programs:
             own = clocks if unit.name == f"{m.name}.c" else compiler
             objects.append(own.compile(unit, headers))
     compiler.link(objects, work / m.library)

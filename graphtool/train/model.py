@@ -178,5 +178,7 @@ class _Function:
                         raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
         dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
             *(sizes[d.name] for d in self.row.dims))
-        self.model.grow(int(self.size(dims)))
+        if not (need := int(self.size(dims))):
+            raise InputError("GT2215", f"no arena can be as large as this batch needs: {sizes}")
+        self.model.grow(need)
         return sizes

@@ -95,7 +95,8 @@ def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
     assert not wanted & HOST
     shown = subprocess.run(["nm", "-D", "--defined-only", str(tmp_path / "m" / "libmodel.so")],
                            capture_output=True, text=True, check=True).stdout
-    assert {line.split()[-1] for line in shown.splitlines()} == {"model_run", "model_arena_bytes"}
+    assert {line.split()[-1] for line in shown.splitlines()} == {
+        f"model_{f}" for f in ("run", "arena_bytes", "status_text", "load", "free")}
 
 
 CHILD = """

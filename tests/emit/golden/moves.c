@@ -1,9 +1,13 @@
 /* ==== model.h ==== */
-/* model: the interface of a compiled model. Generated; do not edit. */
+/* model: the interface of a compiled model. Generated; do not edit.
+   model_example.c shows how to use it. */
 #ifndef MODEL_H
 #define MODEL_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define MODEL_INPUTS 2
 #define MODEL_OUTPUTS 2
@@ -11,21 +15,71 @@
 #define MODEL_ARENA_BYTES 704
 
 /* inputs[0]: float x0[3, 40] */
+#define MODEL_INPUT0_RANK 2
+#define MODEL_INPUT0_SHAPE {3, 40}
+#define MODEL_INPUT0_COUNT 120
+#define MODEL_INPUT0_BYTES 480
 /* inputs[1]: float x1[40, 2] */
+#define MODEL_INPUT1_RANK 2
+#define MODEL_INPUT1_SHAPE {40, 2}
+#define MODEL_INPUT1_COUNT 80
+#define MODEL_INPUT1_BYTES 320
 /* outputs[0]: float y0[5, 40] */
+#define MODEL_OUTPUT0_RANK 2
+#define MODEL_OUTPUT0_SHAPE {5, 40}
+#define MODEL_OUTPUT0_COUNT 200
+#define MODEL_OUTPUT0_BYTES 800
 /* outputs[1]: float y1[1, 42] */
+#define MODEL_OUTPUT1_RANK 2
+#define MODEL_OUTPUT1_SHAPE {1, 42}
+#define MODEL_OUTPUT1_COUNT 42
+#define MODEL_OUTPUT1_BYTES 168
+
+/* What the functions return. */
+enum {
+    MODEL_BAD_DIM = -1, /* a dim is out of its range, or sizes are too large */
+    MODEL_NULL_POINTER = -3, /* weights, arena, dims, an input or an output is NULL */
+    MODEL_MISALIGNED = -4, /* weights or arena does not start at a multiple of 64 bytes */
+    MODEL_NO_FILE = -5, /* the weights file cannot be read */
+    MODEL_BAD_FILE = -6, /* the weights file is cut short, or is another model's */
+    MODEL_NO_MEMORY = -7, /* there is not enough memory for the weights */
+    MODEL_OK = 0
+};
 
 #pragma GCC visibility push(default)
-/* Bytes of arena that a run needs; align it to 64. */
+/* A status in words; the text is constant. */
+const char *model_status_text(int status);
+
+/* The weights in memory. */
+typedef struct {
+    const void *data; /* what model_run takes */
+    void *memory;     /* what model_free gives back */
+    size_t bytes;
+} model_weights;
+
+/* Gets the weights and returns a status. No file is needed: `path` is not read and may be
+   NULL, and `data` becomes NULL. */
+int model_load(model_weights *weights, const char *path);
+
+/* Gives back what model_load got. */
+void model_free(model_weights *weights);
+
+/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
+   multiple of 64 too. 0 if a dim is out of its range, or if no arena can be so large. */
 size_t model_arena_bytes(const int64_t *dims);
 
-/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and
-   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.
-   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different
-   arenas may go on at the same time. */
+/* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
+   `weights` is NULL: the library has them.
+   Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
+   Nothing is allocated and no state is kept: any number of threads may call this at the same
+   time if each has its own arena, dims and outputs.
+   `threads` is how many of them one run may use. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif
 
 /* ==== model.c ==== */
@@ -57,15 +111,32 @@ static void run_thread(const run_state *s, int t, int threads)
 }
 GT_PROFILED(model)
 
+const char *model_status_text(int status)
+{
+    switch (status) {
+        case MODEL_OK: return "it succeeded";
+        case MODEL_BAD_DIM: return "a dim is out of its range, or sizes are too large";
+        case MODEL_NULL_POINTER: return "weights, arena, dims, an input or an output is NULL";
+        case MODEL_MISALIGNED: return "weights or arena does not start at a multiple of 64 bytes";
+        case MODEL_NO_FILE: return "the weights file cannot be read";
+        case MODEL_BAD_FILE: return "the weights file is cut short, or is another model's";
+        case MODEL_NO_MEMORY: return "there is not enough memory for the weights";
+        default: return "an unknown status";
+    }
+}
+
 size_t model_arena_bytes(const int64_t *dims)
 {
     (void)dims;
-    return (size_t)(704);
+    return 704;
 }
 
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads)
 {
+    if (!arena || !inputs || !inputs[0] || !inputs[1] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
+    if (!outputs[1]) return MODEL_NULL_POINTER;
+    if (((uintptr_t)arena) % 64) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
     (void)threads;
     run_thread(&s, 0, 1);
@@ -84,6 +155,84 @@ void model_k2(int t, int threads, float *y0);
 void model_k3(int t, int threads, const float *x0, float *y0);
 void model_k4(int t, int threads, const float *x0, float *y0);
 #endif
+
+/* ==== model_load.c ==== */
+#include "model.h"
+
+int model_load(model_weights *weights, const char *path)
+{
+    if (!weights) return MODEL_NULL_POINTER;
+    weights->data = NULL, weights->memory = NULL, weights->bytes = 0;
+    (void)path;
+    return MODEL_OK;
+}
+
+void model_free(model_weights *weights)
+{
+    if (!weights) return;
+    weights->data = NULL, weights->memory = NULL, weights->bytes = 0;
+}
+
+/* ==== model_example.c ==== */
+/* How to use model from C: load, run, free. Change it as you like. In this folder:
+       cc -O2 *.c -lm -o example && ./example */
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Memory at a multiple of 64 bytes, filled with zeros. */
+static void *zeros(size_t bytes)
+{
+    const size_t size = bytes / 64 * 64 + 64;
+    char *p = aligned_alloc(64, size);
+    for (size_t i = 0; p && i < size; i++) p[i] = 0;
+    return p;
+}
+
+static int failed(const char *what, int status)
+{
+    fprintf(stderr, "%s: %s\n", what, model_status_text(status));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const int64_t *const dims = NULL; /* all sizes are fixed */
+
+    model_weights weights;
+    (void)argc, (void)argv; /* no file is needed */
+    int status = model_load(&weights, NULL);
+    if (status) return failed("model", status);
+
+    const size_t bytes = model_arena_bytes(dims);
+    if (!bytes) return failed("arena", MODEL_BAD_DIM);
+    void *arena = zeros(bytes);
+    float *input0 = zeros(MODEL_INPUT0_BYTES); /* x0 */
+    float *input1 = zeros(MODEL_INPUT1_BYTES); /* x1 */
+    float *output0 = zeros(MODEL_OUTPUT0_BYTES); /* y0 */
+    float *output1 = zeros(MODEL_OUTPUT1_BYTES); /* y1 */
+    const void *const inputs[] = {input0, input1};
+    void *const outputs[] = {output0, output1};
+
+    status = model_run(weights.data, arena, dims, inputs, outputs, 1);
+    if (status) return failed("model", status);
+    printf("outputs[0]:"); /* y0 */
+    for (int64_t i = 0; i < MODEL_OUTPUT0_COUNT && i < 8; i++)
+        printf(" %g", (double)output0[i]);
+    printf("\n");
+    printf("outputs[1]:"); /* y1 */
+    for (int64_t i = 0; i < MODEL_OUTPUT1_COUNT && i < 8; i++)
+        printf(" %g", (double)output1[i]);
+    printf("\n");
+
+    free(output0);
+    free(output1);
+    free(input0);
+    free(input1);
+    free(arena);
+    model_free(&weights);
+    return 0;
+}
 
 /* ==== model_kernels0.c ==== */
 #include "model_kernels.h"

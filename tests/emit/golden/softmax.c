@@ -1,30 +1,76 @@
 /* ==== model.h ==== */
-/* model: the interface of a compiled model. Generated; do not edit. */
+/* model: the interface of a compiled model. Generated; do not edit.
+   model_example.c shows how to use it. */
 #ifndef MODEL_H
 #define MODEL_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define MODEL_INPUTS 1
 #define MODEL_OUTPUTS 1
 #define MODEL_DIMS 1
-#define MODEL_ARENA_BYTES 0
+#define MODEL_ARENA_BYTES 64
 
 /* dims[0]: B, at least 1, at most 64 */
 /* inputs[0]: float x0[B, 1000] */
+#define MODEL_INPUT0_RANK 2
+#define MODEL_INPUT0_SHAPE(dims) {(dims)[0], 1000}
+#define MODEL_INPUT0_COUNT(dims) ((dims)[0] * 1000)
+#define MODEL_INPUT0_BYTES(dims) ((size_t)((dims)[0] * 4000))
 /* outputs[0]: float y0[B, 1000] */
+#define MODEL_OUTPUT0_RANK 2
+#define MODEL_OUTPUT0_SHAPE(dims) {(dims)[0], 1000}
+#define MODEL_OUTPUT0_COUNT(dims) ((dims)[0] * 1000)
+#define MODEL_OUTPUT0_BYTES(dims) ((size_t)((dims)[0] * 4000))
+
+/* What the functions return. */
+enum {
+    MODEL_BAD_DIM = -1, /* a dim is out of its range, or sizes are too large */
+    MODEL_NULL_POINTER = -3, /* weights, arena, dims, an input or an output is NULL */
+    MODEL_MISALIGNED = -4, /* weights or arena does not start at a multiple of 64 bytes */
+    MODEL_NO_FILE = -5, /* the weights file cannot be read */
+    MODEL_BAD_FILE = -6, /* the weights file is cut short, or is another model's */
+    MODEL_NO_MEMORY = -7, /* there is not enough memory for the weights */
+    MODEL_OK = 0
+};
 
 #pragma GCC visibility push(default)
-/* Bytes of arena that a run needs; align it to 64. */
+/* A status in words; the text is constant. */
+const char *model_status_text(int status);
+
+/* The weights in memory. */
+typedef struct {
+    const void *data; /* what model_run takes */
+    void *memory;     /* what model_free gives back */
+    size_t bytes;
+} model_weights;
+
+/* Gets the weights and returns a status. No file is needed: `path` is not read and may be
+   NULL, and `data` becomes NULL. */
+int model_load(model_weights *weights, const char *path);
+
+/* Gives back what model_load got. */
+void model_free(model_weights *weights);
+
+/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
+   multiple of 64 too. 0 if a dim is out of its range, or if no arena can be so large. */
 size_t model_arena_bytes(const int64_t *dims);
 
-/* Runs the model. `weights` points behind the header of the weights file: 8 bytes and
-   as many as its first uint64_t says. Aligned to 64; NULL where they are built in.
-   Returns 0, or -1 for a dim out of range. Nothing is allocated; runs on different
-   arenas may go on at the same time. */
+/* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
+   `weights` is NULL: the library has them.
+   Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
+   Nothing is allocated and no state is kept: any number of threads may call this at the same
+   time if each has its own arena, dims and outputs.
+   `threads` is how many of them one run may use. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 #endif
 
 /* ==== model.c ==== */
@@ -49,18 +95,32 @@ static void run_thread(const run_state *s, int t, int threads)
 }
 GT_PROFILED(model)
 
+const char *model_status_text(int status)
+{
+    switch (status) {
+        case MODEL_OK: return "it succeeded";
+        case MODEL_BAD_DIM: return "a dim is out of its range, or sizes are too large";
+        case MODEL_NULL_POINTER: return "weights, arena, dims, an input or an output is NULL";
+        case MODEL_MISALIGNED: return "weights or arena does not start at a multiple of 64 bytes";
+        case MODEL_NO_FILE: return "the weights file cannot be read";
+        case MODEL_BAD_FILE: return "the weights file is cut short, or is another model's";
+        case MODEL_NO_MEMORY: return "there is not enough memory for the weights";
+        default: return "an unknown status";
+    }
+}
+
 size_t model_arena_bytes(const int64_t *dims)
 {
-    const int64_t d0 = dims[0];
-    (void)d0;
     (void)dims;
-    return (size_t)(0);
+    return 64;
 }
 
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads)
 {
-    if (dims[0] < 1 || dims[0] > 64) return -1;
+    if (!dims) return MODEL_NULL_POINTER;
+    if (dims[0] < 1 || dims[0] > 64) return MODEL_BAD_DIM;
+    if (!inputs || !inputs[0] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
     const run_state s = {weights, arena, dims, inputs, outputs};
     if (threads > 4) threads = 4;
     /* so little work is done sooner by one thread than by waking others */
@@ -77,6 +137,76 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 #include <stdint.h>
 void model_k0(int t, int threads, const float *x0, float *y0, int64_t d0);
 #endif
+
+/* ==== model_load.c ==== */
+#include "model.h"
+
+int model_load(model_weights *weights, const char *path)
+{
+    if (!weights) return MODEL_NULL_POINTER;
+    weights->data = NULL, weights->memory = NULL, weights->bytes = 0;
+    (void)path;
+    return MODEL_OK;
+}
+
+void model_free(model_weights *weights)
+{
+    if (!weights) return;
+    weights->data = NULL, weights->memory = NULL, weights->bytes = 0;
+}
+
+/* ==== model_example.c ==== */
+/* How to use model from C: load, run, free. Change it as you like. In this folder:
+       cc -O2 *.c -lm -o example && ./example */
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Memory at a multiple of 64 bytes, filled with zeros. */
+static void *zeros(size_t bytes)
+{
+    const size_t size = bytes / 64 * 64 + 64;
+    char *p = aligned_alloc(64, size);
+    for (size_t i = 0; p && i < size; i++) p[i] = 0;
+    return p;
+}
+
+static int failed(const char *what, int status)
+{
+    fprintf(stderr, "%s: %s\n", what, model_status_text(status));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const int64_t dims[] = {1}; /* B */
+
+    model_weights weights;
+    (void)argc, (void)argv; /* no file is needed */
+    int status = model_load(&weights, NULL);
+    if (status) return failed("model", status);
+
+    const size_t bytes = model_arena_bytes(dims);
+    if (!bytes) return failed("arena", MODEL_BAD_DIM);
+    void *arena = zeros(bytes);
+    float *input0 = zeros(MODEL_INPUT0_BYTES(dims)); /* x0 */
+    float *output0 = zeros(MODEL_OUTPUT0_BYTES(dims)); /* y0 */
+    const void *const inputs[] = {input0};
+    void *const outputs[] = {output0};
+
+    status = model_run(weights.data, arena, dims, inputs, outputs, 1);
+    if (status) return failed("model", status);
+    printf("outputs[0]:"); /* y0 */
+    for (int64_t i = 0; i < MODEL_OUTPUT0_COUNT(dims) && i < 8; i++)
+        printf(" %g", (double)output0[i]);
+    printf("\n");
+
+    free(output0);
+    free(input0);
+    free(arena);
+    model_free(&weights);
+    return 0;
+}
 
 /* ==== model_kernels0.c ==== */
 #include "model_kernels.h"

@@ -13,6 +13,7 @@ typedef struct {
     main_port *in, *out;
     const main_dim *dim;
     void (*shapes)(const int64_t *dims, main_port *in, main_port *out);
+    const char *(*status_text)(int status);
     size_t (*arena)(const int64_t *dims);
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
 } main_model;
@@ -287,14 +288,18 @@ int main(int argc, char **argv)
         a->data = out[i] = main_aligned((size_t)(p->room * atoi(p->type + 1)));
         if (!a->data) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     }
-    void *arena = main_aligned(model.arena(dims));
+    const size_t room = model.arena(dims);
+    if (!room) return main_fail(MAIN_BAD_INPUT, "GT2215", "the inputs are too large");
+    void *arena = main_aligned(room);
     double *times = calloc((size_t)o.repeat + 1, sizeof *times);
     if (!arena || !times) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     for (int i = 0; i <= o.repeat; i++) {
         const double start = main_seconds();
-        if (model.run(weights, arena, dims, in, out, o.threads))
+        const int status = model.run(weights, arena, dims, in, out, o.threads);
+        if (status == -2)
             return main_fail(MAIN_BAD_INPUT, "GT2221",
                              "a size or number that the inputs lead to breaks its bound");
+        if (status) return main_fail(MAIN_BAD_INPUT, "GT2215", "%s", model.status_text(status));
         times[i] = main_seconds() - start;
     }
     main_shapes(dims, outputs);

@@ -7,6 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+static inline double gt_greater(double a, double b) { return a > b ? a : b; }
+
+static inline int gt_any_null(const void *const *pointers, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!pointers[i]) return 1;
+    return 0;
+}
+
 #ifdef _OPENMP
 #include <omp.h>
 

@@ -1,0 +1,109 @@
+"""NAME_example.c: a complete program that loads a model, runs it once and frees everything."""
+
+from __future__ import annotations
+
+from graphtool.dtypes import DType
+from graphtool.emit.lines import Writer, c_comment, c_string
+from graphtool.emit.ports import arguments, open_sizes
+from graphtool.loops.ir import Port, Program
+from graphtool.symbolic import product
+
+SHOWN = 8  # numbers of an output that the example prints
+
+
+def example(program: Program, weights_file: str) -> str:
+    """The C of the example; `weights_file` is "" where the weights are built in."""
+    name, big, w = program.name, program.name.upper(), Writer()
+    w.line(f"/* How to use {name} from C: load, run, free. Change it as you like. In this folder:")
+    w.line("       cc -O2 *.c -lm -o example && ./example */")
+    for header in (f'"{name}.h"', "<stdio.h>", "<stdlib.h>"):
+        w.line(f"#include {header}")
+    w.line()
+    w.line("/* Memory at a multiple of 64 bytes, filled with zeros. */")
+    with w.block("static void *zeros(size_t bytes)\n{"):
+        w.line("const size_t size = bytes / 64 * 64 + 64;")
+        w.line("char *p = aligned_alloc(64, size);")
+        w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
+        w.line("return p;")
+    w.line()
+    with w.block("static int failed(const char *what, int status)\n{"):
+        w.line(f'fprintf(stderr, "%s: %s\\n", what, {name}_status_text(status));')
+        w.line("return 1;")
+    w.line()
+    with w.block("int main(int argc, char **argv)\n{"):
+        _main(w, program, weights_file, big)
+    return w.text()
+
+
+def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
+    name = program.name
+    known = (*program.dims, *program.sizes)
+    if known:
+        told = ", ".join([*(c_comment(s.name) for s in program.dims),
+                          *(f"{c_comment(s.name)} (computed)" for s in program.sizes)])
+        values = [str(max(s.lo or 0, min(1, s.hi or 1))) for s in program.dims]
+        values += ["0"] * len(program.sizes)
+        const = "" if program.sizes else "const "
+        w.line(f"{const}int64_t dims[] = {{{', '.join(values)}}}; /* {told} */")
+    else:
+        w.line("const int64_t *const dims = NULL; /* all sizes are fixed */")
+    w.line()
+    w.line(f"{name}_weights weights;")
+    w.line(f"const char *file = argc > 1 ? argv[1] : {c_string(weights_file)};"
+           if weights_file else "(void)argc, (void)argv; /* no file is needed */")
+    where = "file" if weights_file else "NULL"
+    w.line(f"int status = {name}_load(&weights, {where});")
+    w.line(f"if (status) return failed({where if weights_file else c_string(name)}, status);")
+    w.line()
+    w.line(f"const size_t bytes = {name}_arena_bytes(dims);")
+    w.line(f"if (!bytes) return failed(\"arena\", {big}_BAD_DIM);")
+    w.line("void *arena = zeros(bytes);")
+    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
+        for i, p in enumerate(ports):
+            w.line(f"{p.dtype.c} *{kind}{i} = zeros({_bytes(program, kind, i, p)}); "
+                   f"/* {c_comment(p.name)} */")
+    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
+        const = "const void *const " if kind == "input" else "void *const "
+        held = ", ".join(f"{kind}{i}" for i in range(len(ports))) or "NULL"
+        w.line(f"{const}{kind}s[] = {{{held}}};")
+    w.line()
+    w.line(f"status = {name}_run(weights.data, arena, dims, inputs, outputs, 1);")
+    w.line(f"if (status) return failed({c_string(name)}, status);")
+    for i, p in enumerate(program.outputs):
+        _show(w, program, i, p)
+    w.line()
+    for kind, ports in (("output", program.outputs), ("input", program.inputs)):
+        for i in range(len(ports)):
+            w.line(f"free({kind}{i});")
+    w.line("free(arena);")
+    w.line(f"{name}_free(&weights);")
+    w.line("return 0;")
+
+
+def _show(w: Writer, program: Program, i: int, p: Port) -> None:
+    """Write the loop that prints the first numbers of an output."""
+    count = f"{program.name.upper()}_OUTPUT{i}_COUNT{arguments(product(p.shape))}"
+    w.line(f"printf(\"outputs[{i}]:\"); /* {c_comment(p.name)} */")
+    w.line(f"for (int64_t i = 0; i < {count} && i < {SHOWN}; i++)")
+    w.line(f"    printf({_format(p.dtype)}, {_shown(p.dtype)}output{i}[i]);")
+    w.line('printf("\\n");')
+
+
+def _bytes(program: Program, kind: str, i: int, p: Port) -> str:
+    rooms = {b.slot: b.size for b in program.buffers if b.space == "output"}
+    size = rooms[i] if kind == "output" and open_sizes(program, p) else product(p.shape)
+    return f"{program.name.upper()}_{kind.upper()}{i}_BYTES{arguments(size)}"
+
+
+def _format(dtype: DType) -> str:
+    """The format of one number; of a float of 16 bits or less its bits are printed."""
+    if dtype.is_float and not dtype.is_narrow:
+        return '" %g"'
+    return '" %#llx"' if dtype.is_float else '" %lld"'
+
+
+def _shown(dtype: DType) -> str:
+    """The cast that makes the number fit its format."""
+    if dtype.is_float and not dtype.is_narrow:
+        return "(double)"
+    return "(unsigned long long)" if dtype.is_float else "(long long)"

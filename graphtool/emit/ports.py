@@ -1,0 +1,79 @@
+"""The inputs and outputs of a program in its header: rank, shape, elements and bytes as macros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.lines import c_comment
+from graphtool.loops.ir import Port, Program
+from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols
+
+
+class MacroPrinter(ExprPrinter):
+    """Prints sizes as C of the standard headers alone, in terms of a macro's argument `dims`."""
+
+    def __init__(self, program: Program) -> None:
+        known = (*program.dims, *program.sizes)
+        super().__init__({s.name: f"(dims)[{i}]" for i, s in enumerate(known)})
+
+    def atom(self, a: Symbol | Call) -> str:
+        """As the base class does, without its functions."""
+        if isinstance(a, Symbol):
+            return super().atom(a)
+        x, y = self.index(a.a, 13), self.index(a.b, 13)
+        if a.fn in ("min", "max"):
+            return f"(({x}) {'<' if a.fn == 'min' else '>'} ({y}) ? ({x}) : ({y}))"
+        low = bounds(a.a)[0]
+        if low is not None and low >= 0:
+            return super().atom(a)
+        below = f"(({x}) % ({y}) < 0)"
+        return (f"(({x}) / ({y}) - {below})" if a.fn == "//" else
+                f"(({x}) % ({y}) + ({below} ? ({y}) : 0))")
+
+
+def open_sizes(program: Program, port: Port) -> bool:
+    """Whether the port's shape is known only after a run."""
+    names = {s.name for s in program.sizes}
+    return any(s.name in names for d in port.shape for s in symbols(d))
+
+
+def may_be_empty(port: Port) -> bool:
+    """Whether the port may have no elements; it may be NULL then."""
+    low = bounds(product(port.shape))[0]
+    return low is None or low <= 0
+
+
+def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iterator[str]:
+    """A comment and the macros of each port. Inputs in `left_out` and the outputs that are donated
+    from them have the comment alone."""
+    printer, name = MacroPrinter(program), program.name.upper()
+    rooms = {b.slot: b.size for b in program.buffers if b.space == "output"}
+    updated = {o for o, i in program.donations if i in left_out}
+    for kind, ports, skipped in (("input", program.inputs, left_out),
+                                 ("output", program.outputs, updated)):
+        for i, p in enumerate(ports):
+            room = rooms[i] if kind == "output" and open_sizes(program, p) else None
+            shape = c_comment(", ".join(str(d) for d in p.shape))
+            more = "" if room is None else f", with room for {c_comment(str(room))}"
+            yield f"/* {kind}s[{i}]: {p.dtype.c} {c_comment(p.name)}[{shape}]{more} */"
+            if i not in skipped:
+                yield from _macros(printer, f"{name}_{kind.upper()}{i}", p, room)
+
+
+def _macros(printer: ExprPrinter, stem: str, p: Port, room: Dim | None) -> Iterator[str]:
+    """The macros of a port; `room` is the number of elements at most, if a run computes it."""
+    yield f"#define {stem}_RANK {len(p.shape)}"
+    if p.shape:
+        shape = ", ".join(printer.index(d) for d in p.shape)
+        yield f"#define {stem}_SHAPE{arguments(*p.shape)} {{{shape}}}"
+    count = product(p.shape)
+    yield f"#define {stem}_COUNT{arguments(count)} {printer.index(count, 15)}"
+    size = (count if room is None else room) * p.dtype.bytes
+    text = str(size) if isinstance(size, int) else f"((size_t)({printer.index(size)}))"
+    yield f"#define {stem}_BYTES{arguments(size)} {text}"
+
+
+def arguments(*sizes: Dim) -> str:
+    """The parameter of a macro whose text depends on `dims`."""
+    return "" if all(isinstance(d, int) for d in sizes) else "(dims)"

@@ -1,0 +1,231 @@
+"""What the header of a build promises to C and C++: macros, statuses, loading, the example."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.emit.c import emit
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.lower import lower
+from graphtool.native import runtime
+from graphtool.native.training import build_training
+from graphtool.symbolic import Symbol, symbol
+from graphtool.target import named
+from graphtool.transforms.training import Recipe, training
+from tests.emit.samples import awkward
+from tests.lower.compiling import faults, optimised
+from tests.passes.pass_samples import SAMPLES, module, values
+
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+LANGUAGES = ["gcc -std=c99", "gcc -std=c17", "clang -std=c99", "g++ -std=c++98 -Wno-long-long",
+             "g++ -std=c++20", "clang++ -std=c++17"]
+
+
+def dense(x: Any) -> Any:
+    return o.linear(x, values(x, 40, 24, name="w", param=True), values(x, 40))
+
+
+def compiled(command: str, source: str, folder: Path, *more: str) -> Path:
+    """A program of this source, compiled without a warning."""
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"{command.split()[0]} is not installed")
+    (folder / "user.cc").write_text(source)
+    language = "c++" if "++" in command else "c"
+    done = subprocess.run([*command.split(), *WARNINGS, "-x", language, "user.cc", "-x", "none",
+                           *more, "-o", "user"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
+    return folder / "user"
+
+
+def main(body: str, header: str = "model") -> str:
+    return (f'#include <stdio.h>\n#include "{header}.h"\nint main(void)\n{{\n{body}\n'
+            "return 0;\n}\n")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return graphtool.build(module(dense, "f32[B,24]"), tmp_path_factory.mktemp("b") / "b")
+
+
+@pytest.mark.parametrize("command", LANGUAGES)
+def test_the_header_is_c_and_cpp(command: str, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "b")
+    body = """
+    const int64_t dims[] = {5};
+    const int64_t shape[] = MODEL_INPUT0_SHAPE(dims);
+    model_weights weights;
+    int status = model_load(&weights, "model.safetensors");
+    printf("%d %d %d %d ", status, MODEL_INPUT0_RANK, (int)shape[0], (int)shape[1]);
+    printf("%d %d %s ", (int)MODEL_OUTPUT0_COUNT(dims), (int)MODEL_OUTPUT0_BYTES(dims),
+           model_status_text(MODEL_NO_FILE));
+    printf("%d", (int)model_arena_bytes(dims));
+    model_free(&weights);"""
+    user = compiled(command, main(body), tmp_path / "b", "-L.", "-lmodel", "-Wl,-rpath,.")
+    done = subprocess.run([user], cwd=user.parent, capture_output=True, text=True)
+    assert done.stdout.startswith("0 2 5 24 200 800 the weights file cannot be read ")
+    assert int(done.stdout.split()[-1]) % 64 == 0 and done.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["gcc -std=c11", "g++"])
+def test_the_header_of_training_is_c_and_cpp(command: str, tmp_path: Path) -> None:
+    built = build_training(training(module(dense, "f32[B,24]"), Recipe("mse", optimizer="adam")),
+                           tmp_path / "b")
+    body = """
+    static float x[2 * 24], y[2 * 40], loss;
+    printf("%d %d", model_step(NULL, NULL, 2, x, y, 0.1f, &loss, 1),
+           model_step((char *)NULL + 8, NULL, 2, x, y, 0.1f, &loss, 1));"""
+    user = compiled(command, main(body), built, "-L.", "-lmodel", "-Wl,-rpath,.")
+    assert subprocess.run([user], cwd=built, capture_output=True, text=True).stdout == "-3 -4"
+
+
+@pytest.mark.parametrize("what", [*SAMPLES, "awkward"])
+def test_macros_of_ports_are_their_sizes(what: str, tmp_path: Path) -> None:
+    """Each macro is what the manifest says, in a file that a compiler reads without a warning."""
+    target = named("generic")
+    model = awkward("generic", True) if what == "awkward" else optimised(SAMPLES[what], target)
+    for name, text in emit(lower(model, target)).items():
+        (tmp_path / name).write_text(text)
+    sizes = {s.name: 5 for s in model.symbols.values()}
+    lines, want = [], []
+    for kind, ports in (("INPUT", model.graph.inputs), ("OUTPUT", model.graph.outputs)):
+        for i, v in enumerate(ports):
+            shape = interp_shape(v.type.shape, sizes)
+            if shape is None:
+                continue
+            own = f"MODEL_{kind}{i}_"
+            open_ = "(dims)" if any(not isinstance(d, int) for d in v.type.shape) else ""
+            lines += [f'printf("%d %d %d\\n", {own}RANK, (int){own}COUNT{open_}, '
+                      f"(int){own}BYTES{open_});"]
+            count = int(np.prod(shape))
+            want.append(f"{len(shape)} {count} {count * v.type.dtype.bytes}")
+            if shape:
+                lines += [f"{{ const int64_t s[] = {own}SHAPE{open_}; for (int i = 0; i < "
+                          f'{own}RANK; i++) printf("%d ", (int)s[i]); printf("\\n"); }}']
+                want.append("".join(f"{d} " for d in shape))
+    dims = ", ".join(["5"] * len(sizes)) or "0"
+    user = compiled("gcc", main(f"const int64_t dims[] = {{{dims}}}; (void)dims;"
+                                + "\n".join(lines)), tmp_path)
+    shown = subprocess.run([user], capture_output=True, text=True).stdout
+    assert shown.splitlines() == want
+
+
+def interp_shape(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> list[int] | None:
+    """The sizes as numbers; None if a run computes one of them."""
+    from graphtool.symbolic import substitute
+    found = [substitute(d, sizes) for d in shape]
+    return found if all(isinstance(d, int) for d in found) else None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("weights", ["file", "embed", "c"])
+@pytest.mark.parametrize("target", ["native", "fat"])
+def test_the_example_runs_as_a_stranger_would(weights: Any, target: str, tmp_path: Path) -> None:
+    model = module(dense, "f32[B,24]")
+    built = graphtool.build(model, tmp_path / "b", target=target, weights=weights, name="net")
+    if weights != "file":
+        (built / "net.safetensors").rename(tmp_path / "net.safetensors")
+    sources = sorted(p.name for p in built.glob("*.c"))
+    if weights == "embed":  # the assembler reads it
+        (tmp_path / "net.safetensors").rename(built / "net.safetensors")
+    done = subprocess.run(["gcc", "-O2", *sources, "-lm", "-o", "example"], cwd=built,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+    ran = subprocess.run(["./example"], cwd=built, capture_output=True, text=True)
+    want = next(iter(interp.run(model, {"x0": np.zeros((1, 24), np.float32)}).values())).ravel()
+    label, _, numbers = ran.stdout.partition(":")
+    assert ran.returncode == 0 and label == "outputs[0]"
+    np.testing.assert_allclose([float(x) for x in numbers.split()], want[:8], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "awkward"])
+def test_each_example_compiles_without_a_warning(name: str, tmp_path: Path) -> None:
+    model = awkward("generic") if name == "awkward" else optimised(SAMPLES[name], named("generic"))
+    for file, text in emit(lower(model, named("generic"))).items():
+        (tmp_path / file).write_text(text)
+    for source in ("model_example.c", "model_load.c", "model.c"):
+        done = subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-c", source], cwd=tmp_path,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:2000]
+
+
+@pytest.mark.parametrize(("change", "status"), [
+    (lambda p: p.unlink(), -5), (lambda p: p.write_bytes(b"12"), -6),
+    (lambda p: p.write_bytes(p.read_bytes()[:-1]), -6),
+    (lambda p: p.write_bytes(b"\xff" * 8 + p.read_bytes()[8:]), -6)])
+def test_bad_weights_files_are_refused(change: Any, status: int, built: Path,
+                                       tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "b")
+    change(tmp_path / "b" / "model.safetensors")
+    held = (ctypes.c_void_p * 3)(1, 1, 1)
+    library = ctypes.CDLL(str(tmp_path / "b" / "libmodel.so"))
+    file = os.fsencode(tmp_path / "b" / "model.safetensors")
+    assert library.model_load(held, file) == status and list(held[:2]) == [None, None]
+    library.model_free(held)
+
+
+def test_weights_that_are_not_aligned_are_copied(built: Path, tmp_path: Path) -> None:
+    raw = (built / "model.safetensors").read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    odd = (size + 3).to_bytes(8, "little") + raw[8:8 + size] + b"   " + raw[8 + size:]
+    (tmp_path / "odd.safetensors").write_bytes(odd)
+    library, held = ctypes.CDLL(str(built / "libmodel.so")), (ctypes.c_void_p * 3)()
+    assert library.model_load(held, os.fsencode(tmp_path / "odd.safetensors")) == 0
+    at = held[0] or 0
+    assert at % 64 == 0 and ctypes.string_at(at, 960) == raw[8 + size:][:960]
+    library.model_free(held)
+    assert held[1] is None
+
+
+def test_pointers_that_are_missing_or_misaligned(built: Path) -> None:
+    model = runtime.load(built)
+    x = np.ones((2, 24), np.float32)
+    want = model.run({"x0": x})["y0"]
+    library, y = model.library, np.zeros((2, 40), np.float32)
+    held, dims = (ctypes.c_void_p * 3)(), (ctypes.c_int64 * 1)(2)
+    assert library.model_load(held, os.fsencode(built / "model.safetensors")) == 0
+    arena = np.zeros(1 << 16, np.uint8)
+    at = arena.ctypes.data + -arena.ctypes.data % 64
+    ins, outs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
+    none = (ctypes.c_void_p * 1)()
+    good: list[Any] = [ctypes.c_void_p(held[0]), ctypes.c_void_p(at), dims, ins, outs, 1]
+    assert library.model_run(*good) == 0 and faults({"y0": y}, {"y0": want}) == []
+    for i, bad in ((0, None), (1, None) if "!arena" in (built / "model.c").read_text() else
+                   (0, None), (2, None), (3, None), (4, None), (3, none), (4, none)):
+        assert library.model_run(*[*good[:i], bad, *good[i + 1:]]) == -3
+    odd = ctypes.c_void_p((held[0] or 0) + 4)
+    assert library.model_run(odd, *good[1:]) == -4
+    assert library.model_run(*good[:2], (ctypes.c_int64 * 1)(9), *good[3:]) == -1
+
+
+def unbounded() -> Module:
+    """An open size without a bound, whose square is in the arena."""
+    def fn(x: Any) -> Any:
+        y = o.matmul(x, o.transpose(x, perm=(1, 0)))
+        return o.reduce_sum(y, axes=(0,)), o.reduce_max(y, axes=(1,))
+    n = Symbol("N", 1, None)
+    graph = trace(fn, [TensorType(dtypes.float32, (symbol("N", 1, None), 24))], ["x"])
+    return Module(graph, ("a", "b"), {"N": n})
+
+
+def test_an_arena_never_wraps(tmp_path: Path) -> None:
+    model = runtime.load(graphtool.build(unbounded(), tmp_path / "b"))
+    size = model.library.model_arena_bytes
+    size.restype = ctypes.c_size_t
+
+    def room(n: int) -> int:
+        return int(size((ctypes.c_int64 * 1)(n)))
+    assert room(3) % 64 == 0 and 0 < room(3) < room(1000)
+    assert [room(n) for n in (0, -1, 2**31, 2**32, 2**62, 2**63 - 1)] == [0] * 6
+    assert size(None) == 0
