@@ -1666,7 +1666,7 @@ sort: _sort
 
 class _sqrt(Op):
     def __call__(self, x: Tensor, /) -> Any:
-        """√x; its gradient at 0 is 0"""
+        """√x; its gradient at 0 is ∞"""
 
 sqrt: _sqrt
 

@@ -251,7 +251,7 @@ def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 
     """(Σ |x|ᵖ)^(1/p) over axes, which stay with size 1. p may be ±∞; p = 0 counts the nonzeros.
     The gradient at 0 is 0."""
     if order == 2.0:
-        return o.sqrt(o.reduce_sum(x * x, axes=axes) + epsilon)
+        return root(o.reduce_sum(x * x, axes=axes) + epsilon, 2.0)
     size = o.abs(x)
     match order:
         case 0.0:
@@ -262,8 +262,16 @@ def norm(x: Any, *, axes: tuple[int, ...], order: float = 2.0, epsilon: float = 
             return o.reduce_max(size, axes=axes)
         case _ if order == float("-inf"):
             return o.reduce_min(size, axes=axes)
-    total = o.reduce_sum(o.pow(size, order), axes=axes)
+    return root(o.reduce_sum(o.pow(size, order), axes=axes), order)
+
+
+def root(total: Any, order: float) -> Any:
+    """total^(1/order) for a length: its gradient at 0 is 0, where that of the power is ∞.
+
+    torch takes 0 for the gradient of a norm, of a distance and of a standard deviation there.
+    """
     zero = o.eq(total, 0)
-    return o.select(zero, 0.0, o.pow(o.select(zero, 1.0, total), 1 / order))
+    some = o.select(zero, 1.0, total)
+    return o.select(zero, 0.0, o.sqrt(some) if order == 2.0 else o.pow(some, 1 / order))
 
 

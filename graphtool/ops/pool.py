@@ -16,6 +16,7 @@ from graphtool.ir.facets import Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.geometry import Pairs, out_dim
+from graphtool.ops.normalise import root
 
 Ints = tuple[int, ...] | None
 
@@ -93,4 +94,4 @@ def lp_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
     attrs = _all_axes(x.ndim, channels_last, window, strides, padding, dilation)
     powers = x * x if order == 2.0 else o.pow(o.abs(x), order)
     total = o.reduce_window(powers, kind="sum", **attrs)
-    return o.sqrt(total) if order == 2.0 else o.pow(total, 1 / order)
+    return root(total, order)

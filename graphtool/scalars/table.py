@@ -117,12 +117,14 @@ def _masked(o: Any, mask: Any, x: Any, otherwise: Any) -> Any:
 
 
 def _pow_derivative(o: Any, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    # d(aᵇ)/da = b·aᵇ⁻¹, 0 at b = 0;  d(aᵇ)/db = aᵇ·log a, 0 where a <= 0
+    # d(aᵇ)/da = b·aᵇ⁻¹, 0 at b = 0;  d(aᵇ)/db = aᵇ·log a, 0 where a < 0, or a = 0 and b >= 0
     if isinstance(b, (int, float)):
         return g * (o.pow(a, b - 1) * b) if b else g * 0.0, None
     if isinstance(a, (int, float)):
+        if a == 0:
+            return None, o.select(o.lt(b, 0), g * -math.inf, 0.0)
         return None, g * y * (math.log(a) if a > 0 else 0.0)
-    zero, positive = o.eq(b, 0), o.gt(a, 0)
+    zero, positive = o.eq(b, 0), o.or_(o.gt(a, 0), o.and_(o.eq(a, 0), o.lt(b, 0)))
     da = o.select(zero, 0.0, o.pow(a, o.sub(_masked(o, zero, 1.0, b), 1)) * b)
     return g * da, g * y * o.select(positive, o.log(_masked(o, positive, a, 1.0)), 0.0)
 
@@ -196,9 +198,8 @@ TABLE: tuple[Scalar, ...] = (
     _fn("log", np.log, lambda o, g, y, x: (g / x,), wide=True, doc="the natural logarithm of x"),
     _fn("log1p", np.log1p, lambda o, g, y, x: (g / (x + 1.0),),
         wide=True, doc="log(1 + x), without loss of digits near 0"),
-    _fn("sqrt", np.sqrt, lambda o, g, y, x: (
-        o.select(o.eq(y, 0), 0.0, g * 0.5 / o.select(o.eq(y, 0), 1.0, y)),), flops=4,
-        doc="√x; its gradient at 0 is 0"),
+    _fn("sqrt", np.sqrt, lambda o, g, y, x: (g * 0.5 / y,), flops=4,
+        doc="√x; its gradient at 0 is ∞"),
     _fn("rsqrt", lambda x: 1 / np.sqrt(x), lambda o, g, y, x: (g * -0.5 * y * y * y,), flops=5,
         wide=True, doc="1 / √x"),
     _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),), doc="1 / (1 + e⁻ˣ)"),

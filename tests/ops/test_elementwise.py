@@ -82,10 +82,10 @@ def test_clamp_passes_the_gradient_at_its_bounds() -> None:
           [normal(3, 4), np.full(4, -0.4), np.full((3, 1), 0.3)])
 
 
-def test_select_does_not_leak_nan() -> None:
+def test_a_guarded_operand_does_not_leak_nan() -> None:
     x = np.array([0.0, 4.0])
-    agree(lambda x: o.select(o.gt(x, 0), o.sqrt(x), x), lambda x: torch.where(
-        x > 0, torch.sqrt(torch.where(x > 0, x, 1.0)), x), [x])
+    agree(lambda x: o.select(o.gt(x, 0), o.sqrt(o.select(o.gt(x, 0), x, 1.0)), x),
+          lambda x: torch.where(x > 0, torch.sqrt(torch.where(x > 0, x, 1.0)), x), [x])
 
 
 @pytest.mark.parametrize("name", INTEGERS)

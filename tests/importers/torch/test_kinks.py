@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,3 +62,38 @@ def test_equal_elements_share_or_give_the_gradient_to_one(function: Callable[...
     want, = torch.autograd.grad(out, x, torch.from_numpy(cotangent))
     np.testing.assert_array_equal(y, out.detach().numpy())
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-12)
+
+
+# ---- the table of the documentation ------------------------------------------------------------
+
+PAGE = Path(__file__).parents[3] / "docs/explanation/operations.md"
+SCOPE = {**vars(torch.special), **vars(torch), **vars(F), "inf": INF, "nan": float("nan")}
+
+
+def rows() -> list[Any]:
+    """(expression, operands, our gradients, torch's gradients) of each row of the page."""
+    table = PAGE.read_text().split("| case |")[1].split("\n\n")[0].splitlines()[2:]
+    found = []
+    for line in table:
+        _case, code, at, gives = (c.strip() for c in line.strip("|").split(" | "))
+        ours, _, torchs = gives.partition(" (torch: ")
+        xs = [np.array(x, np.float64) for x in eval(f"dict({at})", SCOPE).values()]
+        want = [[np.array(g, np.float64) for g in eval(f"[{text}]", SCOPE)]
+                for text in (ours, torchs.strip(")") or ours)]
+        found.append(pytest.param(code.strip("`"), xs, *want, id=code.strip("`")))
+    return found
+
+
+@pytest.mark.parametrize(("expression", "xs", "ours", "torchs"), rows())
+def test_the_documented_conventions(expression: str, xs: list[Any], ours: list[Any],
+                                    torchs: list[Any]) -> None:
+    """Each row of the page, evaluated; an operand that the row gives no gradient for has none."""
+    function = eval(f"lambda x, y=None: {expression}", SCOPE)
+    tensors = [torch.tensor(x) for x in xs]
+    out = function(*(t.requires_grad_() for t in tensors))
+    for t, want in zip(torch.autograd.grad(out.sum(), tensors), torchs, strict=True):
+        np.testing.assert_allclose(t.numpy(), np.broadcast_to(want, t.shape), rtol=1e-6)
+    graph = import_torch(Function(function), tuple(t.detach() for t in tensors)).graph
+    _, *got = run(transforms.vjp(graph, list(graph.inputs)), [*xs, np.ones(tuple(out.shape))])
+    for g, want in zip(got, ours, strict=True):
+        np.testing.assert_allclose(g, np.broadcast_to(want, g.shape), rtol=1e-6)

@@ -48,7 +48,8 @@ KEEP = (
     "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "logsumexp",
     "linalg_vector_norm", "glu", "index_add", "index_copy", "tril", "triu", "sinc", "xlogy",
-    "special_xlog1py", "binary_cross_entropy",
+    "special_xlog1py", "special_entr", "binary_cross_entropy", "huber_loss", "smooth_l1_loss",
+    "std", "std_mean", "logaddexp", "hypot", "logit",
 )
 
 

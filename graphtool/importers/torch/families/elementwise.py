@@ -249,12 +249,13 @@ def fmin(c: Context, self: Any, other: Any) -> Any:
 
 @aten("hypot")
 def hypot(c: Context, self: Any, other: Any) -> Any:
-    """√(a² + b²) as big·√(1 + (small / big)²), which does not overflow."""
+    """√(a² + b²) as big·√(1 + (small / big)²), which does not overflow; ∞ if one of them is."""
     a, b = (o.abs(x) for x in operands(c, self, other))
     big = o.max(a, b)
-    safe = o.select(o.eq(big, 0.0), 1.0, big)
-    ratio = o.div(o.min(a, b), safe)
-    return o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
+    scaled = o.and_(o.gt(big, 0.0), o.lt(big, math.inf))
+    ratio = o.select(scaled, o.div(o.min(a, b), o.select(scaled, big, 1.0)), 0.0)
+    length = o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
+    return o.select(o.or_(o.is_inf(a), o.is_inf(b)), math.inf, length)
 
 
 @aten("copysign")
@@ -271,10 +272,15 @@ def copysign(c: Context, self: Any, other: Any) -> Any:
 @aten("logaddexp")
 def logaddexp(c: Context, self: Any, other: Any) -> Any:
     """log(exp a + exp b) as max(a, b) + log1p(exp(−|a − b|))."""
-    a, b = operands(c, self, other)
-    gap = o.neg(o.abs(o.sub(a, b)))
-    return o.select(o.eq(a, b), o.add(a, math.log(2)),
-                    o.add(o.max(a, b), o.log1p(o.exp(gap))))
+    return log_of_sum(*operands(c, self, other))
+
+
+def log_of_sum(a: Any, b: Any) -> Any:
+    """log(exp a + exp b). Equal operands share the gradient, infinite ones too."""
+    equal, big = o.eq(a, b), o.max(a, b)
+    gap = o.select(equal, 0.0, o.sub(o.min(a, b), big))  # not ∞ − ∞
+    both = o.add(o.add(o.mul(a, 0.5), o.mul(b, 0.5)), math.log(2))
+    return o.select(equal, both, o.add(big, o.log1p(o.exp(gap))))
 
 
 def _times_log(log: Any, one: float) -> Any:

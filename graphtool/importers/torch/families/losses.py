@@ -25,6 +25,35 @@ def binary_cross_entropy(c: Context, self: Tracer, target: Tracer, weight: Trace
     return o.bce_loss(self, target, weight, reduction=_REDUCTIONS[reduction])
 
 
+@aten("huber_loss")
+def huber_loss(c: Context, self: Tracer, target: Tracer, reduction: int = 1,
+               delta: float = 1.0) -> Any:
+    """½·d² where |d| <= delta, else delta·(|d| − ½·delta); d = self − target."""
+    return _reduced(_huber(o.sub(self, target), delta), reduction)
+
+
+@aten("smooth_l1_loss")
+def smooth_l1_loss(c: Context, self: Tracer, target: Tracer, reduction: int = 1,
+                   beta: float = 1.0) -> Any:
+    """huber_loss / beta, and |d| where beta = 0."""
+    gap = o.sub(self, target)
+    return _reduced(o.mul(_huber(gap, beta), 1 / beta) if beta else o.abs(gap), reduction)
+
+
+def _huber(gap: Any, delta: float) -> Any:
+    """near·(d − ½·near) with `near`, d cut to ±delta: no product of 0 and ∞ for an infinite d."""
+    near = o.clamp(gap, -delta, delta)
+    return o.mul(near, o.sub(gap, o.mul(near, 0.5)))
+
+
+def _reduced(loss: Any, reduction: int) -> Any:
+    """The losses, their mean or their sum, as torch's number of a reduction says."""
+    if not (reduction and loss.ndim):
+        return loss
+    reduce = (o.reduce_mean, o.reduce_sum)[reduction - 1]
+    return o.reshape(reduce(loss, axes=tuple(range(loss.ndim))), shape=())
+
+
 @aten("_ctc_loss")
 def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
              target_lengths: Any, blank: int = 0, zero_infinity: bool = False) -> Any:

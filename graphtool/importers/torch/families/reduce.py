@@ -9,7 +9,9 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
 from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.elementwise import log_of_sum
 from graphtool.ir.trace import Tracer
+from graphtool.ops.normalise import root
 from graphtool.symbolic import Dim, product
 
 
@@ -169,7 +171,7 @@ def var(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim
 def std(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim: bool = False,
         *, correction: Any = None) -> Any:
     """√var, with the same arguments."""
-    return o.sqrt(var(c, self, dim, unbiased, keepdim, correction=correction))
+    return root(var(c, self, dim, unbiased, keepdim, correction=correction), 2.0)
 
 
 @aten("var_mean")
@@ -187,7 +189,7 @@ def std_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
              keepdim: bool = False, *, correction: Any = None) -> Any:
     """(√reduce_var, reduce_mean) over `dim`."""
     y, m = var_mean(c, self, dim, unbiased, keepdim, correction=correction)
-    return None if y is None else o.sqrt(y), m
+    return None if y is None else root(y, 2.0), m
 
 
 # ---- norms -------------------------------------------------------------------------------------
@@ -217,10 +219,13 @@ def _norm(c: Context, x: Tracer, p: Any, dim: Any) -> Any:
     if p == 1:
         return _reduce(c, "reduce_sum", size, dim)
     if p == 2:
-        return o.sqrt(_reduce(c, "reduce_sum", o.mul(x, x), dim))
-    total = _reduce(c, "reduce_sum", o.pow(size, float(p)), dim)
-    positive = o.gt(total, 0.0)  # a root has no slope at 0, where torch's gradient is 0
-    return o.select(positive, o.pow(o.select(positive, total, 1.0), 1 / float(p)), total)
+        return root(_reduce(c, "reduce_sum", o.mul(x, x), dim), 2.0)
+    if p < 1:  # |x|ᵖ is steep at 0, where torch's gradient is 0
+        zero = o.eq(size, 0.0)
+        power = o.select(zero, 0.0, o.pow(o.select(zero, 1.0, size), float(p)))
+    else:
+        power = o.pow(size, float(p))
+    return root(_reduce(c, "reduce_sum", power, dim), float(p))
 
 
 # ---- running -----------------------------------------------------------------------------------
@@ -270,14 +275,32 @@ def cummin(c: Context, self: Tracer, dim: int) -> Any:
 
 @aten("logcumsumexp")
 def logcumsumexp(c: Context, self: Tracer, dim: int) -> Any:
-    """log of a running sum of exp(x − max) plus max, with the row's maximum; −∞ rows stay −∞."""
+    """log Σ exp(x[..i]) by log₂ n sums in logarithms, each with itself moved by twice as much.
+
+    No exponential is lost beside a much larger one later in the row, as it would be if all were
+    scaled by one maximum.
+    """
     if not self.ndim:
         return self
     axis = axis_of(dim, self.ndim)
-    top = o.reduce_max(self, axes=(axis,))
+    n = self.shape[axis]
+    if not isinstance(n, int):
+        return _scaled_logcumsumexp(self, axis)
+    y, step = self, 1
+    while step < n:
+        by = tuple(step * (a == axis) for a in range(self.ndim))
+        moved = o.pad(y, lo=by, hi=tuple(-d for d in by), value=-math.inf)
+        y, step = log_of_sum(y, moved), 2 * step
+    return y
+
+
+def _scaled_logcumsumexp(x: Tracer, axis: int) -> Any:
+    """The same along an axis of unknown length: one running sum, scaled by the row's maximum."""
+    top = o.reduce_max(x, axes=(axis,))
     shift = o.select(o.is_finite(top), top, 0.0)
-    total = o.cumulative(o.exp(o.sub(self, shift)), kind="sum", axis=axis)
-    return o.add(o.log(total), shift)
+    total = o.cumulative(o.exp(o.sub(x, shift)), kind="sum", axis=axis)
+    none = o.eq(total, 0.0)
+    return o.select(none, -math.inf, o.add(o.log(o.select(none, 1.0, total)), shift))
 
 
 @aten("diff")
