@@ -24,6 +24,7 @@ COMMANDS = {
     "compiler": "time the compiler itself",
     "training": "time training steps beside torch and JAX",
     "gradients": "gradients of torch's operators on torch's samples, beside autograd",
+    "wholes": "whole models: gradients and training steps beside torch",
     "parity": "loss curves of compiled training beside torch's",
     "rounding": "errors of the first training steps, averaged over batches",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",

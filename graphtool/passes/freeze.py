@@ -103,6 +103,12 @@ def unknown_nothing(x: Any, r: Any) -> Any:
     return x
 
 
+@rule(lambda x: x + (o.round(x) - x))
+def round_through(x: Any) -> Any:
+    """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass."""
+    return o.round(x)
+
+
 @rule(lambda x, r, e: o.checkpoint(x, region=r, edge=e))
 def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:
     """checkpoint(x) = x: without gradients nothing is computed a second time."""
@@ -223,7 +229,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 
 RULES: list[Rule] = [
-    detach_nothing, unknown_nothing, checkpoint_nothing, batch_norm_affine, conv_factor,
-    matmul_factor, linear_factor, linear_term, factor_of_sum, factor_before_transpose, sum_of_terms,
-    product_of_factors,
+    detach_nothing, unknown_nothing, round_through, checkpoint_nothing, batch_norm_affine,
+    conv_factor, matmul_factor, linear_factor, linear_term, factor_of_sum, factor_before_transpose,
+    sum_of_terms, product_of_factors,
 ]

@@ -72,10 +72,16 @@ def dequantize_per_channel(c: Context, input: Tracer, scales: Tracer, zero_point
 # ---- training with quantisation in mind --------------------------------------------------------
 
 def _faked(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
-    """(x quantised to low..high and back to float, bool mask of what was not clamped)."""
-    scale, zero = (c.cast(v, x.dtype) for v in (scale, zero))
-    steps = o.add(o.round(o.mul(x, o.div(1.0, scale) if isinstance(scale, Tracer) else (
-        1.0 / scale))), zero)
+    """(x quantised to low..high and back to float, bool mask of what was not clamped).
+
+    The gradient passes straight through the rounding, to x alone, where x was not clamped.
+    """
+    scale, zero = (o.detach(c.cast(v, x.dtype)) if isinstance(v, Tracer) else v
+                   for v in (scale, zero))
+    real = o.mul(x, o.div(1.0, scale) if isinstance(scale, Tracer) else 1.0 / scale)
+    real = o.clamp(real, *(o.sub(v, zero) if isinstance(zero, Tracer) else v - zero
+                           for v in (low - 1.0, high + 1.0)))  # no ∞ − ∞ in the next line
+    steps = o.add(o.add(real, o.detach(o.sub(o.round(real), real))), zero)
     inside = o.and_(o.ge(steps, float(low)), o.le(steps, float(high)))
     return o.mul(o.sub(o.clamp(steps, float(low), float(high)), zero), scale), inside
 
