@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks import jobs, tables, work
-from benchmarks.work import Journal, Row
+from benchmarks.work import Array, Journal, Row
 
 RTOL = 1e-9  # of float64, against the largest gradient of the model
 STEPS, RATE = 20, 0.01
 BOUND = 2e-4  # of float32 after 20 steps, relative to the losses
 OPTIMIZERS = ("sgd{momentum=0.9}", "adamw{weight_decay=0.01}", "adam", "rmsprop")
-PASSES = {"amp": ("amp", 3e-2), "remat": ("remat{budget=0.2}", BOUND),
+PASSES = {"amp": ("amp{dtype=bfloat16}", 3e-2), "remat": ("remat{budget=0.2}", BOUND),
           "distribute": ("distribute", BOUND)}
 TRANSFORMED = ("Perceptron", "LeNet", "ResNet", "VisionTransformer", "TiedLanguageModel",
                "VariationalAutoencoder", "DeepQ", "LowRankAdaption")
@@ -55,8 +55,9 @@ def verdict(row: Row) -> str:
     """`agrees`, or what went wrong."""
     if "error" in row:
         return str(row["error"])
+    own = 2 * row.get("float32", 0.0)  # two roundings of one curve are twice as far apart
     wrong = [k for k, bound in (("loss", RTOL), ("gradient", RTOL), *((
-        k, PASSES[k][1] if k in PASSES else BOUND) for k in ("steps", "onnx", *PASSES)))
+        k, max(own, PASSES[k][1] if k in PASSES else BOUND)) for k in ("steps", "onnx", *PASSES)))
         if k in row and not row[k] <= bound]
     return f"differs in {', '.join(wrong)}" if wrong else "agrees"
 
@@ -74,7 +75,8 @@ def check(name: str) -> Row:
     number = list(every()).index(name)
     if every()[name].steps:
         optimizer = OPTIMIZERS[number % len(OPTIMIZERS)]
-        row |= {"optimizer": optimizer, "steps": trained(name, optimizer)}
+        row |= {"optimizer": optimizer, "steps": trained(name, optimizer),
+                "float32": apart(curve(name, optimizer, "float32"), curve(name, optimizer))}
         if name in TRANSFORMED:
             row |= {p: trained(name, optimizer, first) for p, (first, _) in PASSES.items()}
             row["onnx"] = trained(name, optimizer, onnx=True)
@@ -154,15 +156,22 @@ def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> f
         compiled = TrainModel(Path(folder) / "b", 1)
         data = {n: x.numpy() for n, x in zip(compiled.data, batch, strict=True)}
         losses = [compiled.step(data, RATE) for _ in range(STEPS)]
-    want = _torch(name, optimizer)
-    return float(np.max(np.abs(np.array(losses) - want)) / np.max(np.abs(want)))
+    return apart(np.array(losses), curve(name, optimizer))
 
 
-def _torch(name: str, optimizer: str) -> Any:
+def apart(found: Array, want: Array) -> float:
+    """The largest difference of two curves, relative to the largest loss."""
+    return float(np.max(np.abs(found - want)) / np.max(np.abs(want)))
+
+
+def curve(name: str, optimizer: str, dtype: str = "float64") -> Array:
+    """torch's losses before each of the steps."""
     import torch
 
     from benchmarks.models.whole import built
-    model, batch = built(name)
+    model, batch = built(name, torch.float32)
+    model = model.to(getattr(torch, dtype))
+    batch = tuple(x.to(getattr(torch, dtype)) if x.is_floating_point() else x for x in batch)
     learnt = [p for p in model.parameters() if p.requires_grad]
     step = {"sgd": lambda: torch.optim.SGD(learnt, RATE, momentum=0.9),
             "adamw": lambda: torch.optim.AdamW(learnt, RATE, weight_decay=0.01),
@@ -185,9 +194,9 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
     """Markdown: a row a model."""
     right = sum(verdict(r) == "agrees" for r in rows)
     taken = sum("steps" in r for r in rows)
-    head = ("model", "parameters", "loss", "gradient", "optimizer", "20 steps", "from ONNX",
-            *PASSES, "verdict")
-    keys = ("steps", "onnx", *PASSES)
+    head = ("model", "parameters", "loss", "gradient", "optimizer", "20 steps", "torch's",
+            "from ONNX", *PASSES, "verdict")
+    keys = ("steps", "float32", "onnx", *PASSES)
     body = [(r["model"], str(r.get("parameters", tables.GAP)), tables.error(r.get("loss")),
              tables.error(r.get("gradient")), r.get("optimizer", tables.GAP),
              *(tables.error(r.get(k)) for k in keys), verdict(r)) for r in rows]
@@ -197,7 +206,7 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
 {stamp['date']}, {stamp['cpu']}; command: `{options.command_line}`. {right} of
 {len(rows)} models agree. Losses and gradients are the evaluator's in float64, relative to torch's
 largest; bound {RTOL:.0e}. {taken} models were also
-trained: the losses of {STEPS} float32 steps of compiled C, relative to torch's in float64; bound
-{BOUND:.0e}, {PASSES['amp'][1]:.0e} with the pass amp.
+trained: the losses of {STEPS} float32 steps of compiled C, relative to torch's in float64, beside
+those of torch in float32; bound {BOUND:.0e}, or twice torch's own; {PASSES['amp'][1]:.0e} with amp.
 
 {tables.markdown(head, body)}"""

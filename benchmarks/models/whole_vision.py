@@ -39,7 +39,7 @@ class Perceptron(nn.Module):
                                  nn.Linear(16, 3))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(self.net(x), y, label_smoothing=0.1)
+        return F.cross_entropy(self.net(x), y)
 
 
 @whole(lambda: (normal(4, 1, 12, 12), labels(10, 4)), steps=True)
@@ -178,7 +178,8 @@ class ConvNext(nn.Module):
         x = self.stem(x)
         z = self.norm(self.depth(x).permute(0, 2, 3, 1))
         z = self.scale * self.down(F.gelu(self.up(z)))
-        return F.cross_entropy(self.head((x + z.permute(0, 3, 1, 2)).mean((2, 3))), y)
+        return F.cross_entropy(self.head((x + z.permute(0, 3, 1, 2)).mean((2, 3))), y,
+                               label_smoothing=0.1)
 
 
 @whole(lambda: (normal(2, 3, 8, 8), labels(2, 2, 8, 8)), steps=True)
