@@ -102,11 +102,13 @@ def gradients(name: str) -> Row:
     wrt = selected(graph, names, ["params"])
     joint = transforms.grad(graph, 0, wrt)
     count = len(graph.outputs)
-    state = {v: module.initial[i].source if i in module.initial
-             else np.zeros(v.type.shape, v.type.dtype.numpy)
-             for i, v in enumerate(graph.inputs)}
-    state |= {v: x.numpy() for v, x in zip(graph.inputs, batch, strict=False)}
-    out = list(interp.run(_with(module, joint), {v.hint: x for v, x in state.items()}).values())
+    given: dict[str, Any] = {v.hint: x.numpy()
+                             for v, x in zip(graph.inputs, batch, strict=False)}
+    for i, v in enumerate(graph.inputs[len(batch):], len(batch)):
+        shape: Any = v.type.shape  # all sizes are known here
+        given[v.hint] = (module.initial[i].source if i in module.initial
+                         else np.zeros(shape, v.type.dtype.numpy))
+    out = list(interp.run(_with(module, joint), given).values())
     found = {names[v].lstrip("@"): g for v, g in zip(wrt, out[count:], strict=True)}
     loss = model(*(x.clone() for x in batch))
     loss.backward()
