@@ -1,6 +1,4 @@
-"""The kernels: a module each beside its C header; importing the package fills their table, and
-adds the ops that stand for them to the op set.
-"""
+"""The kernels: one module for each C header. Importing the package fills their table."""
 
 from graphtool.kernels import (
     attend,

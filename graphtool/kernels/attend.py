@@ -1,4 +1,4 @@
-"""attend.h: scaled dot-product attention, heads grouped or not, under a mask or none."""
+"""attend.h: scaled dot-product attention, with or without grouped heads and a mask."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target, tile_rows
 
 MACROS = (
-    *literals(KEYS="keys at a time where there are twice as many; 0: all"), *TILE,
+    *literals(KEYS="keys that are processed together if there are twice as many; 0: all"), *TILE,
     *sizes(HEADS="independent attentions", S="queries", T="keys", D="length of queries and keys",
-           DV="length of values", LDQ="elements from a query to the next",
-           LDK="from a key to the next", LDV="from a value to the next"),
-    Macro("SCALE", "number", "factor of the scores"),
-    Macro("SOFTCAP", "number", "c: scores become c·tanh(score / c); 0: they stay"),
-    *flags(CAUSAL="query s sees keys 0…s only", MASKED="a mask is added to the scores"),
-    Macro("MASK_STEP", "literal", "elements from a number of the mask to the next, 0 or 1", None))
+           DV="length of values", LDQ="elements between the starts of adjacent queries",
+           LDK="of adjacent keys", LDV="of adjacent values"),
+    Macro("SCALE", "number", "the factor by which scores are multiplied"),
+    Macro("SOFTCAP", "number", "c: a score becomes c·tanh(score / c); 0: scores are not changed"),
+    *flags(CAUSAL="query s sees only keys 0…s", MASKED="a mask is added to the scores"),
+    Macro("MASK_STEP", "literal", "elements between adjacent numbers of the mask, 0 or 1", None))
 POINTERS = (
     Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
     Pointer("V", "its values", ("b",)),
-    Pointer("WORK", "packed keys and values, and scores, of thread t", ("t",), writes=True),
-    Pointer("MASK", "what is added to the scores of query s", ("b", "s"), False))
+    Pointer("WORK", "memory of thread t for packed keys and values, and for scores", ("t",),
+            writes=True),
+    Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
 
 
 def meaning(t: Instance) -> None:
-    """Attention of each head."""
+    """Attention of each head, as the C computes it."""
     s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
     for b in range(t.get("HEADS")):
         q, k, v = (t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
@@ -58,7 +59,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """The workspace is planned for as many keys as there can be."""
+    """The workspace has room for as many keys as there can be."""
     q, k, v, a = site.view(0), site.view(1), site.view(2), site.node.attrs
     *lead, s, dv = site.out.type.shape
     t, d = k.shape[-2:]
@@ -71,8 +72,9 @@ def lower(site: Site) -> Lowered:
     rows = min(rows, site.plan.get("rows", rows))
     most = bounds(t)[1]
     if most is None:
-        raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a length without bound",
-                               hint="bound it at import: --dynamic NAME=1..4096")
+        raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a dimension without an "
+                                         f"upper bound",
+                               hint="give the dimension a bound at import: --dynamic NAME=1..4096")
     macros: dict[str, MacroValue] = {
         "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
         "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
@@ -93,14 +95,15 @@ def lower(site: Site) -> Lowered:
 
 
 def _mask(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
-    """The mask of one query; it broadcasts."""
+    """The mask of one query, broadcast to the scores."""
     own = at[len(at) + 1 - len(mask.shape):]
     return mask.buffer, mask.index((*(0 if n == 1 else i for i, n in zip(
         own, mask.shape[:-1], strict=True)), 0))
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """Rows of adjacent elements; it packs keys and values itself."""
+    """Whether it can read the operand here: rows of adjacent elements. It packs keys and values
+    itself."""
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 
@@ -141,19 +144,22 @@ OP = target_op("attend", _infer, _decompose, ATTEND, _flops,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-UNTILED = 4  # queries from which it packs its keys and values
-_KEYS = (1024, 512)  # that may be taken at a time, where there are twice as many
-_SOFTMAX = 14  # cycles of a vector of scores: its maximum, its powers, their sum
-_MASK = 3  # and of a mask that is added
-_CHUNK = 60  # cycles of a row of a tile in each chunk of keys: its maximum, what is past scaled
-_BEGUN = 30  # cycles to begin a tile and to store it
+UNTILED = 4  # from this number of queries on, it packs its keys and values
+_KEYS = (1024, 512)  # numbers of keys processed together, if there are twice as many
+_SOFTMAX = 14  # cycles for a vector of scores: maximum, exponentials, sum
+_MASK = 3  # further cycles if a mask is added
+# cycles for a row of a tile in each chunk of keys: its maximum, and scaling the earlier sums
+_CHUNK = 60
+_BEGUN = 30  # cycles to begin and to store a tile
 _FLOAT = 4
 
 
 def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
-    """Panels as of other products. All keys at a time, or so many that the scores of a block stay
-    near; as many rows as the registers hold, or half of them where threads then share more evenly.
-    Few queries are multiplied without tiles: there is nothing to choose.
+    """The widths of panels, as for other products, and the sizes of blocks.
+
+    Either all keys are processed at once, or so many that the scores of a block stay in the first
+    cache. A block has as many rows as the registers hold, or half as many if threads then get more
+    equal shares. A few queries are multiplied without tiles, so there is nothing to choose.
     """
     if s.fixed and s.s < UNTILED:
         return [ATTEND.plan(keys=0, nv=target.nv, rows=tile_rows(target, target.nv, s.s))]
@@ -168,9 +174,11 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
 
 
 def cost(s: Attention, c: Plan, t: Target) -> float:
-    """Microseconds. Keys and values are packed once for their heads. Scores of a block are written
-    once, read and written by their softmax, and read for each panel of the values: out of the first
-    cache if those of a chunk fit it.
+    """Expected microseconds.
+
+    Keys and values are packed once for the heads that share them. The scores of a block are written
+    once, read and written by the softmax, and read for each panel of the values; they come from the
+    first cache if those of a chunk fit there.
     """
     nv, rows, keys = c.get("nv", t.nv), c.get("rows", t.mr), c.get("keys", 0)
     nr, seen = nv * t.lanes, _seen(s)
@@ -191,13 +199,13 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
 
 
 def _seen(s: Attention) -> int:
-    """Keys that a query sees, on the average."""
-    rising = min(s.s, s.t)  # each of these queries sees one key more than the query before
+    """The mean number of keys that a query sees."""
+    rising = min(s.s, s.t)  # each of these queries sees one more key than the query before it
     return ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s) if s.causal else s.t
 
 
 def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
-    """Attention of queries, keys, values and what is added to the scores."""
+    """The attention node of the queries, keys, values and the mask."""
     return chosen.emit(OP, *operands, **how)
 
 

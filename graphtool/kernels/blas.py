@@ -1,4 +1,4 @@
-"""blas.h: products by a CBLAS library, on weights as they are."""
+"""blas.h: products by a CBLAS library, on weights that are not packed."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ from graphtool.symbolic import Symbol, product, symbol_of
 from graphtool.target import Target
 
 MACROS = sizes(M="rows of A", N="columns of B", K="columns of A",
-               LDA="elements from a row of A to the next")
+               LDA="elements between the starts of adjacent rows of A")
 POINTERS = (Pointer("A", "the left-hand side"), Pointer("B", "the right-hand side, dense"),
             Pointer("WORK", "M rows of N rounded up to 16", writes=True))
 
 
 def meaning(t: Instance) -> None:
-    """One product."""
+    """One product, as the C computes it."""
     m, n, k, lda = t.sizes("M N K LDA")
     t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
 
 
 def lower(site: Site) -> Lowered:
-    """All rows in one product; they must be one step apart."""
+    """All rows are computed in one product, so they must be at equal distances."""
     a, b = site.view(0), site.view(1)
     *rows, n = site.out.type.shape
     m, step = product(tuple(rows)), row_stride(a)
     if step is None:
-        raise UnsupportedError("GT2006", f"{site.out.hint}: a library takes rows one step apart",
+        raise UnsupportedError("GT2006", f"{site.out.hint}: a BLAS library needs rows at equal "
+                                         f"distances",
                                hint="build with --kernels generated")
     at, row, first = Symbol("b", 0, None), Symbol("m", 0, None, m), Symbol("n", 0, None)
     inner = unflatten_index(symbol_of(row), tuple(rows)) if m != 1 else (0,) * len(rows)
@@ -73,23 +74,23 @@ OP = target_op("blas", _infer, lambda a, b, *, plan=None: o.matmul(a, b), BLAS, 
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-_LIBRARY = 1.15  # of the time of a kernel: a library packs both operands at every call
+_LIBRARY = 1.15  # relative to a generated kernel: a library packs both operands at every call
 
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """Products that are large enough, where the rules allow a library."""
+    """One plan for products that are large enough, if the rules allow a library."""
     large = s.fixed and s.m >= 16 and s.n >= 64 and s.k >= 64
     return [BLAS.plan()] if rules.kernels != "generated" and plain(s) and large else []
 
 
 def cost(s: Product, p: Plan, t: Target) -> float:
-    """Microseconds, with those to pack both operands."""
+    """Expected microseconds, with the time to pack both operands."""
     packing = fetched(t, 2 * (s.m * s.k + s.n * s.k) * 4 * s.batch / t.threads, t.l2)
     return _LIBRARY * product_cost(s, GEMM.plan(), t) + packing
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
-    """The product with dense weights [K, N]."""
+    """The product node with dense weights [K, N]."""
     dense = o.transpose(w, perm=(1, 0)) if transpose else w
     return chosen.emit(OP, x, dense)
 

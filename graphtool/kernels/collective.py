@@ -1,4 +1,5 @@
-"""collective.h: half of an exchange between all processes: its start, or the wait for its end."""
+"""collective.h: one half of an exchange between all processes: its start, or the wait for its
+end."""
 
 from __future__ import annotations
 
@@ -15,17 +16,18 @@ WAIT, RANK = len(FLAT), len(FLAT) + 1
 MPI = {dtypes.float32.short: "MPI_FLOAT", dtypes.float64.short: "MPI_DOUBLE",
        dtypes.int32.short: "MPI_INT32_T", dtypes.int64.short: "MPI_INT64_T"}
 MACROS = (
-    *literals(KIND=f"the place in {', '.join(FLAT)}; behind them: wait, and the own number",
-              PROCESSES="how many there must be for gather and scatter"),
-    *flags(NOW="the start is to wait itself"), *sizes(COUNT="elements of one process"),
-    Macro("TYPE", "type", "the element type"), word("MPI_TYPE", "what MPI calls it", MPI))
-POINTERS = (Pointer("X", "what is sent", required=False),
-            Pointer("Y", "where the result goes", writes=True),
-            Pointer("TICKET", "what the start leaves for the wait", required=False))
+    *literals(KIND=f"the place in {', '.join(FLAT)}; after these come wait and the process's own "
+                   f"rank",
+              PROCESSES="the number of processes for gather and scatter"),
+    *flags(NOW="the start also waits for the end"), *sizes(COUNT="elements of one process"),
+    Macro("TYPE", "type", "the element type"), word("MPI_TYPE", "its MPI name", MPI))
+POINTERS = (Pointer("X", "the data to send", required=False),
+            Pointer("Y", "memory for the result", writes=True),
+            Pointer("TICKET", "the state that the start passes to the wait", required=False))
 
 
 def meaning(t: Instance) -> None:
-    """A process alone: what all have together is what it has."""
+    """With one process, the result is its own operand."""
     kind, n = t.sizes("KIND COUNT")
     if kind == RANK:
         t.pointer("Y")[0] = 0
@@ -36,7 +38,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Where the result was put over its operand, the reduction happens in place."""
+    """If the result has the memory of its operand, the reduction happens in place."""
     begin = site.node.op is o.collective_begin
     x, y = site.view(0 if begin else 1), site.result()
     ticket = site.result(1) if begin else site.view(2)
@@ -54,7 +56,7 @@ def lower(site: Site) -> Lowered:
 
 
 def rank(site: Site) -> Lowered:
-    """The number of this process."""
+    """The kernel that stores the rank of this process."""
     y = site.result()
     assert y is not None
     macros: dict[str, MacroValue] = {"KIND": RANK, "PROCESSES": 1, "NOW": False, "COUNT": 1,

@@ -1,4 +1,4 @@
-"""conv.h: direct convolution, channels last, of float32 or of 16 bits."""
+"""conv.h: direct convolution, channels last, of float32 or 16-bit floats."""
 
 from __future__ import annotations
 
@@ -46,15 +46,17 @@ from graphtool.symbolic import Dim, product
 from graphtool.target import Target
 
 MACROS = (
-    HALF, PAIRS, *TILE, Macro("TALL", "literal", "whole output rows of a tile, at most", 1),
+    HALF, PAIRS, *TILE, Macro("TALL", "literal", "the greatest number of whole output rows in a "
+                                                 "tile", 1),
     *OUTPUT, *STRIDES,
     *sizes(GROUPS="groups", C="input channels of a group", O="output channels of a group"),
-    *WINDOW, Macro("ROWS_FIRST", "flag", "a row goes through all panels before the next one, or "
-                                         "a panel through as many rows as stay in the cache", None))
+    *WINDOW, Macro("ROWS_FIRST", "flag",
+                   "1: each row is multiplied by all panels before the next row; 0: each panel by "
+                   "as many rows as stay in the cache", None))
 
 
 def meaning(t: Instance) -> None:
-    """The convolution of what the windows reach."""
+    """The convolution of the elements that the windows reach, as the C computes it."""
     groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
     given = {"channels": groups * m, "window": (kh, kw), **windows_of(t)}
     shape = (groups, -(-m // nr), kh)
@@ -68,7 +70,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """The register tile covers pixels of a row, or of some whole rows of a narrow map."""
+    """The register tile covers pixels of one row, or some whole rows of a narrow image."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
     groups, _, kh, _, nr = w.shape
     kw, pairs = a["window"][1], site.node.op is o.conv_bf16
@@ -85,7 +87,7 @@ def lower(site: Site) -> Lowered:
 
 
 def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
-    """Rows of a product that lie in an image with a halo: a 1×1 convolution."""
+    """A 1×1 convolution, for a product whose rows lie in an image with a margin."""
     nr = w.shape[-1]
     assert isinstance(nr, int)
     nv = panel_vectors(site.target, nr // 2 if pairs else nr)
@@ -103,7 +105,8 @@ def _lowered(site: Site, x: View, w: View, macros: dict[str, MacroValue], flops:
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """No gap between pixels where pairs of a kernel row reach from one into the next."""
+    """Whether it can read x here: without gaps between pixels if a pair of elements can join two
+    pixels."""
     if node.op is o.conv_bf16 and x is node.inputs[0] and _odd_rows(node) and (
             view.strides[2] != view.shape[3]):
         return False
@@ -197,12 +200,12 @@ def of_floats(s: Conv) -> bool:
 
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Widths of the panels, and which loop is the outer one."""
+    """The widths of panels, and which loop is the outer one."""
     return [] if all_bfloat16(s, target) else _plans(DIRECT, s, target)
 
 
 def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """The same with dot products of bfloat16, where these lose nothing or the rules allow it."""
+    """The same plans with dot products of bfloat16, if these are exact or the rules allow them."""
     if all_bfloat16(s, target):
         return _plans(BF16_CONV, s, target)[:2]
     allowed = rules.bf16 and target.bf16 and s.constant and not s.half
@@ -215,26 +218,25 @@ def _plans(form: Form, s: Conv, target: Target) -> list[Plan]:
 
 
 def bf16_cost(s: Conv, p: Plan, t: Target) -> float:
-    """Microseconds with dot products of pairs. The kernel before rounds an operand that is not
-    bfloat16 yet.
-    """
+    """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
+    that is not yet bfloat16."""
     rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
     return conv_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def bf16_error(s: Conv, p: Plan) -> float:
-    """Operands are rounded, unless they are bfloat16 already."""
+    """The error of rounding the operands; none if they are bfloat16 already."""
     return 0.0 if s.half else rounding.bf16(s.kh * s.kw * s.c)
 
 
 def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
-    """The convolution with filters in panels of output channels."""
+    """The convolution node with filters in panels of output channels."""
     packed = o.pack_conv(w, nr=chosen.columns(), groups=how["groups"])
     return chosen.emit(OP, x, packed, **_window(w, how))
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
-    """The convolution of bfloat16, its filters by pairs of channels."""
+    """The bfloat16 convolution node with filters in pairs of channels."""
     nr, groups, dilation = chosen.columns(), how["groups"], how["dilation"]
     pairs = o.pack_conv_pairs(narrowed(w), nr=nr, groups=groups,
                               whole=whole_rows(groups, dilation))

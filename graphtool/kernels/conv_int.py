@@ -1,4 +1,4 @@
-"""conv_int.h: direct convolution of small integers, channels last, summed in int32."""
+"""conv_int.h: direct convolution of small integers, channels last, with sums in int32."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from graphtool.plan import Form, Plan
 from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target
 
-KIND = flags(PAIRS="numbers of 16 bits by pairs; else u8 by s8, in groups of four")
+KIND = flags(PAIRS="integers of 16 bits in pairs; else u8 by s8 in groups of four")
 MACROS = (
-    *KIND, *TILE, *literals(TALL="whole output rows of a tile, at most"), *OUTPUT, *STRIDES,
+    *KIND, *TILE, *literals(TALL="the greatest number of whole output rows in a "
+                                 "tile"), *OUTPUT, *STRIDES,
     *sizes(GROUPS="groups", O="output channels of a group",
-           STEP="elements from a group's input channels to the next one's", KH="rows of the window",
+           STEP="elements between the input channels of adjacent groups", KH="rows of the window",
            SH="stride of rows", SW="stride of columns", DH="dilation of rows",
-           RUNS="runs of a row of the window", RUN="adjacent elements of a run",
-           HOP="elements from a run to the next"))
+           RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
+           HOP="elements between the starts of adjacent runs"))
 
 
 def kind(site: Site, w: View) -> dict[str, MacroValue]:
-    """The element types, and the vectors of a panel."""
+    """The element types, and the number of vectors in a panel."""
     nr = w.shape[-1]
     assert isinstance(nr, int)
     return {"PAIRS": w.dtype is dtypes.int16,
@@ -49,17 +50,17 @@ def kind(site: Site, w: View) -> dict[str, MacroValue]:
 
 
 def panels(t: Instance, columns: int, rows: int) -> tuple[int, int, int]:
-    """The shape of packed weights with so many rows of groups."""
+    """The shape of packed weights with so many groups of rows."""
     nr, group = t.get("NV") * t.lanes, 2 if t.get("PAIRS") else 4
     return -(-columns // nr), rows, nr * group
 
 
 def meaning(t: Instance) -> None:
-    """The elements that each output sees, run by run, times the packed weights."""
+    """The elements that each output reads, run by run, times the packed weights."""
     n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     group = 2 if t.get("PAIRS") else 4
-    whole = -(-run // group) * group  # weights of a run are filled up with zeros
+    whole = -(-run // group) * group  # the weights of a run are padded with zeros
     packed = t.array("W", (groups, *panels(t, m, kh * runs * whole // group)))
     wide = ((ow - 1) * sw * xw + (runs - 1) * hop + run) + (groups - 1) * step
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
@@ -72,7 +73,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Groups, window and strides of the node."""
+    """The use of the template, with groups, window and strides of the node."""
     a, groups = site.node.attrs, site.view(1).shape[0]
     return convolved(site, groups, a["depth"], a)
 
@@ -81,13 +82,13 @@ ONE = {"window": (1, 1), "strides": (1, 1), "dilation": (1, 1), "joined": False}
 
 
 def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
-    """The convolution of the site's operands, `depth` channels a group; of a window of one."""
+    """The convolution of the site's operands, `depth` channels in a group, with this window."""
     x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
     (sh, sw), (dh, dw) = a["strides"], a["dilation"]
     own = kind(site, w)
     nv = own["NV"]
     assert isinstance(nv, int)
-    # where a kernel row covers adjacent elements, its columns and channels are one run
+    # if a kernel row reads adjacent elements, its columns and channels are one run
     adjacent = dw == 1 and x.strides[2] == depth
     whole = a["joined"] or (adjacent and isinstance(depth, int) and depth % GROUP[w.dtype] == 0)
     macros = {
@@ -101,7 +102,7 @@ def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """No gap between pixels where a kernel row is one run."""
+    """Whether it can read x here: without gaps between pixels if a kernel row is one run."""
     if x is node.inputs[0] and node.attrs["joined"] and view.strides[2] != view.shape[3]:
         return False
     return rows_of_neighbours(node, x, view)
@@ -154,13 +155,15 @@ def of_integers(s: Conv) -> bool:
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Widths of the panels."""
+    """The widths of panels."""
     return [DIRECT_INT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution with packed filters. A kernel row is one run where the channels of a tap are
-    no whole groups of those that meet in a lane.
+    """The convolution node with packed filters.
+
+    A kernel row is one run if the channels of a tap do not fill whole groups, where a group is the
+    elements that one lane sums.
     """
     depth = w.shape[1]
     joined = groups == dilation[1] == 1 and depth % GROUP[w.dtype] != 0
@@ -170,7 +173,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 
 def cost(s: Conv, p: Plan, t: Target) -> float:
-    """Microseconds, by how many products an instruction adds up."""
+    """Expected microseconds; they depend on how many products one instruction adds."""
     return conv_cost(s, p, t, *integers(s, t))
 
 

@@ -1,4 +1,5 @@
-"""depthwise.h: one filter a channel, channels last; it can sum the rows that it makes."""
+"""depthwise.h: one filter for each channel, channels last; it can also sum the rows that it
+computes."""
 
 from __future__ import annotations
 
@@ -26,24 +27,26 @@ from graphtool.symbolic import Dim, product, symbol_of
 from graphtool.target import Target
 
 MACROS = (
-    HALF, *literals(BH="rows of the register block", BW="pixels of a row of it, at most",
-                    CB="vectors of channels that one sweep over the image takes"),
+    HALF, *literals(BH="rows of the register block", BW="the greatest number of pixels in a row "
+                                                        "of it",
+                    CB="vectors of channels in one pass over the image"),
     *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW,
-    Macro("XT", "size", "elements from one tap of a row to the next: of neighbours that are one "
-                        "pixel less than a pixel", None),
-    Macro("YW", "size", "of the rows that are summed, from pixel to pixel", None),
-    Macro("YC", "size", "from channel to channel", None),
-    Macro("SUMC", "size", "of the sums, from channel to channel", None))
+    Macro("XT", "size", "elements between adjacent taps of a row; less than a pixel if several "
+                        "pixels are taken as one", None),
+    Macro("YW", "size", "elements between adjacent pixels of the rows that are summed", None),
+    Macro("YC", "size", "elements between adjacent channels of these rows", None),
+    Macro("SUMC", "size", "elements between adjacent channels of the sums", None))
 POINTERS = (*images.POINTERS,
-            Pointer("Y", "where the epilogue stores row oh of image n", ("n", "oh"), False, True),
-            Pointer("SUMS", "where the sums of that row go", ("n", "oh"), False, True))
+            Pointer("Y", "the memory to which the epilogue stores row oh of image n", ("n", "oh"),
+                    False, True),
+            Pointer("SUMS", "memory for the sums of that row", ("n", "oh"), False, True))
 
 
 def meaning(t: Instance) -> None:
-    """The convolution; then the sums of the rows that the hook has stored."""
+    """The convolution, then the sums of the rows that the hook has stored."""
     c, n, oh, ow, kh, kw, dw = t.sizes("C BATCH OH OW KH KW DW")
     w = t.array("W", (kh, kw, c))
-    if t.has("XT"):  # `count` neighbours are one pixel, of stride 1
+    if t.has("XT"):  # `count` adjacent pixels are taken as one, with stride 1
         channels = t.get("XT") // dw
         x = images.seen(t, channels, channels, ow * (c // channels))
     else:
@@ -55,13 +58,13 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Blocks of rows and pixels as they were chosen."""
+    """The use of the template, with the blocks of rows and pixels that were chosen."""
     x, w, a, plan = site.view(0), site.view(1), site.node.attrs, site.plan
     kh, kw, c = w.shape
     macros: dict[str, MacroValue] = {
         **half_macros(x.dtype), "BH": plan["high"], "BW": 7, "CB": plan["block"],
         **image(site), "C": c, **window((kh, kw), a)}
-    if c != x.shape[3]:  # neighbours as one pixel
+    if c != x.shape[3]:  # adjacent pixels are taken as one
         macros["XW"], macros["XT"] = c, x.shape[3] * a["dilation"][1]
     pointers: dict[str, tuple[str, Dim]] = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
     if found := site.summed_rows():
@@ -75,7 +78,7 @@ def lower(site: Site) -> Lowered:
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """No gap between pixels where several of them are one."""
+    """Whether it can read x here: without gaps between pixels if several are taken as one."""
     if x is node.inputs[0] and _neighbours(node) and view.strides[2] != view.shape[3]:
         return False
     return rows_of_neighbours(node, x, view)
@@ -127,13 +130,15 @@ OP = target_op("depthwise", _infer, _decompose, DEPTHWISE, _flops,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-_LINE = 64  # bytes of a line of the caches
+_LINE = 64  # bytes of a cache line
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Vectors of channels in a sweep, and output rows of a register block: two where the registers
-    hold them, or each sum waits for itself. All channels in one sweep read an image in order; of
-    large windows more would be read again than the first cache holds.
+    """Vectors of channels in one pass, and output rows of a register block.
+
+    A block has two rows if the registers hold them; with one row each sum waits for its previous
+    addition. A pass over all channels reads the image in order; it is not used for large windows,
+    because it would read more again than the first cache holds.
     """
     every = ceil(s.c, target.lanes)
     tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
@@ -143,22 +148,26 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 
 def cost(s: Conv, c: Plan, t: Target) -> float:
-    """Microseconds. Sums that wait for themselves bind it, or loads of the cache: an input pixel is
-    read once a row of the window and of the block.
+    """Expected microseconds.
+
+    The limit is the latency of additions to the same sum, or loads from the cache: an input pixel
+    is loaded once for each row of the window and of the block.
     """
     vectors, high = c.get("block", 1), c.get("high", 1)
     columns = (BLOCK - 1) * s.sw + (s.kw - 1) * s.dw + 1
     blocks = longest(s.n * s.h, t.threads) * ceil(s.w, BLOCK) * ceil(s.c, t.lanes)
     sums = s.kh * s.kw * max(BLOCK * high / UNITS, LATENCY) / high
     loads = (s.kh * columns + s.kh * s.kw / high) / UNITS
-    begun = 40 / high + 12 / min(vectors, 4)  # a block of rows, and a sweep over channels
+    begun = 40 / high + 12 / min(vectors, 4)  # to begin a block of rows, and a pass over channels
     return overlapped(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
 
 
 def _swept(s: Conv, vectors: int, t: Target) -> float:
-    """Microseconds for the image, so many vectors of channels at a time: those of a part of a line
-    fetch it again. Rows that neighbours share are in the first cache if a band of a sweep's
-    channels is; where a sweep takes all channels, they are in the second one.
+    """Microseconds to read the image, so many vectors of channels in one pass.
+
+    Vectors that are less than a cache line fetch the line again. Rows that adjacent windows share
+    come from the first cache if a band of the pass's channels fits there, and from the second one
+    if a pass takes all channels.
     """
     image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
     if vectors > 1 and vectors * t.lanes >= s.c:
@@ -170,8 +179,8 @@ def _swept(s: Conv, vectors: int, t: Target) -> float:
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution with filters [KH, KW, C]; where channels are few, neighbours are one pixel.
-    """
+    """The convolution node with filters [KH, KW, C]; if channels are few, several adjacent
+    pixels are taken as one."""
     out, _, kh, kw = w.shape
     flat = o.transpose(o.reshape(w, shape=(out, kh, kw)), perm=(1, 2, 0))
     width = x.shape[2] - (kw - 1) * dilation[1]
@@ -183,8 +192,10 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 
 def neighbours(width: Any, channels: Any, lanes: int) -> int:
-    """How many pixels of a row of known width a convolution of stride 1 takes for one, where a
-    pixel's channels do not fill a vector: as fill theirs best.
+    """How many pixels of a row a convolution of stride 1 takes as one.
+
+    Used if the channels of a pixel do not fill a vector: the number whose channels fill vectors
+    best. `width`, the pixels of a row, must be known.
     """
     fit = [p for p in range(1, width + 1) if width % p == 0 and p * channels >= lanes]
     full = {p: -(-p * channels // lanes) * lanes / (p * channels) for p in fit}
@@ -192,7 +203,7 @@ def neighbours(width: Any, channels: Any, lanes: int) -> int:
 
 
 def _repeated(w: Any, count: int) -> Any:
-    """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
+    """The filters [KH, KW, C] for so many pixels taken as one: [KH, KW, count·C]."""
     kh, kw, c = w.shape
     each = o.broadcast(o.reshape(w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
     return o.reshape(each, shape=(kh, kw, count * c))
@@ -202,5 +213,6 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
                       takes=lambda s: s.depthwise and not s.integer),)
 
 register(Record(
-    Contract("depthwise", "a convolution with one filter a channel", MACROS, POINTERS, meaning,
+    Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
+             meaning,
              HOOK), {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))

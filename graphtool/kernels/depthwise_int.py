@@ -1,4 +1,5 @@
-"""depthwise_int.h: one filter of small integers a channel, channels last, summed in int32."""
+"""depthwise_int.h: one filter of small integers for each channel, channels last, with sums in
+int32."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
 
-MACROS = (*literals(BH="rows of the register block", BW="pixels of a row of it, at most"),
+MACROS = (*literals(BH="rows of the register block", BW="the greatest number of pixels in a row "
+                                                        "of it"),
           *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW)
 
 
@@ -49,7 +51,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Blocks of as many rows as the weights are packed for."""
+    """Blocks have as many rows as those for which the weights are packed."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
     high, size = w.shape[1], a["window"]
     assert isinstance(high, int)
@@ -95,12 +97,12 @@ OP = target_op("depthwise_int", _infer, _decompose, DEPTHWISE_INT,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Output rows of a register block."""
+    """The output rows of a register block."""
     return [DEPTHWISE_INT.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution with four rows of the filters beside each other."""
+    """The convolution node with filters of which four rows are adjacent."""
     packed = o.pack_int_depthwise(w, high=chosen.plan.get("high", 1), stride=strides[0])
     return chosen.emit(OP, x, packed, window=w.shape[2:], strides=strides,
                        dilation=dilation)
@@ -110,5 +112,6 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
                       takes=lambda s: s.depthwise and s.integer > 0),)
 
 register(Record(
-    Contract("depthwise_int", "a convolution of small integers with one filter a channel", MACROS,
+    Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
+             MACROS,
              POINTERS, meaning, HOOK), {"depthwise_int": lower}, serves=SERVES))

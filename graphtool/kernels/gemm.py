@@ -1,4 +1,4 @@
-"""gemm.h: products with a packed right-hand side, of float32 or of 16 bits."""
+"""gemm.h: products with a packed right-hand side, of float32 or 16-bit floats."""
 
 from __future__ import annotations
 
@@ -52,16 +52,17 @@ ENDLESS = 2 ** 63 - 1
 MACROS = (
     HALF, PAIRS, *TILE,
     *sizes(M="rows of A", N="columns of B", K="columns of A",
-           LDA="elements from a row of A to the next"),
+           LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1),
-    Macro("LDK", "size", "elements from one of a row of A to the next", 1),
+    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
     Macro("RESIDENT", "size", "bytes of rows of A that stay in the second-level cache", None),
-    Macro("BY_ROWS", "flag", "threads take rows each, or cut the whole sequence evenly", None))
+    Macro("BY_ROWS", "flag", "1: each thread takes whole rows; 0: the whole sequence of tiles is "
+                             "divided evenly", None))
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
 
 
 def meaning(t: Instance) -> None:
-    """A product for each b."""
+    """One product for each b."""
     m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
     pairs, panels = t.get("PAIRS"), -(-n // nr)
     packed = (panels, -(-k // 2), nr * 2) if pairs else (panels, k, nr)
@@ -71,7 +72,8 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """All rows in one product where they are one walk, else a product for each of the batch."""
+    """One product of all rows if they are at equal distances, else one product for each matrix
+    of the batch."""
     a, b = site.view(0), site.view(1)
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
@@ -87,10 +89,11 @@ def lower(site: Site) -> Lowered:
 
 def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
              rows: tuple[Dim, ...]) -> Lowered:
-    """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
+    """`lead` independent products of m rows with distance `step`, which stand for the axes
+    `rows`."""
     n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
     assert isinstance(nr, int)
-    pairs = site.node.op is o.gemm_bf16  # two rows of the panel in one
+    pairs = site.node.op is o.gemm_bf16  # two rows of the panel are stored as one
     batch = product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
@@ -113,7 +116,8 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """Rows or columns of adjacent elements on the left; packed weights without gaps."""
+    """Whether it can read x here: rows or columns of adjacent elements on the left; packed
+    weights without gaps."""
     left = all(w is not x for w in node.inputs[1:])
     return (left and transposed(view)) or rows_of_neighbours(node, x, view)
 
@@ -164,14 +168,13 @@ OP_BF16 = target_op("gemm_bf16", _infer_bf16, _decompose_bf16, BF16_PRODUCT, row
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-_DOT = 8  # cycles to begin a dot product in plain loops, and to sum its lanes
-_PACK = 4  # cycles to pack a row of less than a vector
+_DOT = 8  # cycles to begin a dot product in plain loops and to sum its lanes
+_PACK = 4  # cycles to pack a row that is shorter than a vector
 
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """Widths of the panels, what threads share where that is open, and how much of the left operand
-    stays in a cache where it is large.
-    """
+    """The widths of panels; what threads share if both are possible; and how much of a large
+    left operand is kept in a cache."""
     if all_bfloat16(s, target):
         return []
     kept: list[dict[str, int]] = [{}]
@@ -186,28 +189,30 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 
 
 def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """With dot products of bfloat16, where these lose nothing or the rules allow it."""
+    """The same plans with dot products of bfloat16, if these are exact or the rules allow them."""
     allowed = rules.bf16 and target.bf16 and plain(s)
     return [BF16_PRODUCT.plan(nv=1 if s.n <= target.lanes else target.nv)
             ] if allowed or all_bfloat16(s, target) else []
 
 
 def plain(s: Product) -> bool:
-    """Whether it is one product of float32 with constant weights, its left operand by rows."""
+    """Whether it is one product of float32 with constant weights and rows of the left operand
+    that are adjacent in memory."""
     return s.constant and not s.across and s.batch == 1 and not s.half
 
 
 def bf16_cost(s: Product, p: Plan, t: Target) -> float:
-    """Microseconds with dot products of pairs. The kernel before rounds an operand that is not
-    bfloat16 yet.
-    """
+    """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
+    that is not yet bfloat16."""
     rounded = 0 if s.half else s.batch * s.m * s.k
     return product_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
-    """Whether the panel's empty columns cost less than plain loops would: dot products along the
-    depth where columns are adjacent, else a walk across B for each element.
+    """Whether tiles are faster than plain loops, even if columns of a panel stay empty.
+
+    Plain loops are dot products along the depth if columns are adjacent; else each element reads B
+    across its rows.
     """
     columns = _DOT + 2 * -(-s.k // target.lanes) if adjacent or s.n == 1 else s.k
     loops = s.batch * s.m * s.n * columns
@@ -217,13 +222,13 @@ def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
-    """The product with a right-hand side in panels."""
+    """The product node with a right-hand side in panels."""
     return chosen.emit(OP, x, packed(w, chosen.columns(), False, transpose),
                        n=chosen.site.n)
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
-    """The product of bfloat16, its right-hand side by pairs of rows."""
+    """The bfloat16 product node with a right-hand side in pairs of rows."""
     left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
     return chosen.emit(OP_BF16, left, right, n=chosen.site.n)
 

@@ -1,4 +1,4 @@
-"""gemm_int.h: products of small integers with a packed right-hand side, summed in int32."""
+"""gemm_int.h: products of small integers with a packed right-hand side and sums in int32."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from graphtool.target import Target
 
 MACROS = (
     *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
-                         LDA="elements from a row of A to the next"),
+                         LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1))
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
 
 
 def meaning(t: Instance) -> None:
-    """A product for each b."""
+    """One product for each b."""
     m, n, k, lda = t.sizes("M N K LDA")
     shape = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
     for b in range(t.get("BATCH")):
@@ -45,8 +45,8 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """All rows in one product where they are one walk; rows of an image with a margin are a 1×1
-    convolution, else there is a product for each of the batch."""
+    """One product of all rows if they are at equal distances; a 1×1 convolution if they lie in
+    an image with a margin; else one product for each matrix of the batch."""
     a, b = site.view(0), site.view(1)
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
@@ -62,7 +62,8 @@ def lower(site: Site) -> Lowered:
 
 def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
              rows: tuple[Dim, ...]) -> Lowered:
-    """`lead` independent products of m rows, `step` apart, that stand for the axes `rows`."""
+    """`lead` independent products of m rows with distance `step`, which stand for the axes
+    `rows`."""
     n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
@@ -80,8 +81,8 @@ def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: 
 
 
 def _in_margins(site: Site) -> bool:
-    """Whether an image with a margin is read or written behind the sums, so that a row's place
-    would be computed by divisions."""
+    """Whether the kernel or its epilogue reads or writes an image with a margin. Computing the
+    address of a row would then need divisions."""
     return any(len(v.shape) == 4 and row_stride(v) is None for v in site.touched())
 
 
@@ -114,12 +115,13 @@ OP = target_op("gemm_int", _infer, _decompose, GEMM_INT, rows_by_columns,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """Widths of the panels."""
+    """The widths of panels."""
     return [GEMM_INT.plan(nv=nv) for nv in product_widths(s, target)]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
-    """The product with a right-hand side in panels; rows that meet in a lane are side by side."""
+    """The product node with a right-hand side in panels, where the rows that one lane sums are
+    adjacent."""
     w = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
     packed = o.pack_int(w, nr=chosen.columns())
     return chosen.emit(OP, x, packed, n=chosen.site.n)

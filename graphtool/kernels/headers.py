@@ -1,6 +1,6 @@
-"""Where the C headers lie: `c/compute` holds the kernels, `c/host` what runs them and trains.
+"""The C headers: `c/compute` holds the kernels, `c/host` the code that runs and trains models.
 
-The emitted files include a header by its bare name, so no two have the same.
+The emitted files include a header by its bare name, so no two headers have the same name.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from functools import cache
 from importlib import resources
 
 FOLDERS = ("compute", "host")
-ADDED: dict[str, str] = {}  # headers of plug-ins, by name: their texts
+ADDED: dict[str, str] = {}  # the texts of plug-ins' headers, by name
 
 
 def names() -> frozenset[str]:
-    """The file names of all headers, as `gemm.h`."""
+    """The file names of all headers, such as `gemm.h`."""
     return _own_names() | ADDED.keys()
 
 
@@ -24,7 +24,7 @@ def _own_names() -> frozenset[str]:
 
 
 def text(name: str) -> str | None:
-    """The content of the header called `name`; None where there is no such header."""
+    """The text of the header called `name`; None if there is no such header."""
     return ADDED.get(name) or _own_text(name)
 
 

@@ -1,4 +1,4 @@
-"""Images, channels last: what the kernels of convolutions and pools share."""
+"""Images, channels last: helpers for the kernels of convolutions and pools."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ PIXEL = (Symbol("n", 0, None), Symbol("oh", 0, None), Symbol("ow", 0, None), Sym
 AT = tuple(map(symbol_of, PIXEL))
 HOOK = ("n", "oh", "ow", "o")
 OUTPUT = sizes(BATCH="images", OH="output rows", OW="output columns")
-STRIDES = sizes(XN="elements from an image to the next", XH="from a row to the next",
-                XW="from a pixel to the next")
+STRIDES = sizes(XN="elements between the starts of adjacent images", XH="of adjacent rows",
+                XW="of adjacent pixels")
 WINDOW = sizes(KH="rows of the window", KW="columns of it", SH="stride of rows",
                SW="stride of columns", DH="dilation of rows", DW="dilation of columns")
 POINTERS = (Pointer("X", "the input, its padding included"), Pointer("W", "the packed weights"))
 
 
 def image(site: Site) -> dict[str, MacroValue]:
-    """What the convolutions have in common: sizes of the result, strides of the input."""
+    """The macros that all convolutions have: sizes of the result, strides of the input."""
     x = site.view(0)
     n, oh, ow, _ = site.out.type.shape
     return {"BATCH": n, "OH": oh, "OW": ow, "XN": x.strides[0], "XH": x.strides[1],
@@ -34,17 +34,17 @@ def image(site: Site) -> dict[str, MacroValue]:
 
 
 def window(size: tuple[Dim, ...], attrs: Mapping[str, Any]) -> dict[str, MacroValue]:
-    """Size, strides and dilation of a window."""
+    """The macros for size, strides and dilation of a window."""
     return dict(zip(("KH", "KW", "SH", "SW", "DH", "DW"),
                     (*size, *attrs["strides"], *attrs["dilation"]), strict=True))
 
 
 def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
          size: int = 4) -> dict[str, MacroValue]:
-    """The tile of a convolution, MR and TALL: some whole rows where a map is narrow.
+    """The tile of a convolution, MR and TALL: some whole rows if the image is narrow.
 
-    Not where its pixels, of elements of `size` bytes, are a multiple of 4 KB apart: so many would
-    meet in one set of the cache.
+    It is one row if the pixels, with elements of `size` bytes, are a multiple of 4 KB apart: so
+    many of them would be in the same set of the cache.
     """
     _, height, width, _ = out
     most = rows_of_tile(target, nv, height * width)
@@ -66,13 +66,13 @@ def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any,
 # ---- for the meaning ---------------------------------------------------------------------------
 
 def windows_of(t: Instance) -> dict[str, Any]:
-    """Strides and dilation, as the target ops have them."""
+    """Strides and dilation as attributes of the target ops."""
     sh, sw, dh, dw = t.sizes("SH SW DH DW")
     return {"strides": (sh, sw), "dilation": (dh, dw)}
 
 
 def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | None = None) -> Array:
-    """The input [n, h, w, c] that the windows reach; `pixel` is the step between columns."""
+    """The input [n, h, w, c] that the windows reach; `pixel` is the distance between columns."""
     n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
     wide = ((columns or ow) - 1) * sw + (kw - 1) * dw + 1
     xn, xh, xw = t.sizes("XN XH XW")

@@ -1,4 +1,5 @@
-"""linear_nbits.h: products with weights of 2, 4 or 8 bits, read as they are packed."""
+"""linear_nbits.h: products with packed weights of 2, 4 or 8 bits, which it unpacks as it reads
+them."""
 
 from __future__ import annotations
 
@@ -13,26 +14,27 @@ from graphtool.loops.instance import Instance
 from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
 from graphtool.target import tile_rows
 
-WIDENED = 2048  # columns that a panel of packed weights is widened for: it stays in L2
+WIDENED = 2048  # columns of packed weights that are unpacked together: the panel stays in L2
 TABLES = ("W", "SCALES", "ZEROS")
 MACROS = (
     *sizes(M="rows of x", N="rows of w", K="columns of x"),
     *literals(BITS="2, 4 or 8", BLOCK="columns that share a scale"),
-    *sizes(PARTS="blocks that cover K", XS="elements from a column of x to the next",
-           YS="from a result to the next"), *TILE,
-    *sizes(DEEP="columns that a panel is widened for at a time, whole blocks"))
+    *sizes(PARTS="blocks that cover K", XS="elements between adjacent columns of x",
+           YS="between adjacent results"), *TILE,
+    *sizes(DEEP="columns that are unpacked together, whole blocks"))
 POINTERS = (
     Pointer("X", "a row of x", ("row",)),
-    Pointer("Y", "where its results go", ("row",), writes=True),
-    Pointer("W", "BLOCK·BITS / 8 bytes a block, the lowest bits first"),
-    Pointer("SCALES", "float a row of w and block"),
-    Pointer("ZEROS", "likewise; the middle where left out", required=False),
-    Pointer("WORK", "room for 8 rows of x, and for DEEP rows of a panel, of thread t", ("t",),
+    Pointer("Y", "memory for its results", ("row",), writes=True),
+    Pointer("W", "BLOCK·BITS / 8 bytes for each block, the lowest bits first"),
+    Pointer("SCALES", "one float for each row of w and block"),
+    Pointer("ZEROS", "one float for each row of w and block; 2^(BITS − 1) if left "
+                     "out", required=False),
+    Pointer("WORK", "memory of thread t for 8 rows of x and for DEEP rows of a panel", ("t",),
             writes=True))
 
 
 def meaning(t: Instance) -> None:
-    """The op on rows of x, and on the tables as they are."""
+    """The op, on rows of x and on whole tables."""
     m, n, k, bits, block, parts = t.sizes("M N K BITS BLOCK PARTS")
     tables = [t.array("W", (n, parts, block * bits // 8))]
     tables += [t.array(name, (n, parts)) for name in TABLES[1:] if t.has(name)]
@@ -43,13 +45,13 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Rows of the weights are shared out; the tables must lie as they are written down."""
+    """Threads divide the rows of the weights; the tables must be dense in memory."""
     x, *tables = (v for v in site.given() if v is not None)
     out, row, a = site.result(), symbol_of(Symbol("row", 0, None)), site.node.attrs
     assert out is not None
     if x.dtype is not dtypes.float32 or not all(t.contiguous for t in tables):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: a {x.dtype.name} product of packed "
-                                         "weights, or of weights that are views")
+        raise UnsupportedError("GT2003", f"{site.out.hint}: a {x.dtype.name} product with packed "
+                                         f"weights, or one with weights that are views")
     n, parts = tables[0].shape[:2]
     deep = minimum(parts, max(1, WIDENED // a["block"])) * a["block"]
     share = maximum(8 * parts * a["block"], deep * site.target.nr)
@@ -65,5 +67,5 @@ def lower(site: Site) -> Lowered:
 
 
 register(Record(
-    Contract("linear_nbits", "products with weights of few bits", MACROS, POINTERS, meaning),
+    Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning),
     {"linear_nbits": lower}, anywhere))

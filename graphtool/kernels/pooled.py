@@ -41,14 +41,14 @@ MACROS = (*literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row
 
 
 def meaning(t: Instance) -> None:
-    """The windows joined."""
+    """The reduction of each window, as the C computes it."""
     size = tuple(t.sizes("KH KW"))
     t.rows(o.pooled(seen(t, t.get("C")), kind=KINDS[t.get("KIND")], window=size,
                     **windows_of(t)))
 
 
 def lower(site: Site) -> Lowered:
-    """Neighbouring windows share the columns that they have in common."""
+    """Neighbouring windows share the columns that both contain."""
     x, a, out = site.view(0), site.node.attrs, site.out.type.shape
     macros = {"KIND": KINDS.index(a["kind"]), "BW": BLOCK, **image(site), "C": out[3],
               **window(a["window"], a)}
@@ -81,37 +81,36 @@ OP = target_op("pooled", _infer, _decompose, POOLED, per_tap,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-WINDOWS = Form("windows")  # a loop over each window, which is no kernel of its own
-_JOIN = 1.5  # cycles of a maximum in which NaN wins, or of loading what is added
-_UNROLLED = 64  # columns of a block at most: a loop over more is no straight code
+WINDOWS = Form("windows")  # a plain loop over each window, without a kernel
+_JOIN = 1.5  # cycles of a maximum in which NaN wins, or of loading a summand
+_UNROLLED = 64  # the greatest number of columns in a block: compilers unroll a loop only up to this
 
 
 def plans(s: Pool, target: Target, rules: Rules) -> list[Plan]:
-    """Columns that neighbouring windows share, where they fill vectors."""
+    """Plans in which neighbouring windows share columns, if the channels fill vectors."""
     return [POOLED.plan()] if s.c >= target.lanes and s.columns <= _UNROLLED else []
 
 
 def cost(s: Pool, p: Plan, t: Target) -> float:
-    """Microseconds. Each column of a block is joined once, then those of each window; sums go by
-    memory.
-    """
+    """Expected microseconds. Each column of a block is reduced once, then the columns of each
+    window are; sums are kept in memory."""
     return _pooled(s, t, ((s.kh - 1) * s.columns / BLOCK + s.kw - 1) * _JOIN + 3)
 
 
 def windows_cost(s: Pool, p: Plan, t: Target) -> float:
-    """Microseconds of a loop over each window."""
+    """Expected microseconds of a loop over each window."""
     return _pooled(s, t, s.kh * s.kw * _JOIN)
 
 
 def _pooled(s: Pool, t: Target, steps: float) -> float:
-    """`steps` cycles for a vector of outputs."""
+    """Microseconds when a vector of outputs takes `steps` cycles."""
     rows = longest(s.n * s.h, t.threads)
     image = rows * s.sh * s.w * s.sw * s.c * 4
     return overlapped(t, rows * s.w * ceil(s.c, t.lanes) * steps, fetched(t, image, image))
 
 
 def make(chosen: Chosen, x: Any, **how: Any) -> Any:
-    """The pool; its padding is in the image."""
+    """The pool node; its image includes its padding."""
     return chosen.emit(OP, x, **how)
 
 

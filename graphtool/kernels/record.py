@@ -1,6 +1,6 @@
-"""What is known about a kernel: one record, registered by its module.
+"""All facts about a kernel: one record, which its module registers.
 
-The module stands beside the header that it describes: c/compute/NAME.h. Passes, lowering, the loop
+The module is named like the header that it describes: c/compute/NAME.h. Passes, lowering, the loop
 interpreter, the verifier and the C printer read this table.
 """
 
@@ -28,23 +28,26 @@ Reads = Callable[[Node, Value, View], bool]
 
 
 def rows_of_neighbours(node: Node, x: Value, view: View) -> bool:
-    """Rows of adjacent elements; operands but the first, which are packed, without gaps."""
+    """Whether the operand can be read here: rows of adjacent elements; operands other than the
+    first, which are packed, without gaps."""
     if any(w is x for w in node.inputs[1:]):
         return view.contiguous
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 
 def anywhere(node: Node, x: Value, view: View) -> bool:
-    """Operands at any strides."""
+    """Accept operands with any strides."""
     return True
 
 
 @dataclass(frozen=True)
 class Record:
-    """One kernel. `lower` has, by the op that it serves, how a use becomes statements.
+    """One kernel.
 
-    `reads` says whether it can read an operand where it lies. `sums_rows`: it can sum the rows of
-    what its hook stores. `serves`: the sites that it is chosen for, its plans and their costs.
+    `lower` has, for each op that it computes, the function that turns a use into statements.
+    `reads` says whether it can read an operand where it is in memory. `sums_rows`: it can sum the
+    rows that its hook stores. `serves`: the sites for which it can be chosen, with its plans and
+    their costs.
     """
 
     contract: Contract
@@ -55,12 +58,12 @@ class Record:
 
     @property
     def name(self) -> str:
-        """The kernel's name, that of its module and header."""
+        """The kernel's name, which is also that of its module and header."""
         return self.contract.name
 
     @property
     def fuses(self) -> bool:
-        """Whether elementwise nodes can run on its finished rows."""
+        """Whether elementwise nodes can run on the rows that it finished."""
         return bool(self.contract.hook)
 
 
@@ -79,19 +82,20 @@ _SERVING: dict[str, Record] = {}
 
 
 def register(record: Record) -> Record:
-    """Add a kernel to the table; called at import only."""
+    """Add a kernel to the table. Called at import only."""
     contract.register(record.contract)
     alternatives.register(*record.serves)
     for op in record.lower:
         if op in _SERVING:
-            raise InternalError("GT7001", f"{record.name} and {_SERVING[op].name} serve {op}")
+            raise InternalError("GT7001", f"{record.name} and {_SERVING[op].name} both compute "
+                                          f"{op}")
         _SERVING[op] = record
     KERNELS[record.name] = record
     return record
 
 
 def unregister(record: Record) -> None:
-    """Take a kernel of a plug-in out of the table."""
+    """Remove a kernel of a plug-in from the table."""
     contract.CONTRACTS.pop(record.name)
     alternatives.unregister(*record.serves)
     KERNELS.pop(record.name)
@@ -100,11 +104,11 @@ def unregister(record: Record) -> None:
 
 
 def serving(op: str) -> Record | None:
-    """The kernel that computes an op; None for an op that loops compute."""
+    """The kernel that computes an op; None if plain loops compute it."""
     return _SERVING.get(op)
 
 
 def sums_rows(op: str) -> bool:
-    """Whether a kernel computes the op that can sum the rows that it makes."""
+    """Whether the op's kernel can also sum the rows that it computes."""
     record = serving(op)
     return record is not None and record.sums_rows

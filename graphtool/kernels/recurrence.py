@@ -1,4 +1,4 @@
-"""recurrence.h: a recurrence over a whole sequence; states and steps may lie anywhere."""
+"""recurrence.h: a recurrence over a whole sequence; states and steps may have any strides."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows
 
 KINDS = ("lstm", "gru", "gru_linear", "tanh", "relu")
-BLOCK = 8  # at most so many rows of the batch share a look at the weights
+BLOCK = 8  # the greatest number of batch rows for which the weights are read once
 STEP, STATE, BIAS = ("s", "d", "b"), ("d", "b"), ("d",)
 COMMON = (
     *sizes(STEPS="steps", DIRS="directions", ROWS="the batch"),
     *literals(KIND=f"the place in {', '.join(KINDS)}", GATES="gates of the kind"),
-    *flags(REVERSE="the first direction runs backwards; the second one always does"),
-    *literals(PANEL="vectors of a panel of the weights; 0: they are no panels"),
-    *sizes(RK="elements from a row of the weights to the next", RC="from a column to the next",
+    *flags(REVERSE="the first direction runs backwards (a second one always does)"),
+    *literals(PANEL="vectors of a panel of the weights; 0: the weights are not packed"),
+    *sizes(RK="elements between the starts of adjacent rows of the weights", RC="of adjacent "
+                                                                                "columns",
            H="the state's length"))
-WEIGHTS = Pointer("R", "recurrent weights of a direction", BIAS)
-WORK = (Macro("BLOCK", "literal", "rows of the batch at a time"),
-        Pointer("WORK", "states and gates of a block, of thread t", ("t",), writes=True))
+WEIGHTS = Pointer("R", "the recurrent weights of a direction", BIAS)
+WORK = (Macro("BLOCK", "literal", "rows of the batch in a block"),
+        Pointer("WORK", "memory of thread t for states and gates of a block", ("t",), writes=True))
 
 
 def apart(pointers: Iterable[Pointer]) -> tuple[Macro, ...]:
-    """How far apart the elements at each pointer are."""
-    return tuple(Macro(f"{p.name}S", "size", f"from one of {p.name} to the next", None)
+    """Macros for the distance between adjacent elements at each pointer."""
+    return tuple(Macro(f"{p.name}S", "size", f"elements between adjacent ones of {p.name}", None)
                  for p in pointers)
 
 
@@ -56,13 +57,14 @@ GIVEN = (Pointer("P", "the projections of a step", STEP),
 MADE = (Pointer("Y", "the states of all steps", STEP, False, True),
         Pointer("HN", "the last state", STATE, False, True),
         Pointer("CN", "the last cell", STATE, False, True),
-        Pointer("KEPT", "what the gradient reads", STEP, False, True))
+        Pointer("KEPT", "the values that the gradient reads", STEP, False, True))
 
 
 # ---- meaning -----------------------------------------------------------------------------------
 
 def gathered(t: Instance, pointer: Pointer, size: int) -> Array | None:
-    """The elements at all places of a pointer, [*places, size]; None where it is left out."""
+    """The elements at all positions of a pointer, [*positions, size]; None if the pointer is
+    left out."""
     if not t.has(pointer.name):
         return None
     shape = _places(t, pointer)
@@ -72,7 +74,7 @@ def gathered(t: Instance, pointer: Pointer, size: int) -> Array | None:
 
 
 def spread(t: Instance, pointer: Pointer, values: Array) -> None:
-    """The reverse of `gathered`."""
+    """Write values to all positions of a pointer: the inverse of `gathered`."""
     if t.has(pointer.name):
         for at in product(*map(range, _places(t, pointer))):
             t.store(pointer.name, values[at], (t.get(f"{pointer.name}S"),), at)
@@ -84,7 +86,7 @@ def _places(t: Instance, pointer: Pointer) -> tuple[int, ...]:
 
 
 def weights_of(t: Instance, rows: int, columns: int) -> Array:
-    """[directions, rows, columns] at any strides, or in panels."""
+    """The weights [directions, rows, columns], read with any strides, or from panels."""
     nr = t.get("PANEL") * t.lanes
     shape, strides = ((rows, columns), (t.get("RK"), t.get("RC"))) if not nr else (
         (-(-columns // nr), rows, nr), None)
@@ -114,13 +116,14 @@ def meaning(t: Instance) -> None:
 # ---- lowering ----------------------------------------------------------------------------------
 
 class Use:
-    """The macros and pointers of one kernel as they come together."""
+    """The macros and pointers of one kernel while they are collected."""
 
     def __init__(self, site: Site, r: View, like: View) -> None:
         self.site, node, target = site, site.node, site.target
         if like.dtype is not dtypes.float32:
-            raise UnsupportedError("GT2003", f"{site.out.hint}: a {like.dtype.name} recurrence",
-                                   hint="it is compiled for float32 only")
+            raise UnsupportedError("GT2003", f"{site.out.hint}: the recurrence is "
+                                             f"{like.dtype.name}",
+                                   hint="recurrences are compiled for float32 only")
         self.steps, count, self.batch, _ = like.shape
         self.gates, packed = GATES[node.attrs["kind"]], node.attrs["packed"]
         self.products = self.steps * count * self.batch
@@ -133,7 +136,7 @@ class Use:
         self.pointers = {"R": (r.buffer, r.index(place))}
 
     def add(self, pointers: Iterable[Pointer], views: Sequence[View | None]) -> None:
-        """The operands and results that are there, and how far apart their elements are."""
+        """Add the operands and results that exist, and the distances between their elements."""
         for pointer, view in zip(pointers, views, strict=False):
             if view is not None:
                 place = (*(symbol_of(Symbol(n, 0, None)) for n in pointer.arguments), 0)
@@ -141,7 +144,8 @@ class Use:
                 self.pointers[pointer.name] = (view.buffer, view.index(place))
 
     def lowered(self, kernel: str, hidden: Dim, states: int) -> Lowered:
-        """With scratch for so many states, and the gates, of a block of rows of the batch."""
+        """The statements, with scratch memory for a block of rows: so many states, and the
+        gates."""
         rows = self.block()
         share = rows * (self.gates + states) * hidden
         self.macros["BLOCK"] = rows
@@ -151,8 +155,8 @@ class Use:
                        self.products * hidden * hidden * self.gates * 2)
 
     def block(self) -> int:
-        """Rows whose tile fits the registers, balanced; a block for each thread where there are
-        rows enough."""
+        """The rows of a block, whose tile fits the registers, in blocks of equal size; with
+        enough rows, each thread has a block."""
         attrs, target = self.site.node.attrs, self.site.target
         most = min(BLOCK, tile_rows(target, max(1, attrs["packed"] // target.lanes), None))
         if not isinstance(self.batch, int) or self.batch < 1:
@@ -163,12 +167,13 @@ class Use:
 
 
 def results(site: Site) -> list[View | None]:
-    """Where the results lie that somebody reads."""
+    """The views of the results that are read; None for the others."""
     return [site.result(i) for i in range(len(site.node.outputs))]
 
 
 def lower(site: Site) -> Lowered:
-    """y, the last states, and what the gradient reads, as far as somebody does."""
+    """y, the last states, and the values that the gradient reads: only those that something
+    reads."""
     p, r, *rest = site.given()
     assert p is not None and r is not None
     use = Use(site, r, p)
@@ -181,12 +186,14 @@ def lower(site: Site) -> Lowered:
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-_WIDEST = 8  # vectors of a panel of recurrent weights
+_WIDEST = 8  # the greatest number of vectors in a panel of recurrent weights
 
 
 def plans(s: Recurrence, target: Target, rules: Rules) -> list[Plan]:
-    """Vectors of a panel, wider ones first: those whose tile takes all rows of a small batch. A
-    part that begins a panel of its own wants a width that divides it.
+    """Numbers of vectors in a panel, wide ones first: those for which one tile takes all rows of a
+    small batch.
+
+    If each part begins with its own panel, the width should divide the part.
     """
     widths = [v for v in range(_WIDEST if s.tile_rows else 3, 0, -1)
               if v == 1 or tile_rows(target, v, None) >= (s.tile_rows or 1)]
@@ -196,9 +203,11 @@ def plans(s: Recurrence, target: Target, rules: Rules) -> list[Plan]:
 
 
 def cost(s: Recurrence, p: Plan, t: Target) -> float:
-    """Microseconds. A few rows are multiplied in one tile, whose k-step starts two multiply-adds
-    and two loads or prefetches a cycle, and takes five at least. More rows fill their tiles at any
-    width: the least padding counts.
+    """Expected microseconds.
+
+    A few rows are multiplied in one tile: its k-step starts two multiply-adds and two loads or
+    prefetches per cycle, and takes at least five cycles. More rows fill tiles of any width, so the
+    width with the least padding is best.
     """
     nv, rows = p.get("nv", t.nv), s.tile_rows
     step = max(rows * nv / UNITS, rows / UNITS + nv, 5) if rows else s.batch * nv / UNITS
@@ -208,9 +217,8 @@ def cost(s: Recurrence, p: Plan, t: Target) -> float:
 
 def make(chosen: Chosen, *operands: Any, op: Op, weights: int, transpose: bool,
          **attrs: Any) -> Any:
-    """The op with its weights, the operand of that number, in panels; None where parts would begin
-    within one.
-    """
+    """The op with its weights in panels; `weights` is their operand number. None if a part would
+    begin inside of a panel."""
     nr = chosen.columns()
     if chosen.site.parts > 1 and chosen.site.n % nr:
         return None

@@ -1,4 +1,4 @@
-"""recurrence_grad.h: the gradient of a recurrence, by what its steps have kept."""
+"""recurrence_grad.h: the gradient of a recurrence, from the values that its steps kept."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from graphtool.loops.instance import Instance
 from graphtool.ops.recurrence_steps import GATES, KEPT
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
-         Pointer("KEPT", "what the forward pass kept", STEP),
+         Pointer("KEPT", "the values that the forward pass kept", STEP),
          Pointer("GY", "cotangents of y, or 0", STEP, False),
-         Pointer("GH", "of the last state, or 0", STATE, False),
+         Pointer("GH", "cotangents of the last state, or 0", STATE, False),
          Pointer("H0", "first states, or 0", STATE, False),
          Pointer("GC", "cotangents of the last cell, or 0", STATE, False),
          Pointer("C0", "first cells, or 0", STATE, False))
 MADE = (Pointer("DP", "gradients of the projections", STEP, False, True),
-        Pointer("DH", "of the first state", STATE, False, True),
-        Pointer("DC", "of the first cell", STATE, False, True))
+        Pointer("DH", "gradients of the first state", STATE, False, True),
+        Pointer("DC", "gradients of the first cell", STATE, False, True))
 
 
 def meaning(t: Instance) -> None:
@@ -49,7 +49,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """The gradients of the projections and of the first states, as far as somebody reads them."""
+    """The gradients of the projections and of the first states: only those that something reads."""
     r, y, *rest = site.given()
     assert r is not None and y is not None
     use = Use(site, r, y)

@@ -1,4 +1,4 @@
-"""What a kernel's lowering is given and gives: one use of an op that it serves."""
+"""The interface between lowering and a kernel: one use of an op that the kernel computes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from graphtool.loops.view import View
 from graphtool.symbolic import Dim, Symbol
 from graphtool.target import Target
 
-ENDLESS = 1 << 30  # work that is always worth all threads
+ENDLESS = 1 << 30  # so much work that all threads are always used
 Macros = Mapping[str, MacroValue]
 Pointers = Mapping[str, tuple[str, Dim]]  # buffer and offset
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """The statements of a kernel, nominal flops, and work as it counts for threads (0: one)."""
+    """The statements of a kernel, its nominal flops, and its work for the choice of threads (0:
+    one thread)."""
 
     body: tuple[Stmt, ...]
     flops: Dim
@@ -29,7 +30,7 @@ class Lowered:
 
 
 class Site(Protocol):
-    """One use of an op: its node, the nodes that run on its rows, and where everything lies."""
+    """One use of an op: its node, the nodes that run on its rows, and the views of all values."""
 
     @property
     def node(self) -> Node:
@@ -37,46 +38,47 @@ class Site(Protocol):
 
     @property
     def target(self) -> Target:
-        """What the code is for."""
+        """The target for which code is generated."""
 
     @property
     def plan(self) -> Mapping[str, int]:
-        """The kernel's parameters as they were chosen, by name."""
+        """The parameters of the kernel that were chosen, by name."""
 
     @property
     def out(self) -> Value:
         """The node's first result."""
 
     def view(self, operand: int) -> View:
-        """Where an operand lies."""
+        """The view of an operand."""
 
     def given(self) -> list[View | None]:
-        """Where all operands lie; None for one that is left out."""
+        """The views of all operands; None for an operand that is left out."""
 
     def result(self, output: int = 0) -> View | None:
-        """Where a result goes; None where nobody reads it."""
+        """The view of a result; None if nothing reads it."""
 
     def touched(self) -> Iterable[View]:
-        """Everything that the kernel reads and writes."""
+        """The views of all values that the kernel reads and writes."""
 
     def shares_bytes(self, view: View) -> bool:
-        """Whether several elements of its buffer are in one byte."""
+        """Whether a byte of the view's buffer holds several elements."""
 
     def summed_rows(self) -> tuple[View, View] | None:
-        """Where rows lie that the kernel sums besides, and where their sums go."""
+        """The views of the rows that the kernel also sums, and of their sums."""
 
     def epilogue(self, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
                  row: Dim | None = None) -> Hook:
         """The hook that finishes a row: `idx` is the element of lane 0 in terms of `indices`.
 
-        With `row`, the leading axes are walked as one: `row` is their row-major position.
+        With `row`, the leading axes are walked as one, and `row` is their row-major position.
         """
 
     def scratch(self, share: Dim, shares: int | None = None,
                 dtype: DType = dtypes.float32) -> str:
-        """A buffer for this kernel only, with one share for each thread, or so many."""
+        """A buffer for this kernel only, with one share for each thread, or with `shares` of
+        them."""
 
     def template(self, kernel: str, macros: Macros, pointers: Pointers, hook: Hook | None = None,
                  also: Iterable[View] = (), written: Iterable[str] = ()) -> tuple[Stmt, ...]:
-        """The use of a template. Views in `also` are read without a pointer; pointers `written`
-        are written besides those that the contract says are."""
+        """The use of a template. `also` are views that are read without a pointer; `written` are
+        pointers that are written in addition to those in the contract."""

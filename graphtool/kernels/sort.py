@@ -1,4 +1,5 @@
-"""sort.h: the first K of each row in order, stably: values and places."""
+"""sort.h: the first K elements of each row in order, and their indices. Equal elements keep
+their order."""
 
 from __future__ import annotations
 
@@ -15,31 +16,31 @@ from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 
-# NaN counts as the greatest; other types have none, and need no test for it
+# NaN counts as the greatest element; types without NaN need no test for it
 ORDERS = {"rising": "((a) < (b))", "falling": "((a) > (b))",
           "rising floats": "((a) < (b) || ((b) != (b) && (a) == (a)))",
           "falling floats": "((a) > (b) || ((a) != (a) && (b) == (b)))"}
-# what stands in the upper bits of elements below 8 bits is not said
+# the upper bits of elements with less than 8 bits are undefined
 LOADS = {"as it is": "(e)"} | {
     d.short: f"gt_{d.short}_to_f32(e)" for d in dtypes.TABLE if d.is_narrow} | {
     d.short: f"gt_wrap_{d.short}(e)" for d in dtypes.TABLE if d.is_integer and d.is_packed}
 MACROS = (
-    *sizes(ROWS="rows", N="elements of a row", K="how many of them are wanted"),
+    *sizes(ROWS="rows", N="elements of a row", K="number of elements to return"),
     Macro("KEY", "type", "the type in which elements are compared"),
     word("LOAD", "an element as a key", LOADS, ("e",)),
-    word("BEFORE", "whether key a must stand before key b", ORDERS, ("a", "b")),
-    *sizes(XS="elements from one of a row to the next"),
-    Macro("VS", "size", "of the values, from one to the next", None),
-    Macro("IS", "size", "of the places, from one to the next", None))
+    word("BEFORE", "whether key a must come before key b", ORDERS, ("a", "b")),
+    *sizes(XS="elements between adjacent elements of a row"),
+    Macro("VS", "size", "elements between adjacent values", None),
+    Macro("IS", "size", "elements between adjacent indices", None))
 POINTERS = (
     Pointer("X", "the first element of a row", ("row",)),
-    Pointer("V", "where the values go", ("row",), False, True),
-    Pointer("I", "where the places go, int64", ("row",), False, True),
-    Pointer("WORK", "2·N int64 of thread t", ("t",), writes=True))
+    Pointer("V", "memory for the values", ("row",), False, True),
+    Pointer("I", "memory for the indices, int64", ("row",), False, True),
+    Pointer("WORK", "memory of thread t for 2·N int64", ("t",), writes=True))
 
 
 def meaning(t: Instance) -> None:
-    """Each row sorted, and cut."""
+    """Each row sorted, of which the first K elements are stored."""
     rows, n, k, falling = *t.sizes("ROWS N K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
         x = t.array("X", (n,), (t.get("XS"),), (row,))
@@ -50,7 +51,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Rows are all axes but the sorted one."""
+    """The rows are all axes but the sorted one."""
     x, node = _row_of_one(site.view(0)), site.node
     axis = node.attrs["axis"] % len(x.shape)
     first = not node.attrs["largest"] if node.op is o.top_k else not node.attrs["descending"]
@@ -58,8 +59,8 @@ def lower(site: Site) -> Lowered:
     row = symbol_of(Symbol("row", 0, None))
     work = site.scratch(2 * n, dtype=dtypes.int64)
     if site.shares_bytes(x):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: a sort of a constant whose elements "
-                                         f"share bytes, of {x.dtype.name}",
+        raise UnsupportedError("GT2003", f"{site.out.hint}: a sort of a {x.dtype.name} constant, "
+                                         f"whose elements share bytes",
                                hint="cast it to 8 bits first")
     key, load = x.dtype, x.dtype.short if x.dtype.short in LOADS else "as it is"
     if x.dtype.is_narrow:
@@ -84,7 +85,7 @@ def _row_of_one(v: View) -> View:
 
 
 def _row_start(v: View, axis: int, row: Dim) -> Dim:
-    """Where row `row` (all axes but one, row-major) of a view starts."""
+    """Where row `row` of a view starts; rows are counted over all axes but one, row-major."""
     shape = v.shape[:axis] + v.shape[axis + 1:]
     at = unflatten_index(row, shape) if product(shape) != 1 else (0,) * len(shape)
     return v.index((*at[:axis], 0, *at[axis:]))

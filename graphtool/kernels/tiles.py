@@ -1,4 +1,4 @@
-"""Register tiles, panels and rows: what the lowerings of several kernels compute."""
+"""Register tiles, panels and rows: helpers that the lowerings of several kernels share."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from graphtool.loops.view import View
 from graphtool.symbolic import Dim, bounds, ceildiv
 from graphtool.target import Target, tile_rows
 
-PANEL = 16  # vectors across a panel of tile.h
+PANEL = 16  # the greatest width of a panel in tile.h, in vectors
 HALVES = {d.name: f"GT_{d.name.upper()}" for d in dtypes.HALVES}
-HALF = word("HALF", "the type of operands of 16 bits; they are float without", HALVES,
+HALF = word("HALF", "the type of 16-bit operands; without it they are float", HALVES,
             default=None)
-PAIRS = mark("PAIRS", "bfloat16 whose right-hand side comes in pairs")
-TILE = (Macro("MR", "literal", "rows of the register tile, at most"),
-        Macro("NV", "literal", "vectors across it; a panel is NV·LANES columns"))
+PAIRS = mark("PAIRS", "the operands are bfloat16, and the right-hand side is in pairs of rows")
+TILE = (Macro("MR", "literal", "the greatest number of rows of the register tile"),
+        Macro("NV", "literal", "its width in vectors; a panel has NV·LANES columns"))
 
 
 def half_macros(operand: DType, pairs: bool = False) -> dict[str, MacroValue]:
-    """What says that operands have 16 bits, if they do."""
+    """The macros for operands of 16 bits; none for others."""
     if operand not in dtypes.HALVES:
         return {}
     macros: dict[str, MacroValue] = {"HALF": operand.name}
@@ -46,25 +46,25 @@ def summed(*operands: Any) -> list[Any]:
 
 
 def rows_of_tile(target: Target, nv: int, rows: Dim) -> int:
-    """Rows of a register tile nv vectors wide, at most as many as there are."""
+    """Rows of a register tile of nv vectors; not more than there are."""
     return tile_rows(target, nv, bounds(rows)[1])
 
 
 def panel_vectors(target: Target, nr: int) -> int:
-    """Vectors across a panel of nr columns, at most what tile.h holds of one.
+    """The width of a panel of nr columns in vectors, at most what tile.h supports.
 
-    Raises UsageError GT2004 for a panel that another target's vectors are to read.
+    Raises UsageError GT2004 for a panel that was packed for another target's vectors.
     """
     if nr % target.lanes or nr // target.lanes > PANEL:
-        raise UsageError("GT2004", f"weights are packed in panels of {nr} columns, which vectors "
-                                   f"of {target.lanes} floats do not read",
+        raise UsageError("GT2004", f"the weights are packed in panels of {nr} columns, which code "
+                                   f"with vectors of {target.lanes} floats cannot read",
                          hint="select kernels for the target that the build is for: "
                               f"opt --passes …,select{{march={target.march}}},…")
     return nr // target.lanes
 
 
 def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
-    """Where product `which` of a batch starts; leading dims broadcast."""
+    """Where product `which` of a batch starts; leading dimensions broadcast."""
     lead = len(v.shape) - own
     idx = tuple(0 if d == 1 else i for i, d in zip(
         which[len(which) - lead:], v.shape[:lead], strict=True))
@@ -72,16 +72,16 @@ def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
 
 
 def start(v: View) -> tuple[str, Dim]:
-    """A pointer to the first element."""
+    """A pointer to the first element of a view."""
     return v.buffer, v.index((0,) * len(v.shape))
 
 
 def round_up(n: Dim, to: int) -> Dim:
-    """The next multiple."""
+    """The next multiple of `to`."""
     return ceildiv(n, to) * to
 
 
 def work_of(size: Dim) -> int:
-    """The work of so many operations, at most; endless where nothing bounds it."""
+    """The greatest work of so many operations; ENDLESS if nothing limits it."""
     most = bounds(size)[1]
     return ENDLESS if most is None else most

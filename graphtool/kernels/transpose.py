@@ -1,6 +1,6 @@
-"""transpose.h: elementwise work from one order of axes to another, in squares.
+"""transpose.h: elementwise work from one order of axes to another, in square blocks.
 
-It serves no op: lowering uses it for loops that read along one axis and store along another.
+It computes no op. Lowering uses it for loops that read along one axis and store along another.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from graphtool.kernels.record import Record, register
 from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
 
-MACROS = sizes(PLANES="planes", A="extent of the axis that is read along",
-               B="extent of the axis that is stored along",
-               XB="elements from one of axis B to the next")
+MACROS = sizes(PLANES="planes", A="extent of the axis along which x is read",
+               B="extent of the axis along which results are stored",
+               XB="elements between adjacent elements along axis B")
 POINTERS = (Pointer("X", "the elements of plane b", ("b",)),)
 
 
 def meaning(t: Instance) -> None:
-    """Each row as it is stored."""
+    """Each row, in the order in which it is stored."""
     planes, a, b, step = t.sizes("PLANES A B XB")
     for p in range(planes):
         t.rows(t.array("X", (a, b), (1, step), (p,)), p)
 
 
-register(Record(Contract("transpose", "elementwise work across the order of axes", MACROS, POINTERS,
+register(Record(Contract("transpose", "elementwise work that changes the order of "
+                                      "axes", MACROS, POINTERS,
                          meaning, ("b", "m", "n"))))

@@ -1,4 +1,4 @@
-"""trees.h: ensembles of decision trees: what the leaves weigh that each row comes to."""
+"""trees.h: ensembles of decision trees: the weights of the leaves that each row reaches."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ TABLES = ("KINDS", "SPLITS", "CHILDREN", "ROOTS", "WEIGHTS")
 MACROS = (
     *sizes(ROWS="rows of features", TREES="trees", TARGETS="weights of a leaf"),
     Macro("T", "type", "the type of values, splits, weights and sums"),
-    *sizes(XS="elements from a feature to the next", YS="from a result to the next"),
-    word("GO", "whether a node says yes", GO, ("kind", "v", "s")),
-    word("FOLD", "how weights of several trees join", FOLD, ("a", "b")))
+    *sizes(XS="elements between adjacent features", YS="between adjacent results"),
+    word("GO", "whether the comparison of a node is true", GO, ("kind", "v", "s")),
+    word("FOLD", "how the weights of several trees are combined", FOLD, ("a", "b")))
 POINTERS = (
     Pointer("X", "a row of features", ("row",)),
-    Pointer("Y", "where its results go", ("row",), writes=True),
-    Pointer("KINDS", "int32 a node: 16·feature + 2·comparison + missing, or -1 for a leaf"),
-    Pointer("SPLITS", "what a node compares with"),
-    Pointer("CHILDREN", "two int32 a node: where no and yes lead; a leaf's second is its row"),
-    Pointer("ROOTS", "int32 a tree"), Pointer("WEIGHTS", "of a leaf and target"))
+    Pointer("Y", "memory for its results", ("row",), writes=True),
+    Pointer("KINDS", "one int32 for each node: 16·feature + 2·comparison + missing, or -1 for a "
+                     "leaf"),
+    Pointer("SPLITS", "the number with which a node compares"),
+    Pointer("CHILDREN", "two int32 for each node: the next node for false and for true; the "
+                        "second of a leaf is its row of weights"),
+    Pointer("ROOTS", "one int32 for each tree"), Pointer("WEIGHTS", "one for each leaf and target"))
 
 
 def meaning(t: Instance) -> None:
-    """The op on the tables as far as they are reached: from each root to the last leaf."""
+    """The op, on those parts of the tables that can be reached from the roots."""
     rows, count, targets = t.sizes("ROWS TREES TARGETS")
     kinds, leaves = t.pointer("KINDS"), t.pointer("WEIGHTS")
     nodes = min(kinds.size, t.pointer("SPLITS").size, t.pointer("CHILDREN").size // 2)
@@ -54,13 +56,13 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """Rows are shared out; the tables must lie as they are written down."""
+    """Threads divide the rows; the tables must be dense in memory."""
     x, *tables = (site.view(i) for i in range(6))
     out, row, a = site.result(), symbol_of(Symbol("row", 0, None)), site.node.attrs
     assert out is not None
     if x.dtype.bits < 32 or not all(t.contiguous for t in tables):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: trees of {x.dtype.name} or over tables "
-                                         "that are views")
+        raise UnsupportedError("GT2003", f"{site.out.hint}: trees over {x.dtype.name}, or trees "
+                                         f"with tables that are views")
     count = tables[3].shape[0]
     macros = {"ROWS": x.shape[0], "TREES": count, "TARGETS": tables[4].shape[1], "T": x.dtype,
               "XS": x.strides[1], "YS": out.strides[1],

@@ -1,4 +1,4 @@
-"""winograd.h: 3×3 convolution of stride 1 by Winograd's short sums, of floats or small integers."""
+"""winograd.h: 3×3 convolution of stride 1 by Winograd's algorithm, of floats or small integers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 
-WORK = Pointer("WORK", "what thread t transforms into", ("t",), writes=True)
+WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
 MACROS = (
-    HALF, Macro("INTEGERS", "literal", "all is of integers: 1 for an input of u8, 2 of i16", None),
+    HALF, Macro("INTEGERS", "literal", "integers: 1 for an input of u8, 2 for i16", None),
     *literals(TILE="m: a tile gives m × m outputs"), *TILE,
     *literals(GROUP="tiles that are transformed and multiplied together"), *OUTPUT, *STRIDES,
     *sizes(C="input channels", O="output channels"),
@@ -52,7 +52,7 @@ MACROS = (
 
 
 def meaning(t: Instance) -> None:
-    """The convolution whose filters the weights were transformed from."""
+    """The convolution by the filters from which the weights were transformed."""
     m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
     groups, nr = t.get("GROUPS"), t.get("NV") * t.lanes
     x = t.array("X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1))
@@ -66,12 +66,12 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """A share of the workspace holds a group's tiles before and after the products."""
+    """Each share of the workspace holds the tiles of a group before and after the products."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
     channels, c, kind = a["channels"], x.shape[3], half_macros(x.dtype)
-    if site.node.op is o.winograd_int:  # pairs of numbers of 16 bits
+    if site.node.op is o.winograd_int:  # 16-bit integers in pairs
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
     nv = panel_vectors(site.target, nr)
     group, groups = site.plan["group"], a.get("groups", 1)
@@ -164,15 +164,18 @@ OP_INT = target_op("winograd_int", _infer_int, _decompose_int, WINOGRAD, _flops,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-LEAST = 16  # input and output channels from which the transforms pay
-# vector operations of a transform of one tile, a vector of channels: loads, sums, stores
+# from this number of input and of output channels on, the transforms are worth their time
+LEAST = 16
+# vector operations to transform one tile of a vector of channels: loads, sums, stores
 _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Tiles of 4 and 2 outputs an axis, the largest that the rules allow. Weights that training
-    moves take tiles of 2: what larger ones lose would add up over the steps.
+    """Tiles of 4 and 2 outputs per axis, up to the largest that the rules allow.
+
+    Weights that training changes use tiles of 2: the rounding errors of larger tiles would add up
+    over the steps.
     """
     suits = (s.kh, s.kw) == (3, 3) and s.sh == s.sw == s.dh == s.dw == 1
     if not suits or s.depthwise or all_bfloat16(s, target) or not _pays(s, target):
@@ -183,7 +186,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 
 def _pays(s: Conv, target: Target) -> bool:
-    """Whether channels are many enough; groups must be of whole panels besides."""
+    """Whether there are enough channels; each group must also fill whole panels."""
     if min(s.o, s.c) < LEAST * s.groups:
         return False
     if s.groups > 1 and (s.integer or not s.constant):
@@ -192,9 +195,10 @@ def _pays(s: Conv, target: Target) -> bool:
 
 
 def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
-    """All tiles at once if they are few, else groups that leave the planes in the cache.
+    """All tiles at once if they are few, else groups of tiles that leave room for the planes in the
+    cache.
 
-    Threads that share all tiles split the weights, and each reads a part of them.
+    If threads share all tiles, they divide the weights, and each thread reads a part of them.
     """
     tiles = s.n * ceil(s.h, m) * ceil(s.w, m)
     apart = [WINOGRAD.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
@@ -205,8 +209,10 @@ def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
 
 
 def panel(columns: int, groups: int, target: Target) -> int:
-    """Vectors across a panel of transformed weights for the columns of one group. Those of several
-    groups must fill theirs, as panels stand beside each other: 0 where they can't.
+    """The width of a panel of transformed weights for the columns of one group, in vectors.
+
+    With several groups the panels must be full, because those of adjacent groups follow each other:
+    0 if that is impossible.
     """
     usual = 1 if columns <= target.lanes else target.nv
     whole = [nv for nv in range(usual, 0, -1) if columns % (nv * target.lanes) == 0]
@@ -214,15 +220,14 @@ def panel(columns: int, groups: int, target: Target) -> int:
 
 
 def cost(s: Conv, c: Plan, t: Target) -> float:
-    """Microseconds of the products of all points, of the transforms before and behind them, and of
-    the planes that go through the caches between.
-    """
+    """Expected microseconds of the products of all points, of the transforms before and after
+    them, and of the planes that go through the caches in between."""
     m, group, shared = c.get("tile", 2), c.get("group", 28), c.get("shared", 0)
     depth, columns = s.c // s.groups, s.o // s.groups
     points, nv = (m + 2) ** 2, panel(columns, s.groups, t)
     nr = nv * t.lanes
     slow = 1.0
-    if s.integer:  # integers are multiplied as pairs of 16 bits
+    if s.integer:  # integers are multiplied in pairs of 16 bits
         depth, slow = ceil(depth, 2), t.pair[t.dot8]
     panels, all_tiles = s.groups * ceil(columns, nr), s.n * ceil(s.h, m) * ceil(s.w, m)
     own = longest(all_tiles, t.threads)
@@ -236,9 +241,9 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
                           streamed(t, weights, groups))
     ends = own * (_INPUT[m] * ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
     planes = points * min(group, tiles) * (depth * s.groups + panels * nr + 32) * 4
-    # threads that share the planes read in their second phase what the others wrote in the first
+    # threads that share the planes read in the second phase what the others wrote in the first
     moved = fetched(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
-    # weights that are no constants are read, combined along both axes and packed at every call
+    # weights that are not constant are read, transformed along both axes and packed at every call
     transform = 0 if s.constant else fetched(t, 5 * split * weights / t.threads, split * weights)
     return products + ends / t.mhz + moved + 2 * BARRIER * shared + transform
 
@@ -250,14 +255,13 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
 
 
 def error(s: Conv, p: Plan) -> float:
-    """Larger tiles lose more; sums of integers are exact."""
+    """The rounding error: larger tiles lose more; sums of integers are exact."""
     return 0.0 if s.integer else rounding.winograd(p.get("tile", 2), s.c // s.groups)
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution with filters that are transformed at build time, or at every call where they
-    are no constants.
-    """
+    """The convolution node with filters that are transformed at build time, or at every call if
+    they are not constant."""
     outs, tile, s = w.shape[0], chosen.plan.get("tile", 2), chosen.site
     nr = chosen.target.lanes * panel(outs // groups, groups, chosen.target)
     if s.integer:
@@ -269,9 +273,9 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 
 def _transformed(w: Any, tile: int, nr: int) -> Any:
-    """w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr], by ops that run.
+    """The ops that transform w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr].
 
-    Packed first: all that follows then walks along memory.
+    They pack first, so that everything after reads memory in order.
     """
     outs, c = w.shape[:2]
     panels = o.pack(o.reshape(w, shape=(outs, c * 9)), nr=nr, transpose=True)
@@ -298,6 +302,6 @@ def _combined(x: Any, axis: int, row: Any) -> Any:
 SERVES = (Alternative(Conv, WINOGRAD, plans, cost, make, weights, error),)
 
 register(Record(
-    Contract("winograd", "a 3×3 convolution by Winograd's short sums", MACROS,
+    Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
              (*images.POINTERS, WORK), meaning, HOOK),
     {"winograd": lower, "winograd_int": lower}, serves=SERVES))

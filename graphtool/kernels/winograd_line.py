@@ -1,4 +1,4 @@
-"""winograd_line.h: convolution of stride 1 by Winograd's short sums along one axis."""
+"""winograd_line.h: convolution of stride 1 by Winograd's algorithm along one axis."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from graphtool.target import Target, tile_rows
 MACROS = (
     *literals(TILE="m: a tile gives m outputs of a line"), *TILE,
     *literals(GROUP="tiles that are transformed and multiplied together"),
-    *flags(UPRIGHT="lines run down the columns of the image"),
+    *flags(UPRIGHT="lines are the columns of the image"),
     *sizes(BATCH="images", ACROSS="lines of outputs", ALONG="outputs of a line",
            C="input channels", O="output channels", KA="lines of the window", KL="taps of a line",
            DA="dilation across the lines", DL="dilation along them",
-           XN="elements from an image to the next", XA="from a line to the next",
-           XL="from one of a line to the next"))
+           XN="elements between the starts of adjacent images", XA="of adjacent lines",
+           XL="between adjacent elements of a line"))
 
 
 def meaning(t: Instance) -> None:
-    """The convolution whose filters the weights were transformed from."""
+    """The convolution by the filters from which the weights were transformed."""
     m, upright, c, out, n = t.sizes("TILE UPRIGHT C O BATCH")
     ka, kl, da, dl, xn, xa, xl = t.sizes("KA KL DA DL XN XA XL")
     nr = t.get("NV") * t.lanes
@@ -66,7 +66,7 @@ def meaning(t: Instance) -> None:
 
 
 def lower(site: Site) -> Lowered:
-    """A share of the workspace holds a group's tiles before and after the products."""
+    """Each share of the workspace holds the tiles of a group before and after the products."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
@@ -134,15 +134,14 @@ OP = target_op("winograd_line", _infer, _decompose, LINE, _flops,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
-# vector operations of a transform of three taps along a line, a vector of channels
+# vector operations to transform three taps along a line, for a vector of channels
 _INPUT = {2: 8, 4: 16}
 _OUTPUT = {2: 9, 4: 18}
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """Threes of taps along one axis, of any window of stride 1 that has so many, where the square
-    transforms do not suit.
-    """
+    """Groups of three taps along one axis, for any window of stride 1 with three taps or more
+    for which the 3×3 transforms cannot be used."""
     if max(s.kh, s.kw) < 3 or min(s.o, s.c) < winograd.LEAST or s.half or not s.constant or not (
             s.sh == s.sw == s.groups == 1) or winograd.plans(s, target, rules):
         return []
@@ -151,14 +150,13 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 
 def threes(s: Conv) -> int:
-    """Threes of taps in the window, along the axis that has fewer."""
+    """The number of groups of three taps in the window, along the axis that has fewer."""
     return s.kw * ceil(s.kh, 3) if s.upright else s.kh * ceil(s.kw, 3)
 
 
 def cost(s: Conv, c: Plan, t: Target) -> float:
-    """Microseconds. Transforms go along one axis: each line of the window, and each three of it,
-    has its own.
-    """
+    """Expected microseconds. Transforms work along one axis; each line of the window, and each
+    group of three taps in it, has its own."""
     m, group = c.get("tile", 2), c.get("group", 28)
     across, along, apart = (s.w, s.h, s.dh) if s.upright else (s.h, s.w, s.dw)
     nv, depth = c.get("nv", t.nv), threes(s) * s.c
@@ -181,7 +179,7 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution with transformed filters, which are constants."""
+    """The convolution node with transformed filters, which are constants."""
     tile, upright = chosen.plan.get("tile", 2), chosen.site.upright
     packed = o.pack_winograd_line(w, tile=tile, nr=chosen.columns(), upright=upright)
     return chosen.emit(OP, x, packed, channels=w.shape[0], tile=tile,
@@ -189,13 +187,13 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 
 def error(s: Conv, p: Plan) -> float:
-    """Larger tiles lose more."""
+    """The rounding error: larger tiles lose more."""
     return rounding.line(p.get("tile", 2), s.c * threes(s))
 
 
 SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats),)
 
 register(Record(
-    Contract("winograd_line", "a convolution by Winograd's short sums along one axis", MACROS,
+    Contract("winograd_line", "a convolution by Winograd's algorithm along one axis", MACROS,
              (*images.POINTERS, WORK), meaning, HOOK),
     {"winograd_line": lower}, serves=SERVES))

@@ -1,1 +1,1 @@
-"""The loop IR: scalar expressions, loop nests, programs. Knows nothing of the graph IR."""
+"""The loop IR: scalar expressions, loop nests, programs. It does not depend on the graph IR."""

@@ -1,7 +1,7 @@
 """The contract of a template: its macros as typed values, its pointers, its hook, and its meaning.
 
 The kernels fill the table at import. The verifier, the interpreter and the C printer read it, so a
-macro that no row names, or of another kind, is an error.
+macro that is in no row, or is of another kind, is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphtool.symbolic import Poly
 
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
 REQUIRED: Any = object()
-COMMON = ("NAME", "PARAMS", "ARGS")  # what the printer defines for every template
+COMMON = ("NAME", "PARAMS", "ARGS")  # macros that the printer defines for every template
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Macro:
     name: str
     kind: Kind
     doc: str
-    default: Any = REQUIRED  # None where the header decides
+    default: Any = REQUIRED  # None: the header has its own default
     words: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
 
@@ -69,9 +69,10 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Contract:
-    """A template: NAME.h. `hook` names the indices that its epilogue is given; none without one.
+    """A template: NAME.h.
 
-    `meaning` computes what the C does, on the arrays of the interpreter.
+    `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
+    computes the same as the C, on the arrays of the interpreter.
     """
 
     name: str
@@ -83,15 +84,15 @@ class Contract:
 
     @property
     def header(self) -> str:
-        """The name of its file."""
+        """The file name of the header."""
         return f"{self.name}.h"
 
     def macro(self, name: str) -> Macro | None:
-        """The row of a macro; None where there is none."""
+        """The row of a macro; None if there is none."""
         return next((m for m in self.macros if m.name == name), None)
 
     def pointer(self, name: str) -> Pointer | None:
-        """The row of a pointer; None where there is none."""
+        """The row of a pointer; None if there is none."""
         return next((p for p in self.pointers if p.name == name), None)
 
 
@@ -99,7 +100,7 @@ CONTRACTS: dict[str, Contract] = {}
 
 
 def register(contract: Contract) -> Contract:
-    """Add a template to the table; called at import only."""
+    """Add a template to the table. Called at import only."""
     names = [m.name for m in contract.macros] + [p.name for p in contract.pointers]
     if contract.name in CONTRACTS or len(set(names)) < len(names):
         raise InternalError("GT7001", f"the template {contract.name} is declared twice, or one of "
@@ -109,7 +110,7 @@ def register(contract: Contract) -> Contract:
 
 
 def misfits(c: Contract, t: Template) -> Iterator[str]:
-    """The reasons why a use of the template does not fit its contract, one on a line."""
+    """The ways in which a use of the template breaks its contract, one on each line."""
     for name, value in t.macros:
         row = c.macro(name)
         if row is None:
@@ -126,7 +127,7 @@ def misfits(c: Contract, t: Template) -> Iterator[str]:
     yield from (f"{n} of {c.name} is given twice" for n in sorted({
         n for n in given if given.count(n) > 1}))
     if [len(h.indices) for h in t.hooks] != ([len(c.hook)] if c.hook else []):
-        yield f"{c.name} wants {f'a hook of {len(c.hook)} indices' if c.hook else 'no hook'}"
+        yield f"{c.name} needs {f'a hook of {len(c.hook)} indices' if c.hook else 'no hook'}"
 
 
 # ---- short forms of rows -----------------------------------------------------------------------
@@ -142,16 +143,16 @@ def literals(**docs: str) -> tuple[Macro, ...]:
 
 
 def flags(**docs: str) -> tuple[Macro, ...]:
-    """Required yes or no, by name."""
+    """Required flags (true or false), by name."""
     return tuple(Macro(name, "flag", doc) for name, doc in docs.items())
 
 
 def mark(name: str, doc: str) -> Macro:
-    """A macro that is defined, or left out."""
+    """A macro that is either defined or left out."""
     return Macro(name, "mark", doc, False)
 
 
 def word(name: str, doc: str, words: Mapping[str, str], arguments: tuple[str, ...] = (),
          default: Any = REQUIRED) -> Macro:
-    """One of a closed set of C texts, by its name."""
+    """A macro that is one of a closed set of C texts, chosen by its name."""
     return Macro(name, "word", doc, default, words, arguments)

@@ -1,4 +1,5 @@
-"""The rows of a program file → Program. Faults of a row are named; soundness is verify's."""
+"""Reads the rows of a program file as a Program. It names the fault of a row; verify checks
+soundness."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ SPACES = ("input", "output", "weight", "arena")
 
 
 def program_of(file: ProgramFile, where: str) -> Program:
-    """Raises InputError GT0363 to GT0366, naming the kernel, buffer or step at fault, and
-    UnsupportedError GT0358 where a plug-in is not loaded."""
+    """The program of a file. Raises InputError GT0363 to GT0366, naming the kernel, buffer or
+    step at fault, and UnsupportedError GT0358 if a plug-in is not loaded."""
     meta, reader = satisfied(file.meta, where), _Reader({}, where)
     dims = tuple(reader.symbol(r) for r in file.dims)
     reader.named = {s.name: s for s in dims}
@@ -114,7 +115,8 @@ class _Reader:
         return Symbol(row.id, row.min, row.max, extent)
 
     def symbols(self, rows: list[SymbolRow]) -> None:
-        """Those of a kernel; an extent may name any other, so they are read as they are needed."""
+        """The symbols of a kernel. An extent may use any other symbol, so each is read once
+        those it uses are known."""
         waiting = {r.id: r for r in rows}
         if len(waiting) < len(rows) or waiting.keys() & self.named.keys():
             raise self.fault("GT0366", "a symbol is declared twice")
@@ -157,13 +159,15 @@ class _Reader:
                 if row.size.id in self.named:
                     raise self.fault("GT0366", f"the size {row.size.id} is declared twice")
                 size = self.named[row.size.id] = self.symbol(row.size)
-                self.parsed.clear()  # texts that name it mean it from here on
+                # from here on the name stands for this symbol, so texts are parsed again
+                self.parsed.clear()
                 return Bind(size, row.buffer, self.dim(row.index), self.dim(row.most), row.label)
             case TimesRow():
                 if row.counter.id in self.named:
                     raise self.fault("GT0366", f"the counter {row.counter.id} is declared twice")
                 counter = self.named[row.counter.id] = self.symbol(row.counter)
-                self.parsed.clear()  # texts that name it mean it from here on
+                # from here on the name stands for this symbol, so texts are parsed again
+                self.parsed.clear()
                 return Times(counter, self.dim(row.extent), self.steps(row.body), row.label)
 
     def word(self, kind: str, found: str, allowed: tuple[str, ...]) -> str:
@@ -216,7 +220,7 @@ class _Reader:
     def macro(self, m: MacroRow) -> MacroValue:
         values = (m.size, m.flag, m.number, m.type, m.word)
         if sum(v is not None for v in values) != 1:
-            raise self.fault("GT0364", f"macro {m.name} wants one value")
+            raise self.fault("GT0364", f"macro {m.name} needs exactly one value")
         if m.size is not None:
             return self.dim(m.size)
         if m.type is not None:
@@ -251,7 +255,7 @@ _LEAVES = ("ref", "const", "name", "index", "load")
 
 
 def _words(source: str) -> set[str]:
-    """Everything in a dim's text that could be a symbol's name."""
+    """All parts of a dimension's text that can be names of symbols."""
     for sign in "+-*/%(),":
         source = source.replace(sign, " ")
     return set(source.split())

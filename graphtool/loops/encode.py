@@ -1,4 +1,5 @@
-"""Program → the lines of its JSON text: a fixed order of keys, so that equal programs are equal."""
+"""Writes a Program as the lines of its JSON text: keys in a fixed order, so that equal programs
+give equal text."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ class _KernelWriter:
         self.refs: dict[Expr, int] = {}
         self.shared: list[str] = []
         for e, count in use_counts([e for s in statements(kernel.body) for e in values(s)]).items():
-            if count > 1 and isinstance(e, Apply):  # operands come before what uses them
+            # operands come before the expressions that use them
+            if count > 1 and isinstance(e, Apply):
                 row = compact(self.expr(e))
                 self.refs[e] = len(self.shared)
                 self.shared.append(row)

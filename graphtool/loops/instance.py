@@ -1,5 +1,4 @@
-"""A template where it is used, as the interpreter sees it: numbers for macros, arrays for pointers.
-"""
+"""One use of a template, as the interpreter sees it: numbers for macros, arrays for pointers."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Instance:
-    """One use of a template. `arguments` names those of each pointer, `finish` runs the hook."""
+    """One use of a template. `arguments` has the argument names of each pointer; `finish` runs
+    the hook."""
 
     template: Template
     arrays: Mapping[str, Array]
@@ -32,7 +32,7 @@ class Instance:
     where: str
 
     def get(self, macro: str) -> Any:
-        """A macro's value, or its default. Raises InputError GT0571 where it has neither."""
+        """The value of a macro, or its default. Raises InputError GT0571 if it has neither."""
         found = dict(self.template.macros).get(macro, self.defaults.get(macro))
         if found is None:
             raise InputError("GT0571", f"{self.template.kernel} is used without {macro}",
@@ -40,7 +40,7 @@ class Instance:
         return evaluate(found, self.env) if isinstance(found, Poly) else found
 
     def sizes(self, macros: str) -> list[Any]:
-        """The values of several macros, whose names stand with blanks between."""
+        """The values of several macros, whose names are separated by blanks."""
         return [self.get(m) for m in macros.split()]
 
     def has(self, name: str) -> bool:
@@ -48,16 +48,16 @@ class Instance:
         return any(name == given[0] for given in (*self.template.pointers, *self.template.macros))
 
     def pointer(self, name: str, *at: int) -> Array:
-        """The buffer from where the pointer points on."""
+        """The rest of the buffer, from the element to which the pointer points."""
         _, buffer, offset = next(p for p in self.template.pointers if p[0] == name)
         env = {**self.env, **dict(zip(self.arguments[name], at, strict=True))}
         return self.arrays[buffer][evaluate(offset, env):]
 
     def array(self, name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None,
               at: tuple[int, ...] = ()) -> Array:
-        """A copy of the elements at a pointer, dense unless strides are given.
+        """A copy of the elements at a pointer; dense unless strides are given.
 
-        Raises InputError GT0570 where the buffer does not hold all of them.
+        Raises InputError GT0570 if the buffer does not hold all of them.
         """
         x = self._spread(name, shape, strides, at)
         return x.copy()
@@ -78,10 +78,11 @@ class Instance:
         return as_strided(x, shape, tuple(s * x.itemsize for s in strides))
 
     def row(self, sums: Array, *indices: int) -> None:
-        """Hand a finished row to the hook."""
+        """Give a finished row to the hook."""
         self.finish(sums, indices)
 
     def rows(self, sums: Array, *before: int, first: int = 0) -> None:
-        """Hand each row of an array to the hook: indices, those of its axes, then `first`."""
+        """Give each row of an array to the hook; its indices are those of the array's axes,
+        after `first`."""
         for at in product(*map(range, sums.shape[:-1])):
             self.finish(sums[at], (*before, *at, first))

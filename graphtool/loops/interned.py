@@ -1,7 +1,7 @@
-"""Hash-consing: records that are equal are one object, so they are compared by `is` and hashed by
+"""Hash-consing: equal records are one object, so they can be compared by `is` and hashed by
 identity.
 
-A table by record visits each record once, however often it is used.
+A table by record therefore visits each record once, however often it is used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ class _Held(ref[Any]):
     key: tuple[Any, ...]
 
 
-_MADE: dict[tuple[Any, ...], _Held] = {}  # only what others hold: the last to let go clears it
-_LOCK = RLock()  # a collection may drop entries of the table while one is made
+# weak: an entry is removed when nothing else refers to its record
+_MADE: dict[tuple[Any, ...], _Held] = {}
+_LOCK = RLock()  # garbage collection may remove entries while one is added
 
 
 def _drop(held: _Held) -> None:
     with _LOCK:
-        if _MADE.get(held.key) is held:  # and not one made since
+        if _MADE.get(held.key) is held:  # not a record that was made later
             del _MADE[held.key]
 
 
 class Interned(type):
-    """The metaclass of such records: frozen dataclasses with a slot for weak references."""
+    """The metaclass of interned records: frozen dataclasses with a slot for weak references."""
 
     def __call__(cls: type[T], *args: Any, **fields: Any) -> T:
         names = cls.__match_args__  # type: ignore[attr-defined]
@@ -50,8 +51,8 @@ class Interned(type):
 
 
 class InternedNumber(Interned):
-    """The same of a record that holds numbers: 1, 1.0 and True differ, so do 0.0 and -0.0; NaN
-    equals itself."""
+    """The same for a record that holds numbers: 1, 1.0 and True differ, and so do 0.0 and -0.0;
+    NaN equals itself."""
 
     def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The class and the arguments, where equal numbers of different types are different."""
@@ -68,7 +69,7 @@ def _exact(x: Any) -> Any:
 def _make(cls: type, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
     with _LOCK:
         held = _MADE.get(key)
-        made = None if held is None else held()  # another thread may have been faster
+        made = None if held is None else held()  # another thread may have made it first
         if made is None:
             made = type.__call__(cls, *args)
             entry = _MADE[key] = _Held(made, _drop)

@@ -1,7 +1,8 @@
 """Runs a program in Python, one statement at a time; the emitted C must give the same results.
 
-Slow by design. Kernels run as one thread, the arena starts out as NaN, and every access is checked
-against its buffer, so that a faulty memory plan is found. A template's contract has its meaning.
+It is simple, not fast. Kernels run as one thread, the arena is filled with NaN at the start, and
+every access is checked against its buffer, so that faults of a memory plan are found. The meaning
+of a template is in its contract.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                     n = int(memory.arrays[step.buffer][evaluate(step.index, dims)])
                     low = step.size.lo
                     if (low is not None and n < low) or n > evaluate(step.most, dims):
-                        raise InputError("GT0572", f"the size {step.size.name} is {n}, "
-                                         f"{step.most} at most expected", where=step.label)
+                        raise InputError("GT0572", f"the size {step.size.name} is {n}, expected "
+                                                   f"{step.most} or less", where=step.label)
                     dims[step.size.name] = n
                 case Times():
                     for i in range(evaluate(step.extent, dims)):
@@ -88,7 +89,8 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
 
 
 def bind(program: Program, inputs: Mapping[str, Array]) -> dict[str, int]:
-    """The program's dims, from the shapes of the inputs; the least where none says."""
+    """The program's dimensions, from the shapes of the inputs; a dimension that is in no shape
+    has its least value."""
     dims = {s.name: s.lo or 0 for s in program.dims}
     for p in program.inputs:
         for d, n in zip(p.shape, np.shape(inputs[p.name]), strict=True):
@@ -122,7 +124,7 @@ class _Memory:
 
 
     def output(self, slot: int, dims: Mapping[str, int]) -> Array:
-        """An output in its shape, which the run may have had to tell."""
+        """An output in its shape, which may depend on sizes that the run computed."""
         shape = [evaluate(d, dims) for d in self.ports[slot].shape]
         return self.outputs[slot][:math.prod(shape)].reshape(shape)
 
@@ -202,7 +204,7 @@ class Machine:
 
     def apply(self, e: Apply, memo: dict[Expr, Any]) -> Any:
         """The value of a scalar function call; `select` evaluates only the arm that it returns."""
-        if e.fn == "select":  # one arm only: the other may be out of range
+        if e.fn == "select":  # evaluate one arm only: an index of the other may be out of range
             return self.value(e.args[1 if self.value(e.args[0], memo) else 2], memo)
         args = [self.value(a, memo) for a in e.args]
         if e.fn == "cast":
@@ -219,7 +221,8 @@ def compute_type(d: DType) -> np.dtype[Any]:
 
 
 def cast(x: Any, to: DType) -> Any:
-    """As C casts here: floats saturate in integers and NaN becomes 0; narrow floats round."""
+    """Convert as C does here: floats saturate in integers and NaN becomes 0; narrow floats
+    round."""
     if to.is_integer and np.asarray(x).dtype.kind == "f":
         wide = 0 if np.isnan(x) else min(max(np.trunc(float(x)), float(to.low)), float(to.high))
         return to.numpy.type(min(int(wide), to.high))
@@ -227,7 +230,7 @@ def cast(x: Any, to: DType) -> Any:
 
 
 def _instance(machine: Machine, t: Template, contract: Contract) -> Instance:
-    """The template's use as its meaning sees it."""
+    """The template's use in the form that its meaning takes."""
     def finish(sums: Array, indices: tuple[int, ...]) -> None:
         (hook,) = t.hooks
         inner = Machine(machine.kernel, machine.arrays, machine.env, machine.lanes)

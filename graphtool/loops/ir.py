@@ -69,7 +69,8 @@ Expr = Const | Name | Index | Load | Apply
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class For(metaclass=Interned):
-    """for iter in [0, extent). parallel: the thread's share; simd: iterations are independent."""
+    """for iter in [0, extent). parallel: threads divide the iterations; simd: iterations are
+    independent."""
 
     iter: Symbol
     extent: Dim
@@ -80,7 +81,7 @@ class For(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Let(metaclass=Interned):
-    """A scalar constant of the block; `symbol` names it in index polynomials too."""
+    """A scalar constant of the block; with `symbol`, index polynomials can use it too."""
 
     name: str
     value: Expr
@@ -98,7 +99,7 @@ class Accumulate(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Store(metaclass=Interned):
-    """Writes `value` to element `index` of a buffer."""
+    """Write `value` to element `index` of a buffer."""
 
     buffer: str
     index: Dim
@@ -107,7 +108,7 @@ class Store(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class If(metaclass=Interned):
-    """Runs `then` if the condition is true, else `orelse`."""
+    """Run `then` if the condition is true, else `orelse`."""
 
     cond: Expr
     then: tuple[Stmt, ...]
@@ -116,9 +117,10 @@ class If(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Hook(metaclass=Interned):
-    """A function that a template calls back on a finished row: acc[count] of `dtype` at `indices`.
+    """A function that a template calls on a finished row: acc[count] of `dtype` at `indices`.
 
-    GT_NAME in C; the body loads from the buffer `acc` and stores where the row belongs.
+    It is GT_NAME in C. The body loads from the buffer `acc` and stores to the row's place in
+    memory.
     """
 
     name: str
@@ -127,12 +129,12 @@ class Hook(metaclass=Interned):
     dtype: DType = dtypes.float32
 
 
-MacroValue = Dim | bool | float | DType | str  # a str is a word of the kernel's table
+MacroValue = Dim | bool | float | DType | str  # a str is a key of the macro's `words`
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Template(metaclass=InternedNumber):
-    """A use of a kernel's header, KERNEL.h, which contract.py has the rules of.
+    """A use of a kernel's header, KERNEL.h; contract.py has its rules.
 
     A macro (name, value) and a pointer (name, buffer, offset) are GT_NAME in C, a pointer as
     `(buffer + offset)`. Hooks are emitted before the header.
@@ -165,25 +167,29 @@ class Buffer:
 
     @property
     def packed(self) -> bool:
-        """Whether elements of less than a byte share bytes: in weights, which nobody writes."""
+        """Whether elements of less than a byte share bytes. They do in weights, which are never
+        written."""
         return packs(self.space, self.dtype)
 
     def bytes_of(self, count: Dim) -> Dim:
-        """Bytes that so many of its elements take."""
+        """The bytes of so many elements of it."""
         if self.packed:
             return ceildiv(count * self.dtype.bits, 8)
         return count * self.dtype.bytes
 
 
 def packs(space: str, dtype: DType) -> bool:
-    """Whether buffers there hold several elements of the type in a byte, from the low end."""
+    """Whether buffers in this space hold several elements of the type in a byte, the first in
+    the lowest bits."""
     return space == "weight" and dtype.is_packed
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Param(metaclass=Interned):
-    """A pointer parameter of a kernel; its Loads and Stores name it. Indices count elements, also
-    of `packed` ones, which share bytes."""
+    """A pointer parameter of a kernel; its Loads and Stores use this name.
+
+    Indices count elements, also of `packed` ones, which share bytes.
+    """
 
     name: str
     dtype: DType
@@ -195,7 +201,8 @@ class Param(metaclass=Interned):
 class Kernel:
     """One C function that every thread runs on its share; `serial`: only thread 0 runs it.
 
-    Equal kernels are one: two layers of the same shape differ only in the buffers they are given.
+    Equal kernels are one object: two layers of the same shape differ only in the buffers that they
+    pass.
     """
 
     name: str
@@ -208,7 +215,7 @@ class Kernel:
 class Run:
     """Call a kernel on buffers; `barrier`: then wait until all threads are done.
 
-    `choice` says over which alternatives the kernel was chosen, where there were any.
+    `choice` lists the alternatives from which the kernel was chosen, if there were any.
     """
 
     kernel: str
@@ -242,7 +249,8 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """`body` for each value of the counter in [0, extent); kernels may use it as a dim."""
+    """Run `body` for each value of the counter in [0, extent); kernels may use the counter as a
+    dimension."""
 
     counter: Symbol
     extent: Dim
@@ -250,13 +258,16 @@ class Times:
     label: str = ""
 
 
-ENDLESS = 1 << 62  # the most of a size that nothing bounds; no memory is planned by it
+ENDLESS = 1 << 62  # the greatest value of a size without a bound; no memory is planned for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind:
-    """Sets `size` to the integer at `index` of a buffer; a run fails if it is below the symbol's
-    least value or above `most`. Threads wait before it and after it."""
+    """Set `size` to the integer at `index` of a buffer.
+
+    A run fails if the integer is below the symbol's least value or above `most`. Threads wait
+    before and after it.
+    """
 
     size: Symbol
     buffer: str
@@ -282,19 +293,19 @@ def inner_steps(s: Step) -> tuple[Step, ...]:
 
 
 def every_step(steps: Iterable[Step]) -> Iterator[Step]:
-    """Every step in the order of the text, those of branches and loops included."""
+    """Every step in program order, including those of branches and loops."""
     for s in steps:
         yield s
         yield from every_step(inner_steps(s))
 
 
 def runs(steps: Iterable[Step]) -> Iterator[Run]:
-    """Every run in the order of the text."""
+    """Every run in program order."""
     return (s for s in every_step(steps) if isinstance(s, Run))
 
 
 def binds(steps: Iterable[Step]) -> Iterator[Bind]:
-    """Every size that steps bind."""
+    """All steps that set a size."""
     return (s for s in every_step(steps) if isinstance(s, Bind))
 
 
@@ -304,7 +315,7 @@ def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
 
 
 def flags(steps: Iterable[Step]) -> Iterator[str]:
-    """The buffers that select the steps to run or give sizes."""
+    """The buffers whose values select the steps to run, or give sizes."""
     for s in every_step(steps):
         match s:
             case Bind(_, buffer) | Branch(buffer) | Repeat(buffer):
@@ -322,8 +333,11 @@ class Port:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """All that the C back end needs. Dims are the symbols that become parameters; sizes those
-    that a run binds, with the most that each can be."""
+    """The whole input of the C back end.
+
+    `dims` are the symbols that become parameters; `sizes` are those that a run computes, with the
+    greatest value of each.
+    """
 
     name: str
     dims: tuple[Symbol, ...]
@@ -333,7 +347,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     steps: tuple[Step, ...]
     arena: Dim = 0  # bytes
-    threads: int = 1  # the most that a run may use
+    threads: int = 1  # the greatest number of threads of a run
     donations: tuple[tuple[int, int], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)
@@ -344,5 +358,5 @@ class Program:
 
     @property
     def sizes(self) -> tuple[Symbol, ...]:
-        """The sizes that a run computes, in the order of the text."""
+        """The sizes that a run computes, in program order."""
         return tuple(b.size for b in binds(self.steps))

@@ -1,4 +1,5 @@
-"""When each buffer is in use, counted in runs along the text: for the plan and its verifier."""
+"""When each buffer is in use, counted in runs in program order: for the memory plan and its
+verifier."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ Life = tuple[int, int]  # the first and the last position that touches a buffer
 
 
 def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
-    """A buffer that is touched inside a loop and outside of it is live for the whole loop."""
+    """The first and last use of each buffer; one that is used both inside and outside of a loop
+    is live for the whole loop."""
     walk = _Walk()
     walk.steps(steps)
     liveness = walk.liveness
-    for first, last in walk.loops:  # inner loops come before those around them
+    for first, last in walk.loops:  # inner loops come before the loops around them
         for name, (a, b) in liveness.items():
             if a <= last and b >= first and (a < first or b > last):
                 liveness[name] = (min(a, first), max(b, last))
@@ -23,7 +25,7 @@ def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
 
 
 def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
-    """The largest sum of sizes that are live at the same time."""
+    """The largest sum of the sizes that are live at the same time."""
     changes: dict[int, int] = {}
     for (first, last), size in sized:
         changes[first] = changes.get(first, 0) + size
@@ -32,7 +34,8 @@ def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
 
 
 def most_live(program: Program) -> int | None:
-    """Bytes of the arena's buffers that are live at once, at most; None where sizes are open."""
+    """The most bytes of arena buffers that are live at the same time; None if sizes are
+    symbolic."""
     liveness = lifetimes(program.steps)
     sized = [(liveness[b.name], b.bytes_of(b.size)) for b in program.buffers
              if b.space == "arena" and b.name in liveness]
@@ -62,7 +65,8 @@ class _Walk:
                     self.touch([s.pred])
                     self.steps(s.then)
                     self.steps(s.orelse)
-                    self.touch([s.pred])  # a thread may read it while others are inside
+                    # a thread may still read it while others are inside the branch
+                    self.touch([s.pred])
                 case Repeat():
                     first = self.at
                     self.touch([s.pred])

@@ -20,7 +20,7 @@ Idx = tuple[Dim, ...]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Reduce(metaclass=Interned):
-    """fn over a box of iterators; occurs in pulls only, lower/nest.py makes loops of it."""
+    """`fn` over a box of iterators. It occurs in pulls only; lower/nest.py makes loops of it."""
 
     fn: str  # add, mul, max, min, or, and
     init: Const
@@ -59,20 +59,22 @@ class Pull:
 
 
 class Names:
-    """Fresh names within one kernel (so that equal input gives equal C), and its data indices."""
+    """Fresh names within one kernel, so that equal input gives equal C, and its indices that are
+    read from data."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.indices: dict[str, PExpr] = {}  # symbol → the value read, clamped into range
-        self.symbols: dict[PExpr, Symbol] = {}  # the other way round: equal values have one
+        self.symbols: dict[PExpr, Symbol] = {}  # the inverse: equal values have one symbol
 
     def new(self, stem: str) -> str:
-        """A name that was not given before: the stem and a number that counts from 0."""
+        """A name that was not given before: the stem and a number counted from 0."""
         n = self.counts[stem] = self.counts.get(stem, -1) + 1
         return f"{stem}{n}"
 
     def index(self, value: PExpr, extent: Dim) -> Dim:
-        """A symbol for an index read from data, clamped to [0, extent): no read leaves a buffer."""
+        """A symbol for an index read from data, clamped to [0, extent) so that it stays in its
+        buffer."""
         clamped = apply("max", apply("min", cast(value, dtypes.int64), index(extent - 1)), index(0))
         if clamped not in self.symbols:
             sym = self.symbols[clamped] = iterator(self.new("at"), extent)
@@ -108,7 +110,7 @@ def index(value: Dim) -> PExpr:
 
 
 def inside(checks: list[tuple[Dim, Dim]]) -> PExpr | None:
-    """The condition that each index lies in [0, extent); None where that always holds."""
+    """The condition that each index is in [0, extent); None if that is always true."""
     cond: PExpr | None = None
     for i, extent in checks:
         lo, _ = bounds(i)

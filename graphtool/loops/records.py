@@ -1,6 +1,7 @@
 """The rows of `NAME.program.json` as typed records; schemas/program.schema.json is made from them.
 
-Only shapes: what a row means, and whether it is sound, is for serial.py and verify.py to say.
+They define only the form of rows: serial.py defines what a row means, and verify.py whether it is
+sound.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ExprRow = list[Any]
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True):
-    """What all rows have in common."""
+    """The base class of all rows."""
 
 
 class ForRow(Row, tag_field="do", tag="for"):
@@ -88,8 +89,8 @@ class HookRow(Row):
 
 
 class MacroRow(Row):
-    """A macro of a template, with one value: an index polynomial, yes or no, a number, an element
-    type, or a word of the kernel's table."""
+    """A macro of a template, with exactly one value: an index polynomial, a flag, a number, an
+    element type, or a word of the kernel's table."""
 
     name: str
     size: DimText | None = None
@@ -207,7 +208,7 @@ class TimesRow(Row, tag_field="do", tag="times"):
 
 
 class BindRow(Row, tag_field="do", tag="bind"):
-    """Sets a size to an element of a buffer; the size is `most` at most."""
+    """A step that sets a size to an element of a buffer; the size is at most `most`."""
 
     size: SymbolRow
     buffer: str

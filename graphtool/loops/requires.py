@@ -1,4 +1,4 @@
-"""Which plug-ins a program needs: those of its templates and scalar functions."""
+"""The plug-ins that a program needs: those of its templates and scalar functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ KEYS = {"kernel": "kernels of plug-ins", "scalar": "functions of plug-ins"}
 
 
 def told(program: Program) -> dict[str, str]:
-    """The program's meta with what it needs, as `NAME VERSION: name name; …` for each kind."""
+    """The program's metadata with the plug-ins it needs, as `NAME VERSION: name name; …` for
+    each kind."""
     body = [s for k in program.kernels for s in statements(k.body)]
     uses = {"kernel": [s.kernel for s in body if isinstance(s, Template)],
             "scalar": [e.fn for e in each(v for s in body for v in values(s))
@@ -26,7 +27,8 @@ def told(program: Program) -> dict[str, str]:
 
 
 def satisfied(meta: Mapping[str, str], where: str) -> dict[str, str]:
-    """The meta without what the file needs. Raises UnsupportedError GT0358 where it is missing."""
+    """The metadata without the plug-ins that are needed. Raises UnsupportedError GT0358 if one
+    is not loaded."""
     absent = []
     for kind, known in (("kernel", CONTRACTS.keys()), ("scalar", BY_NAME.keys())):
         for entry in filter(None, meta.get(KEYS[kind], "").split("; ")):

@@ -1,7 +1,7 @@
-"""`NAME.program.json`: a program as canonical JSON, one statement, buffer or step on a line.
+"""`NAME.program.json`: a program as canonical JSON, one statement, buffer or step on each line.
 
-Reading what was written and writing it again gives the same bytes, and shared expressions stay
-shared. The weights are in a safetensors file next to it; the graph is not needed any more.
+Reading a file and writing it again gives the same bytes, and shared expressions stay shared. The
+weights are in a safetensors file next to it; the graph is not needed any more.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from graphtool.loops.verify import verify
 
 
 def dumps(program: Program, weights_name: str = "") -> str:
-    """The program's text; `weights_name` is the file beside it that holds the weights."""
+    """The program's text; `weights_name` is the file next to it that holds the weights."""
     head = [f'"{k}": {files.compact(v)}' for k, v in PROGRAM.head.items()]
     return "{" + ",\n".join([*head, *lines(program, weights_name)]) + "\n}\n"
 
 
 def loads(data: bytes | str, where: str = "-") -> Program:
-    """The program of a text. Raises InputError GT0331 and GT036x, GT037x for an unsound one."""
+    """The program of a text. Raises InputError GT0331 and GT036x, GT037x if it is unsound."""
     return _program(parse(data, where), where)
 
 
@@ -39,14 +39,14 @@ def side_file(path: Path) -> Path:
 
 
 def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:
-    """Write the program, and the weights that it uses into the file beside it.
+    """Write the program, and its weights into the file next to it.
 
-    Raises InputError GT0367 where a weight is not in `store`.
+    Raises InputError GT0367 if a weight is not in `store`.
     """
     wanted = dict.fromkeys(digest for _, digest in program.weights)
     missing = [d for d in wanted if d not in store]
     if missing:
-        raise InputError("GT0367", f"{len(missing)} weights of the program are not at hand",
+        raise InputError("GT0367", f"{len(missing)} weights of the program are missing",
                          where=missing[0])
     side = side_file(path)
     if wanted:
@@ -62,13 +62,13 @@ def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:
     if not file.weights:
         return program, {}
     if "/" in file.weights or "\\" in file.weights or file.weights in (".", ".."):
-        raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the program",
+        raise InputError("GT0343", f"the weights file {file.weights!r} is not next to the program",
                          where=str(path))
     return program, weights.load(path.with_name(file.weights))
 
 
 def parse(data: bytes | str, where: str) -> ProgramFile:
-    """The file's rows, checked for shape and version, not yet for meaning."""
+    """The rows of a file; form and version are checked, the meaning is not."""
     raw = files.read_json(data, where)
     try:
         return msgspec.convert(current(PROGRAM, raw, where), ProgramFile)

@@ -1,6 +1,6 @@
 """The number of bytes that a run of a kernel moves: each element that it touches counts once.
 
-Nominal: a template touches its whole buffers, a loop at most one element in an iteration.
+It is nominal: a template touches whole buffers, a loop at most one element in each iteration.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from graphtool.loops.ir import Buffer, For, If, Kernel, Run, Stmt, Store, Templa
 from graphtool.loops.walk import loads, statements, values
 from graphtool.symbolic import Dim, Poly, substitute, symbols
 
-Side = dict[str, Dim | None]  # buffer → accesses, all iterations counted; None: no number is known
+Side = dict[str, Dim | None]  # buffer → number of accesses in all iterations; None: unknown
 
 
 def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozenset[str]) -> Dim:
-    """Bytes in the symbols `known`: the size of every buffer, less where loops touch less of it.
+    """Bytes that a run moves, in the symbols `known`: the size of each buffer, or less if loops
+    touch less of it.
 
-    A buffer that is read and written counts twice, as it comes in and goes out.
+    A buffer that is read and written counts twice, because it is both loaded and stored.
     """
     reads: Side = {}
     writes: Side = {}
@@ -54,7 +55,8 @@ def _count(body: tuple[Stmt, ...], times: Dim | None, known: frozenset[str],
 
 
 def _whole(t: Template, sides: tuple[Side, Side]) -> None:
-    """What its hooks do not store is scratch, which each thread keeps in its cache."""
+    """Add the buffers of a template as a whole. Those that its hooks do not store are scratch,
+    which each thread keeps in its cache."""
     reads, writes = sides
     reads.update(dict.fromkeys(t.reads))
     if not t.hooks:
@@ -71,7 +73,7 @@ def _add(side: Side, buffer: str, times: Dim | None) -> None:
 
 
 def _least(d: Dim) -> int:
-    """d at the least sizes, where two polynomials are compared; 1 at the lowest."""
+    """d at the least sizes, to compare two polynomials; 1 or more."""
     if not isinstance(d, Poly):
         return d
     value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})

@@ -1,7 +1,7 @@
-"""Checks that a program is sound before C is made of it: names, types, buffers, memory, barriers.
+"""Checks that a program is sound before it becomes C: names, types, buffers, memory, barriers.
 
-It proves nothing about values read from data: an index is an error only if it certainly leaves its
-buffer. verify_kernel.py checks the kernels themselves.
+It proves nothing about values that are read from data: an index is an error only if it is certainly
+outside of its buffer. verify_kernel.py checks the kernels themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def verify(program: Program, where: str = "") -> None:
-    """Raises InputError GT0370 to GT0379 for the first fault found."""
+    """Check a program. Raises InputError GT0370 to GT0379 for the first fault found."""
     try:
         _Program(program).check()
     except InputError as error:
@@ -43,7 +43,7 @@ def verify(program: Program, where: str = "") -> None:
 
 @dataclass(frozen=True)
 class _Touch:
-    """What one step does to memory."""
+    """The memory that one step reads and writes."""
 
     reads: frozenset[str]
     writes: frozenset[str]
@@ -63,8 +63,8 @@ class _Program:
         if len(self.dims) != len(self.p.dims):
             raise fault("GT0370", "a dimension is declared twice")
         if self.p.threads < 1:
-            raise fault("GT0379", f"threads is {self.p.threads}, at least 1 expected")
-        self.only_dims(self.p.arena, "the arena's size")
+            raise fault("GT0379", f"threads is {self.p.threads}, expected 1 or more")
+        self.only_dims(self.p.arena, "the size of the arena")
         counted = [s.name for s in (*counters(self.p.steps), *self.p.sizes)]
         for name in counted:
             identifier(name, "counter")
@@ -88,10 +88,10 @@ class _Program:
         self.arena()
 
     def only_dims(self, d: Dim, place: str, more: frozenset[str] = frozenset()) -> None:
-        """d names nothing but the program's dimensions, and those given."""
+        """Check that d uses only the program's dimensions, and those given."""
         unknown = [s.name for s in symbols(d) if s.name not in self.dims | more]
         if unknown:
-            raise fault("GT0371", f"{place} names {unknown[0]!r}, which is no dimension of the "
+            raise fault("GT0371", f"{place} uses {unknown[0]!r}, which is not a dimension of the "
                                   f"program")
 
     def buffer(self, b: Buffer) -> None:
@@ -104,16 +104,18 @@ class _Program:
             raise fault("GT0373", f"{b.name} is {b.space} {b.slot} of type {b.dtype}, and there is "
                                   f"no such {b.space}")
         if (b.space == "weight") != (b.name in dict(self.p.weights)):
-            raise fault("GT0373", f"{b.name} is a weight without data, or data without a weight")
+            raise fault("GT0373", f"{b.name} is a weight without data, or has data and is not a "
+                                  f"weight")
         if (known(b.offset, "<", 0), known(b.size, "<", 0)) != (False, False):
             raise fault("GT0376", f"{b.name} has a negative size or offset")
         if isinstance(b.offset, int) and mod(b.offset, ALIGN):
-            raise fault("GT0376", f"{b.name} starts at {b.offset}, not a multiple of {ALIGN}")
+            raise fault("GT0376", f"{b.name} starts at {b.offset}, which is not a multiple of "
+                                  f"{ALIGN}")
 
     # ---- steps -----------------------------------------------------------------------------
 
     def sequence(self, steps: Sequence[Step]) -> None:
-        """Check steps in order. Threads wait around what branches or repeats."""
+        """Check steps in order. Threads wait before and after branches and loops."""
         plain: list[tuple[Run, _Touch]] = []
         for s in steps:
             if isinstance(s, Run):
@@ -140,13 +142,14 @@ class _Program:
     def bind(self, s: Bind) -> None:
         b = self.named(s.buffer, s.label)
         if b.dtype is not int64 or known(b.size, "<=", s.index) is True:
-            raise fault("GT0374", f"{s.size.name} is read from {b.name}, an i64 expected", s.label)
-        self.only_dims(s.index, f"the place of {s.size.name}", self.counted)
+            raise fault("GT0374", f"{s.size.name} is read from {b.name}, which is not an "
+                                  f"i64", s.label)
+        self.only_dims(s.index, f"the index of {s.size.name}", self.counted)
         self.only_dims(s.most, f"the bound of {s.size.name}")
 
     def flag(self, name: str, place: str) -> None:
         if self.named(name, place).dtype is not bool_:
-            raise fault("GT0374", f"{name} decides, and is no bool", place)
+            raise fault("GT0374", f"{name} selects steps, but is not a bool", place)
 
     def step(self, number: int, s: Run) -> _Touch:
         place = f"step {number}: {s.label}"
@@ -165,7 +168,7 @@ class _Program:
                                       f"{p.name}", place)
             if b.packed != p.packed:
                 raise fault("GT0374", f"{name} has {'several elements' if b.packed else 'one'} in "
-                                      f"a byte, {kernel.name} reads it otherwise", place)
+                                      f"a byte, but {kernel.name} reads it differently", place)
             if not p.const and b.space in ("input", "weight"):
                 raise fault("GT0374", f"{kernel.name} writes {name}, which is read-only", place)
         self.ranges(kernel, given, place)
@@ -178,13 +181,14 @@ class _Program:
         return self.buffers[name]
 
     def ranges(self, kernel: Kernel, given: Mapping[str, Buffer], place: str) -> None:
-        """No index of the kernel surely leaves the buffer it is given."""
+        """Check that no index of the kernel is certainly outside of the buffer that is passed to
+        it."""
         for a in self.accesses[kernel.name]:
             size = given[a.buffer].size
             low, high = bounds(a.index)
             beyond = known(size, "<=", a.index)
             outside = beyond is True or (high is not None and high < 0)
-            if a.exact and isinstance(size, int):  # both ends of the interval are reached
+            if a.exact and isinstance(size, int):  # the index reaches both ends of its interval
                 outside |= (low is not None and low < 0) or (high is not None and high >= size)
             if outside:
                 raise fault("GT0375", f"{kernel.name} touches {a.buffer}[{a.index}], "
@@ -193,7 +197,8 @@ class _Program:
     # ---- memory ----------------------------------------------------------------------------
 
     def arena(self) -> None:
-        """Buffers that are alive at the same time lie apart, and inside the arena."""
+        """Check that buffers that are live at the same time do not overlap, and are inside the
+        arena."""
         liveness = lifetimes(self.p.steps)
         mine = [b for b in self.p.buffers if b.space == "arena"]
         for b in mine:
@@ -209,9 +214,9 @@ class _Program:
                                           f"are in use", f"step {liveness[y.name][0]}")
 
     def barriers(self, plain: Sequence[tuple[Run, _Touch]]) -> None:
-        """Between two steps of which one writes what the other touches, the threads wait.
+        """Check that threads wait between two steps if one writes memory that the other touches.
 
-        Steps that write different elements of one buffer need no barrier among themselves.
+        Steps that write different elements of one buffer need no barrier between each other.
         """
         since: list[tuple[int, _Touch]] = []
         for i, (run, t) in enumerate(plain):
@@ -220,8 +225,8 @@ class _Program:
                     continue
                 if self.meet(before.writes, t.reads, True) or self.meet(
                         t.writes, before.reads, True) or self.meet(t.writes, before.writes, False):
-                    raise fault("GT0377", f"no barrier between steps {j} and {i}, which share "
-                                          f"memory", f"step {i}: {run.label}")
+                    raise fault("GT0377", f"there is no barrier between steps {j} and {i}, which "
+                                          f"share memory", f"step {i}: {run.label}")
             since = [] if run.barrier else [*since, (i, t)]
 
     def meet(self, a: frozenset[str], b: frozenset[str], same: bool) -> bool:
@@ -233,7 +238,7 @@ class _Program:
 def _unique(kind: str, rows: list[tuple[str, T]]) -> dict[str, T]:
     table = dict(rows)
     if len(table) != len(rows):
-        raise fault("GT0370", f"two {kind}s have one name")
+        raise fault("GT0370", f"two {kind}s have the same name")
     return table
 
 
@@ -242,7 +247,7 @@ def _end(b: Buffer) -> Dim:
 
 
 def _overlap(x: Buffer, y: Buffer) -> bool:
-    """Whether two arena buffers surely share a byte."""
+    """Whether two arena buffers certainly share a byte."""
     if x.space != "arena" or y.space != "arena" or 0 in (x.size, y.size):
         return False
     return known(_end(x), "<=", y.offset) is False and known(_end(y), "<=", x.offset) is False

@@ -1,6 +1,7 @@
-"""Checks one kernel: every name is defined before its use, and of the type it is used as.
+"""Checks one kernel: each name is defined before its use, and has the type with which it is used.
 
-Names reach the C text, so they are held to plain identifiers here, and macros to their contracts.
+Names become part of the C text, so only plain identifiers are allowed, and macros must follow their
+contracts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from graphtool.loops.ir import (
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 
-ARITY = {"select": 3, "cast": 1, "bitcast": 1}  # of what is no row of the table of scalars
+# number of operands of functions that are not in the table of scalars
+ARITY = {"select": 3, "cast": 1, "bitcast": 1}
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _RESERVED = re.compile(
@@ -48,14 +50,14 @@ def fault(code: str, message: str, place: str = "") -> InputError:
 
 
 def identifier(name: str, kind: str) -> None:
-    """Refuse what is no C identifier, or one that the emitted C has its own use for."""
+    """Refuse a name that is not a C identifier, or that the emitted C uses itself."""
     if not _IDENTIFIER.fullmatch(name) or (kind != "buffer" and _RESERVED.fullmatch(name)):
         raise fault("GT0370", f"{name[:80]!r} cannot be the name of a {kind}")
 
 
 @dataclass(frozen=True)
 class Access:
-    """An element that a kernel surely reads or writes; `exact`: the index reaches its bounds."""
+    """An element that a kernel certainly reads or writes; `exact`: the index reaches its bounds."""
 
     buffer: str
     index: Dim
@@ -64,27 +66,29 @@ class Access:
 
 @dataclass
 class _Scope:
-    """What may be named at one place; `inner` is that of a block within."""
+    """The names that are defined at one position; `inner` gives the scope of a nested block."""
 
     names: dict[str, DType] = field(default_factory=dict)
     mutable: set[str] = field(default_factory=set)
-    indices: frozenset[str] = frozenset()  # besides i64 names: dims, iterators, arguments
+    # symbols other than i64 scalars: dimensions, iterators, arguments
+    indices: frozenset[str] = frozenset()
     loops: dict[str, Symbol] = field(default_factory=dict)
     params: dict[str, Param] = field(default_factory=dict)
-    certain: bool = True  # whether the place is reached in every run
+    certain: bool = True  # whether every run reaches this position
 
     def inner(self) -> _Scope:
         return replace(self, names=dict(self.names), mutable=set(self.mutable))
 
 
 def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
-    """Check a kernel; what it touches. Raises InputError GT037x."""
+    """Check a kernel, and return the elements that it touches. Raises InputError GT037x."""
     found: list[Access] = []
     params: dict[str, Param] = {}
     for p in kernel.params:
         identifier(p.name, "parameter")
         if p.name in params:
-            raise fault("GT0370", f"{p.name!r} is a parameter twice", f"kernel {kernel.name}")
+            raise fault("GT0370", f"{p.name!r} is the name of two parameters",
+                        f"kernel {kernel.name}")
         if p.packed and (not p.const or not p.dtype.is_packed):
             raise fault("GT0372", f"{p.name} of type {p.dtype} cannot be packed",
                         f"kernel {kernel.name}")
@@ -126,7 +130,7 @@ class _Checker:
             case If(cond, then, orelse):
                 self.expr(cond, scope)
                 if cond.dtype is not dtypes.bool_:
-                    raise fault("GT0372", f"a condition is {cond.dtype}, bool expected")
+                    raise fault("GT0372", f"the condition is {cond.dtype}, expected bool")
                 for inner in (then, orelse):
                     self.body(inner, replace(scope.inner(), certain=False))
             case Template():
@@ -154,9 +158,9 @@ class _Checker:
 
     def accumulates(self, name: str, fn: str | None, value: Expr, scope: _Scope) -> None:
         if name not in scope.mutable or scope.names.get(name) is not value.dtype:
-            raise fault("GT0371", f"{name!r} is no variable of type {value.dtype}")
+            raise fault("GT0371", f"{name!r} is not a variable of type {value.dtype}")
         if fn is not None and fn not in REDUCTIONS:
-            raise fault("GT0372", f"{fn!r} does not accumulate")
+            raise fault("GT0372", f"{fn!r} cannot accumulate")
 
     # ---- expressions -----------------------------------------------------------------------
 
@@ -170,7 +174,7 @@ class _Checker:
                     raise fault("GT0371", f"no scalar {name!r} of type {dtype} is defined here")
             case Index(value, dtype):
                 if dtype is not dtypes.int64:
-                    raise fault("GT0372", f"an index is {dtype}, i64 expected")
+                    raise fault("GT0372", f"the index is {dtype}, expected i64")
                 self.dim(value, scope)
             case Load(buffer, index, dtype):
                 self.touch(buffer, index, dtype, False, scope)
@@ -180,7 +184,7 @@ class _Checker:
     def apply(self, e: Apply, fn: str, args: tuple[Expr, ...], scope: _Scope) -> None:
         if (BY_NAME[fn].arity if fn in BY_NAME else ARITY.get(fn)) != len(args):
             raise fault("GT0372", f"there is no function {fn[:40]!r} of {len(args)} operands")
-        # C evaluates one arm of a select only, so the other's index may be out of range
+        # C evaluates only one arm of a select, so an index of the other may be out of range
         arms = replace(scope, certain=False) if fn == "select" and scope.certain else scope
         for n, a in enumerate(args):
             self.expr(a, arms if n else scope)
@@ -242,7 +246,8 @@ class _Checker:
 
 
 def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:
-    """A sum of loop iterators with integer factors: each end of its interval is reached."""
+    """Whether d is a sum of loop iterators with integer factors: then each end of its interval
+    is reached."""
     if isinstance(d, int):
         return True
     return all(len(m) <= 1 and all(isinstance(a, Symbol) and p == 1 and a.name in loops

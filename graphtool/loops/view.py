@@ -1,4 +1,5 @@
-"""Views: where a value's elements lie, as a buffer, an offset and a stride per axis."""
+"""Views: where a value's elements are in memory, as a buffer, an offset and a stride for each
+axis."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from graphtool.symbolic import Dim
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Element idx lies at offset + Σ idx·strides of `buffer`, counted in elements."""
+    """Element idx is at offset + Σ idx·strides of `buffer`, counted in elements."""
 
     buffer: str
     dtype: DType
@@ -51,13 +52,13 @@ def dense(buffer: str, dtype: DType, shape: tuple[Dim, ...]) -> View:
 
 
 def pull_of(view: View) -> Pull:
-    """Reading a view, element by element."""
+    """The pull that reads a view, element by element."""
     return Pull(view.dtype, view.shape,
                 lambda idx: Load(view.buffer, view.index(idx), view.dtype))
 
 
 def row_stride(v: View) -> Dim | None:
-    """The step from row to row if all axes but the last can be walked as one, else None."""
+    """The distance between rows if one loop can walk all axes but the last; else None."""
     lead = [(d, s) for d, s in zip(v.shape[:-1], v.strides[:-1], strict=True) if d != 1]
     for (_, outer), (d, inner) in pairwise(lead):
         if outer != d * inner:
@@ -66,6 +67,7 @@ def row_stride(v: View) -> Dim | None:
 
 
 def transposed(v: View) -> bool:
-    """Whether it is a matrix whose columns are adjacent, as a product's left side may be."""
+    """Whether it is a matrix whose columns are adjacent in memory, as the left operand of a
+    product may be."""
     return len(v.shape) >= 2 and v.strides[-2] == 1 and v.shape[-2] != 1 and (
         v.strides[-1] != 1 and v.shape[-1] != 1)

@@ -1,4 +1,4 @@
-"""The one walker of the loop IR: it visits and rebuilds expressions and statements.
+"""The traversals of the loop IR: they visit and rebuild expressions and statements.
 
 Equal expressions are one object, so a table by expression is enough to visit each of them once.
 """
@@ -27,7 +27,7 @@ from graphtool.loops.pull import PExpr, Reduce
 from graphtool.symbolic import Dim, Poly, Symbol, symbols
 
 T = TypeVar("T")
-Below = Callable[[Any], Collection[PExpr]]  # the expressions that a visit goes into
+Below = Callable[[Any], Collection[PExpr]]  # the operands that a traversal visits
 
 # ---- expressions -------------------------------------------------------------------------------
 
@@ -45,8 +45,8 @@ def operands(e: PExpr) -> tuple[PExpr, ...]:
 
 def fold(e: PExpr, visit: Callable[[Any, list[T]], T], memo: dict[Any, T],
          below: Below = operands) -> T:
-    """The result of visit(e, results of e's operands); each expression once, its result kept in
-    `memo`."""
+    """The result of visit(e, results of e's operands). Each expression is visited once; `memo`
+    keeps its result."""
     if e not in memo:
         memo[e] = visit(e, [fold(x, visit, memo, below) for x in below(e)])
     return memo[e]
@@ -61,7 +61,7 @@ def each(roots: Iterable[PExpr], below: Below = operands) -> list[Any]:
 
 
 def use_counts(roots: Collection[PExpr], below: Below = operands) -> dict[Any, int]:
-    """From how many places each expression is used, operands first."""
+    """How many times each expression is used, operands first."""
     counts: dict[Any, int] = {}
 
     def visit(e: PExpr, parts: list[PExpr]) -> PExpr:
@@ -79,7 +79,7 @@ def mapped(e: PExpr, change: Callable[[Any], Any], memo: dict[Any, Any] | None =
            below: Below = operands) -> Any:
     """The expression rebuilt from its operands up, with `change` applied to each expression in it.
 
-    Operands that `below` leaves out, which are the last ones, stay unchanged.
+    Operands that `below` leaves out, which are always the last ones, are not changed.
     """
     def visit(e: PExpr, parts: list[Any]) -> Any:
         n = len(parts)
@@ -98,7 +98,7 @@ def loads(*roots: PExpr, below: Below = operands) -> list[Load]:
 # ---- statements --------------------------------------------------------------------------------
 
 def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The lists of statements inside a statement."""
+    """The statement lists inside a statement."""
     match s:
         case For():
             return (s.body,)
@@ -111,7 +111,7 @@ def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def values(s: Stmt) -> tuple[Expr, ...]:
-    """The direct expressions of a statement."""
+    """The expressions that a statement itself contains."""
     match s:
         case Let() | Accumulate() | Store():
             return (s.value,)
@@ -122,7 +122,7 @@ def values(s: Stmt) -> tuple[Expr, ...]:
 
 
 def dims(s: Stmt) -> tuple[Dim, ...]:
-    """The index polynomials of a statement itself, outside its expressions."""
+    """The index polynomials that a statement itself contains, outside of its expressions."""
     match s:
         case For():
             return (s.extent,)
@@ -136,7 +136,7 @@ def dims(s: Stmt) -> tuple[Dim, ...]:
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Every statement, in the order of the text."""
+    """Every statement in program order."""
     for s in body:
         yield s
         for inner in bodies(s):
@@ -144,7 +144,7 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def map_bodies(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
-    """The statement with `change` made to each list of statements inside it."""
+    """The statement with `change` applied to each statement list inside it."""
     match s:
         case For():
             return For(s.iter, s.extent, s.mode, change(s.body), s.reduces)
@@ -157,7 +157,7 @@ def map_bodies(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) 
 
 
 def map_values(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """The statement with `change` made to each expression that stands in it itself."""
+    """The statement with `change` applied to each expression that it itself contains."""
     match s:
         case Let(name, value, mutable):
             return Let(name, change(value), mutable)
@@ -174,7 +174,7 @@ def map_values(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 # ---- kernels -----------------------------------------------------------------------------------
 
 def accesses(body: Iterable[Stmt]) -> list[tuple[str, bool]]:
-    """Each buffer that statements load from (False) or store to (True), in order of appearance."""
+    """Each buffer that statements load from (False) or store to (True), in order of first use."""
     found: dict[tuple[str, bool], None] = {}
 
     def see(e: PExpr, _: list[None]) -> None:
@@ -214,7 +214,7 @@ def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt,
 
 
 def kernel_symbols(kernel: Kernel) -> tuple[Symbol, ...]:
-    """The symbols that a kernel binds or reads, those in extents included, by name."""
+    """The symbols that a kernel binds or reads, including those in extents, by name."""
     found: dict[str, Symbol] = {}
 
     def add(s: Symbol) -> None:

@@ -94,7 +94,8 @@ class _Lowering:
             return []
         view = assignment.views[node.outputs[0]]
         most = self.limits[size.name]
-        most = ENDLESS if most is None else most  # no buffer is as large as it says
+        # ENDLESS is not a real bound: no buffer is so large
+        most = ENDLESS if most is None else most
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
 
     def choice(self, unit: Unit) -> Choice | None:

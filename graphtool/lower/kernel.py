@@ -28,7 +28,7 @@ from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product, symbols
 from graphtool.target import Target
 
-SERIAL_BELOW = 20_000  # nominal flops under which one thread is faster than waking the others
+SERIAL_BELOW = 20_000  # below this number of nominal flops, one thread is faster than several
 Made = tuple[Kernel, tuple[str, ...], frozenset[str], Dim]
 
 

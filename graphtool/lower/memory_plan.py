@@ -13,9 +13,9 @@ from graphtool.symbolic import Dim, exact_quotient, text
 
 ALIGN = 64
 PAGE, SKEW = 4096, 9 * 64
-ROUNDS = 60  # orders that are tried at most
-WORK = 3_000_000  # and pairs of buffers that all of them look at
-STRETCH = 64  # positions of a program: the plan looks up assigned buffers by such stretches
+ROUNDS = 60  # the greatest number of orders that are tried
+WORK = 3_000_000  # the greatest number of pairs of buffers that all attempts compare
+STRETCH = 64  # number of program positions in a stretch, by which assigned buffers are looked up
 
 
 def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> tuple[

@@ -10,7 +10,7 @@ from graphtool.symbolic import Dim, product
 
 
 def merged(unit: Unit, outputs: list[Value], views: dict[Value, View]) -> dict[Value, View]:
-    """The views over merged axes; unchanged unless every op of the unit is elementwise."""
+    """The views over merged axes; not changed unless every op of the unit is elementwise."""
     if not all(Trait.ELEMENTWISE in n.op.traits for n in unit.nodes):
         return views
     shape = outputs[0].type.shape

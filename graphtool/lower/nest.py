@@ -45,8 +45,8 @@ from graphtool.symbolic import (
     symbols,
 )
 
-UNROLL = 32  # a window of up to so many elements is written out
-HOIST = 4  # flops from which a loop-invariant scalar gets a name of its own
+UNROLL = 32  # a window of at most so many elements is unrolled
+HOIST = 4  # from this number of flops on, a loop-invariant scalar gets its own name
 Mode = Literal["serial", "parallel", "simd", "parallel simd"]
 
 
@@ -283,8 +283,8 @@ class _Writer:
         return r
 
     def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
-        """A small window without loops: one statement for each element, so that the loop around it
-        vectorises."""
+        """A small window without loops: one statement for each element, so that the loop around
+        it can be vectorised."""
         home.body.append(Let(acc.name, r.init, mutable=True))
         for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
             env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}

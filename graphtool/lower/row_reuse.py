@@ -19,7 +19,7 @@ from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.exprs import cost, substituted
 from graphtool.symbolic import coefficient, substitute, symbol_of
 
-LEAST = 8  # nominal flops from which reading a value back is cheaper than computing it
+LEAST = 8  # from this number of nominal flops on, reading a value back is cheaper than computing it
 
 
 def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:

@@ -42,7 +42,8 @@ class Walk:
 def crossing(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, ...] | None:
     """The kernel for outputs of one shape; None if a nest is as good or is needed.
 
-    `of` has the names of the kernel. Only a nest computes indices from data first.
+    `of` has the names of the kernel. If indices are read from data, only a nest can compute them
+    first.
     """
     shape, names = outputs[0][1].shape, Names()
     if not long(shape, LEAST):

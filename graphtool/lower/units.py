@@ -30,7 +30,7 @@ class Unit:
         return next((n.where for n in reversed(self.nodes) if n.where), "")
 
 
-Point = Unit | Node  # what has a place in the order: a unit, or a node outside of all units
+Point = Unit | Node  # an entry of the order: a unit, or a node outside of all units
 
 
 def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
@@ -73,7 +73,7 @@ def schedule(graph: Graph, all_units: list[Unit],
     for p, before in needs.items():
         for d in before:
             followers.setdefault(d, []).append(p)
-    of_rank = {r: p for p, r in rank.items()}  # no two are equal
+    of_rank = {r: p for p, r in rank.items()}  # no two ranks are equal
     ready = [rank[p] for p, n in missing.items() if n == 0]
     heapq.heapify(ready)
     out: list[Point] = []

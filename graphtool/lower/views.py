@@ -12,8 +12,8 @@ from graphtool.loops.view import View, dense_strides
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import Dim, bounds, product
 
-SIDE = 16  # elements from which rows and columns are exchanged in squares
-LEAST = 1 << 12  # elements in all from which that is worth a kernel of its own kind
+SIDE = 16  # from this extent on, rows and columns are exchanged in square blocks
+LEAST = 1 << 12  # from this number of elements on, that is worth a separate kernel
 
 
 def transpose_view(v: View, perm: tuple[int, ...]) -> View:
@@ -66,7 +66,7 @@ def scattered(v: View) -> bool:
     enough of the rows are adjacent to be moved in square blocks instead."""
     if v.strides[-1:] in ((1,), (0,)) or not (long(v.shape[-1:], SIDE) and long(v.shape, LEAST)):
         return False
-    run: Dim = 1  # how far the memory of the other axes goes without a gap
+    run: Dim = 1  # the elements that the other axes cover without a gap
     for d, s in sorted(zip(v.shape[:-1], v.strides[:-1], strict=True),
                        key=lambda axis: bounds(axis[1])[0] or 0):
         run = run * d if s == run else run

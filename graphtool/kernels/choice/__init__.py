@@ -1,1 +1,4 @@
-"""Which kernel computes what, and with which parameters: sites, plans, costs, and the choice."""
+"""Kernel selection: which kernel computes a node, with which parameters.
+
+It has sites, plans, costs, and the choice among plans.
+"""

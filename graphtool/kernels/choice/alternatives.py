@@ -1,5 +1,6 @@
-"""How a kernel takes part in the choice for a kind of site: its plans, their costs, and the nodes
-that compute the site by a plan. Each kernel's module declares its own.
+"""One way to compute the sites of a class: its plans, their costs, and the nodes that a plan gives.
+
+Each kernel's module declares its own alternatives.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from graphtool.target import Target
 
 @dataclass(frozen=True)
 class Chosen:
-    """A plan that was chosen for a site. `emit(op, *operands, **attrs)` makes the node of it."""
+    """A plan that was chosen for a site. `emit(op, *operands, **attrs)` makes its node."""
 
     site: Any
     plan: Plan
@@ -25,30 +26,31 @@ class Chosen:
     emit: Callable[..., Any]
 
     def columns(self) -> int:
-        """Columns of a panel of packed weights, by the plan's number of vectors."""
+        """The number of columns in a panel of packed weights: the plan's vectors times their
+        width."""
         return self.target.lanes * self.plan.get("nv", self.target.nv)
 
 
 def nothing(*_: Any) -> int:
-    """No bytes, and no error."""
+    """0: no bytes of weights, and no rounding error."""
     return 0
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to compute the sites of a class, by plans of a form.
+    """One way to compute the sites of a class, with plans of one form.
 
-    plans(site, target, rules) → those that may be taken; none where the kernel does not suit.
-    cost(site, plan, target) → expected microseconds with all the target's threads.
-    make(chosen, *operands, **attrs) → the result; None where plain loops are this alternative.
-    The operands and attributes of a Conv are x, w, strides, dilation, groups; of a Product x, w,
-    transpose; of a Pool x, kind, window, strides, dilation; of an Attention those of `attend`; of
-    a Recurrence those of its op, which is `op`, and `transpose` for its gradient.
+    plans(site, target, rules) → the plans that are possible; none if the kernel cannot compute the
+    site. cost(site, plan, target) → expected microseconds with all the target's threads.
+    make(chosen, *operands, **attrs) → the result; None if this alternative is the plain loops. The
+    operands and attributes of a Conv are x, w, strides, dilation, groups; of a Product x, w,
+    transpose; of a Pool x, kind, window, strides, dilation; of an Attention those of `attend`; of a
+    Recurrence those of its op, the op itself as `op`, and `transpose` for its gradient.
     weights(site, plan, target) → bytes of weights that stay in memory as long as the model does.
-    error(site, plan) → the rounding error that it brings in: rms over rms of the result.
+    error(site, plan) → the rounding error of the plan: rms of the error over rms of the result.
 
-    `usual`: it comes first, and rivals must be faster by a margin. `library`: it is taken only
-    where that is asked for, or was measured to be faster.
+    `usual`: it is listed first, and others must be faster by a margin. `library`: it is chosen only
+    if the user asks for it, or if it was measured to be faster.
     """
 
     site: type
@@ -67,26 +69,27 @@ _ALTERNATIVES: list[Alternative] = []
 
 
 def register(*alternatives: Alternative) -> None:
-    """Add alternatives to the table; called at import only."""
+    """Add alternatives to the table. Called at import only."""
     _ALTERNATIVES.extend(alternatives)
     _ALTERNATIVES.sort(key=lambda a: not a.usual)
 
 
 def unregister(*alternatives: Alternative) -> None:
-    """Take the alternatives of a plug-in out of the table."""
+    """Remove the alternatives of a plug-in from the table."""
     for a in alternatives:
         _ALTERNATIVES.remove(a)
 
 
 def alternatives(site: Site) -> Iterator[Alternative]:
-    """Those for the site's class, the usual one first."""
+    """The alternatives for the site's class, the usual one first."""
     return (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))
 
 
 def alternative(site: Site, plan: Plan) -> Alternative:
-    """The one that a plan of the site is of. Raises InputError GT0631 where there is none."""
+    """The alternative to which a plan of the site belongs. Raises InputError GT0631 if there is
+    none."""
     for a in alternatives(site):
         if a.form.kind == plan.kind:
             return a
     raise InputError("GT0631", f"no kernel computes {site} by {plan}",
-                     hint="the plan was edited, or is that of a kernel that is not there")
+                     hint="the plan was edited, or it belongs to a kernel that is not installed")

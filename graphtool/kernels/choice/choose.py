@@ -1,5 +1,8 @@
-"""The plans of a site, and the choice among them: tuned if the tuning file knows the site, else the
-one that should cost least. Every kernel that serves the site is asked, and nothing is known here.
+"""All plans of a site, and the choice among them.
+
+If the tuning file has measurements of the site, the fastest plan is chosen, else the one with the
+lowest expected cost. Every kernel that can compute the site is asked; this module knows none of
+them.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from graphtool.kernels.choice.sites import Measurable, Site, site
 from graphtool.plan import Plan, choice, chosen_plan
 from graphtool.target import Target
 
-BYTE = 5e-6  # microseconds that a byte of weights is worth: a MB must save 5 of them
-MARGIN = 0.03  # a rival must be expected to be so much faster before it displaces the usual one
+BYTE = 5e-6  # a byte of weights counts as so many microseconds: a MB must save 5 µs
+# another alternative must be expected to be faster by this share to replace the usual one
+MARGIN = 0.03
 
 
 def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
-    """All plans that a site may be computed by; where costs are equal the earlier one is taken."""
+    """All plans by which a site can be computed; if costs are equal, the first is chosen."""
     return [p for a in alternatives(site) for p in a.plans(site, target, rules)]
 
 
@@ -27,12 +31,13 @@ def cost(site: Site, plan: Plan, target: Target) -> float:
 
 
 def weight(site: Site, plan: Plan, us: float, target: Target) -> float:
-    """What plans are compared by: the time, and what the bytes of their weights are worth."""
+    """The number by which plans are compared: microseconds, plus the price of the bytes of their
+    weights."""
     return us + BYTE * alternative(site, plan).weights(site, plan, target)
 
 
 def added_error(made: Choice | None) -> float:
-    """The relative error of the kernel that was chosen, to two digits; 0 for float32 sums."""
+    """The relative rounding error of the chosen kernel, to two digits; 0 for sums in float32."""
     if made is None:
         return 0.0
     found, plan = site(made.site), chosen_plan(made)
@@ -40,9 +45,11 @@ def added_error(made: Choice | None) -> float:
 
 
 def choose(site: Site, target: Target, rules: Rules) -> Choice:
-    """The best plan of a site by measurement if there is one, else by cost, and its rivals.
+    """The best plan of a site and the other candidates: by measurements if there are any, else by
+    cost.
 
-    Weights count by what they save: a kernel that unfolds them must be so much faster.
+    The bytes of a plan's weights count too: a kernel that makes weights larger must save time for
+    it.
     """
     def by_weight(rival: tuple[Plan, float]) -> float:
         return weight(site, *rival, target)
@@ -50,7 +57,7 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     measured = [(p, us) for p, us in rules.tuning.find(site, target) if p in allowed]
     if measured:
         return choice(str(site), "tuned", dict(sorted(measured, key=by_weight)))
-    margin = MARGIN if isinstance(site, Measurable) else 0.0  # no width of a panel is the usual
+    margin = MARGIN if isinstance(site, Measurable) else 0.0  # no panel width is the usual one
     ranked = sorted(((p, cost(site, p, target) * (1 if i == 0 else 1 + margin))
                      for i, p in enumerate(allowed)), key=by_weight)
     libraries = [r for r in ranked if alternative(site, r[0]).library]

@@ -1,5 +1,7 @@
-"""What sums over packed panels of weights cost, whatever the element type: register tiles over the
-rows of a product or the pixels of an image, and bytes through the caches.
+"""The cost of sums over packed panels of weights, for every element type.
+
+It counts register tiles over the rows of a product or the pixels of an image, and bytes through the
+caches.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
 from graphtool.plan import Plan
 from graphtool.target import Target, tile_rows
 
-_GROUP = {1: 4, 2: 2}  # by a site's integers: products that a lane adds up in a step
+_GROUP = {1: 4, 2: 2}  # by a site's field `integer`: products that a lane adds in one step
 
 
 def widths(columns: int, target: Target) -> list[int]:
-    """Vectors of a panel: the usual number, and those that leave less of the last panel empty."""
+    """Numbers of vectors for a panel: the usual one, and those that leave less of the last panel
+    empty."""
     usual = 1 if columns <= target.lanes else target.nv
 
     def filled(nv: int) -> int:
@@ -29,28 +32,30 @@ def widths(columns: int, target: Target) -> list[int]:
 
 
 def all_bfloat16(s: Conv | Product, target: Target) -> bool:
-    """Whether operands are bfloat16 and the machine has dot products of them, which lose nothing.
-    """
+    """Whether the operands are bfloat16 and the target has exact dot products of them."""
     return s.half == BFLOAT16 and target.bf16
 
 
 def integers(s: Conv | Product, t: Target) -> tuple[float, int]:
-    """Multiply-adds an instruction against one of float32, and bytes of an element."""
+    """Multiply-adds per instruction, relative to float32, and bytes of an element."""
     group = _GROUP[s.integer]
     return group / (1 if s.integer == 1 else t.pair[t.dot8]), 4 // group
 
 
 def panel_bytes(s: Conv, points: int, nv: int, width: int, target: Target) -> int:
-    """Bytes of constant filters in panels nv vectors wide, with so many points for the window, of
-    elements of `width` bytes.
+    """Bytes of constant filters in panels of nv vectors.
+
+    The window has `points` elements, each of `width` bytes.
     """
     panels = s.groups * ceil(s.o // s.groups, nv * target.lanes)
     return points * panels * nv * target.lanes * (s.c // s.groups) * width if s.constant else 0
 
 
 def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
-    """Microseconds of a direct convolution, `speed` multiply-adds a cycle against float32, elements
-    of `width` bytes.
+    """Expected microseconds of a direct convolution.
+
+    `speed` is the number of multiply-adds per cycle relative to float32; elements have `width`
+    bytes.
     """
     nv = c.get("nv", t.nv)
     nr, depth = nv * t.lanes, s.kh * s.kw * s.c // s.groups
@@ -72,7 +77,9 @@ def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -
 
 
 def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:
-    """Microseconds of a product, `speed` multiply-adds a cycle against float32, elements of `width`
+    """Expected microseconds of a product.
+
+    `speed` is the number of multiply-adds per cycle relative to float32; elements have `width`
     bytes.
     """
     nv = c.get("nv", t.nv)
@@ -87,19 +94,20 @@ def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int 
     chunks = max(1.0, a / kept)
     traffic = fetched(t, s.batch * chunks * b * mine, b) + fetched(
         t, s.batch * panels * a * mine, min(a, kept))
-    if t.threads > 1 and s.batch == 1:  # what crosses from one core to the other
+    if t.threads > 1 and s.batch == 1:  # the bytes that one core reads from the other
         crossing = b if c.get("split", best_split(s)) == 1 else a + s.m * s.n * 4
         traffic += fetched(t, crossing / t.threads, t.l2)
     return overlapped(t, work, traffic)
 
 
 def best_split(s: Product) -> int:
-    """1 where fewer bytes cross between threads if they share rows, 2 if they share columns."""
+    """1 if fewer bytes move between cores when threads share rows, 2 if when they share columns."""
     return 1 if s.m * (s.k + s.n) >= s.k * s.n else 2
 
 
 def product_widths(s: Product, target: Target) -> list[int]:
-    """Vectors of a panel of a product: of few rows wide ones too, of which one is filled best."""
+    """Numbers of vectors for a panel of a product. With few rows wide panels are possible too;
+    of these only the one with the least padding is listed."""
     usual = 1 if s.n <= target.lanes else target.nv
     if s.m <= 3 and s.n >= 4 * target.lanes:
         return [usual, *(nv for nv in (8, 7, 6, 5, 4) if nv != usual)]

@@ -1,4 +1,4 @@
-"""Operands as kernels take them: weights in panels, numbers rounded to bfloat16."""
+"""Operands in the form that kernels read: weights in panels, numbers rounded to bfloat16."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from graphtool.ir.trace import Tracer
 
 
 def narrowed(x: Any) -> Any:
-    """x in bfloat16; of a padded image what is inside is, so that its maker can do it."""
+    """x in bfloat16. Of a padded image, the image inside is converted, so that the kernel that
+    makes it can do so."""
     if x.dtype is dtypes.bfloat16:
         return x
     node = x.builder.made.get(x.value)
@@ -21,12 +22,12 @@ def narrowed(x: Any) -> Any:
 
 
 def widened(x: Any) -> Any:
-    """x in float32, if it has 16 bits: products of such numbers are exact there."""
+    """x in float32 if it has 16 bits: products of such numbers are exact in float32."""
     return o.cast(x, dtype=dtypes.float32) if x.dtype in dtypes.HALVES else x
 
 
 def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
-    """A right-hand side in panels of nr columns, of rows or of pairs of rows."""
+    """A right-hand side in panels of nr columns, with single rows or with pairs of rows."""
     if not pairs:
         return o.pack(w, nr=nr, transpose=transpose)
     made = o.pack_pairs(w, nr=nr, transpose=transpose)

@@ -1,7 +1,8 @@
-"""The rounding error that a kernel brings in, measured in numpy on one tile of random numbers.
+"""The rounding error that a kernel adds, measured in numpy on one tile of random numbers.
 
-Root mean square of the error over that of the result, against float64, for inputs and weights of
-a normal distribution. Direct sums and products in float32 are the yardstick: 0 for them.
+It is the rms of the error over the rms of the result, compared with float64, for inputs and weights
+of a normal distribution. Direct sums and products in float32 are the reference: their error counts
+as 0.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from graphtool.kernels.packing.transformed import G
 
 Array = np.ndarray[Any, Any]
-_OUTPUTS = 16  # channels of the result that are tried
+_OUTPUTS = 16  # number of result channels that are computed
 # Bᵀ and Aᵀ beside the G of kernels/packing; Lavin and Gray, arXiv:1509.09308
 _B = {2: [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
       4: [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
@@ -30,7 +31,7 @@ def _relative(got: Array, exact: Array) -> float:
 
 @cache
 def winograd(m: int, c: int) -> float:
-    """Of sums over m × m tiles and c channels."""
+    """The error of F(m × m, 3 × 3) with sums over c channels."""
     rng = np.random.default_rng(0)
     n = m + 2
     x = rng.standard_normal((8, c, n, n)).astype(np.float32)
@@ -47,7 +48,7 @@ def winograd(m: int, c: int) -> float:
 
 @cache
 def line(m: int, depth: int) -> float:
-    """Of sums over tiles of m along one axis, so many products deep."""
+    """The error of F(m, 3) along one axis, with sums of `depth` products."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((32, depth, m + 2)).astype(np.float32)
     w = rng.standard_normal((depth, _OUTPUTS, 3)).astype(np.float32)
@@ -61,7 +62,7 @@ def line(m: int, depth: int) -> float:
 
 @cache
 def bf16(depth: int) -> float:
-    """Of float32 operands that are rounded to bfloat16, in sums of at most 4096 products."""
+    """The error of float32 operands rounded to bfloat16, in sums of up to 4096 products."""
     depth = min(depth, 4096)
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype(np.float32) for s in ((16, depth), (depth, _OUTPUTS)))
@@ -70,7 +71,7 @@ def bf16(depth: int) -> float:
 
 
 def _rounded(x: Array) -> Array:
-    """To bfloat16, to nearest even."""
+    """x rounded to the nearest bfloat16, ties to even."""
     bits = x.view(np.uint32).astype(np.uint64)
     kept = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000
     return kept.astype(np.uint32).view(np.float32).astype(np.float64)

@@ -1,4 +1,4 @@
-"""What may be chosen at all: the classes of numerics, libraries, and what was measured."""
+"""The rules that limit the choice: the classes of numerics, libraries, and the measurements."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from graphtool.kernels.choice.tuning import Tuning
 
 @dataclass(frozen=True)
 class Rules:
-    """What may be chosen at all. `winograd`: the largest output tile, 0 for none.
+    """What may be chosen. `winograd` is the largest output tile, 0 for none.
 
-    `precision` is the class of numerics that this comes from; `rules_of` knows the classes.
+    `precision` is the name of the class of numerics; `rules_of` has the classes.
     """
 
     precision: str = "default"

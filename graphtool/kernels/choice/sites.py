@@ -1,6 +1,7 @@
-"""What kernels are chosen for: contractions, attention, recurrences and pools as sites, with sizes
-and whatever else costs depend on. The plans of a site, and what they
-cost, stand with the kernels that serve it.
+"""The sites for which kernels are chosen: contractions, attention, recurrences and pools.
+
+A site holds the sizes and all other facts on which costs depend. Its plans and their costs are in
+the modules of the kernels that compute it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 from graphtool.errors import InputError
 from graphtool.plan import call
 
-ONE_TILE = 4  # rows of a recurrence's batch that are multiplied in one tile
-BLOCK = 7  # pixels of a row that are pooled together, or filtered a channel each
-BFLOAT16 = 1  # as a site says it
+ONE_TILE = 4  # up to this number of rows, the batch of a recurrence is one tile
+BLOCK = 7  # pixels of a row that are pooled, or filtered depthwise, together
+BFLOAT16 = 1  # the value of a site's field `half`
 
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """A convolution, channels last: h × w outputs, its padding already in the input."""
+    """A convolution, channels last, with h × w outputs; the input includes its padding."""
 
     n: int
     h: int
@@ -38,12 +39,13 @@ class Conv:
 
     @property
     def upright(self) -> bool:
-        """Whether threes of taps along columns are fewer than along rows: what `line` goes by."""
+        """Whether groups of three taps along columns are fewer than along rows; `winograd_line`
+        then works along columns."""
         return self.kw * -(-self.kh // 3) < self.kh * -(-self.kw // 3)
 
     @property
     def depthwise(self) -> bool:
-        """Whether each channel has one filter of its own."""
+        """Whether each channel has its own filter."""
         return self.groups == self.o == self.c
 
     def __str__(self) -> str:
@@ -52,7 +54,7 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`batch` products of m rows, n columns, depth k. `across`: A lies transposed."""
+    """`batch` products of m rows, n columns and depth k. `across`: A is transposed in memory."""
 
     batch: int
     m: int
@@ -60,7 +62,7 @@ class Product:
     k: int
     constant: bool = True  # B is known at build time
     across: bool = False
-    fixed: bool = True  # no dim is open; where one is, the sizes are its bounds
+    fixed: bool = True  # no dimension is symbolic; if one is, its upper bound is used as its size
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
 
@@ -70,8 +72,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """So many heads of s queries and t keys of length d, with values of length v; `shared` heads
-    that follow each other read the same keys and values.
+    """Attention of so many heads of s queries and t keys of length d, with values of length v.
+
+    `shared` adjacent heads read the same keys and values.
     """
 
     heads: int
@@ -82,7 +85,8 @@ class Attention:
     shared: int = 1
     causal: bool = False
     masked: bool = False  # a mask is added to the scores
-    fixed: bool = True  # neither s nor t is an open dim; where one is, the sizes are its bounds
+    # neither s nor t is symbolic; if one is, its upper bound is used as its size
+    fixed: bool = True
 
     def __str__(self) -> str:
         return _record("attention", self)
@@ -90,8 +94,10 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """So many steps in so many directions: each multiplies a state of `batch` rows, depth k, with
-    recurrent weights of n columns; `parts` times so many, where each part begins a panel.
+    """So many steps in so many directions.
+
+    Each multiplies a state of `batch` rows and depth k by recurrent weights of n columns, `parts`
+    times; each part begins with its own panel.
     """
 
     steps: int
@@ -100,12 +106,12 @@ class Recurrence:
     k: int
     directions: int = 1
     parts: int = 1
-    fixed: bool = True  # the batch is no open dim; where it is, the size is its bound
+    fixed: bool = True  # the batch is not symbolic; if it is, its upper bound is used as its size
 
     @property
     def tile_rows(self) -> int:
-        """Rows of a batch that one tile takes at any width; 0 where the batch is larger, or open.
-        """
+        """Rows of the batch if one tile takes them all at any width; 0 if the batch is larger,
+        or symbolic."""
         return self.batch if self.fixed and self.batch <= ONE_TILE else 0
 
     def __str__(self) -> str:
@@ -114,8 +120,8 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The extremes or sums of windows, channels last: h × w outputs, padding already in the input.
-    """
+    """The extremes or sums of windows, channels last, with h × w outputs; the input includes its
+    padding."""
 
     n: int
     h: int
@@ -130,7 +136,7 @@ class Pool:
 
     @property
     def columns(self) -> int:
-        """Input columns that a block of pixels takes."""
+        """Input columns that a block of pixels reads."""
         return (BLOCK - 1) * self.sw + (self.kw - 1) * self.dw + 1
 
     def __str__(self) -> str:
@@ -139,35 +145,37 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class OwnSite:
-    """The base of the sites of plug-ins: dataclasses of ints and bools, in the table `SITES`."""
+    """The base class of the sites of plug-ins: dataclasses of ints and bools, in the table
+    `SITES`."""
 
     def __str__(self) -> str:
         return _record(next(kind for kind, own in SITES.items() if own is type(self)), self)
 
 
 Contraction = Conv | Product
-Measurable = Contraction | Attention  # as fast alone as in a model: tune measures these
+# alone they are as fast as within a model, so tune measures them
+Measurable = Contraction | Attention
 Site = Measurable | Recurrence | Pool | OwnSite
 
 
-SITES: dict[str, type[Site]] = {  # by the word that their text begins with; plug-ins add theirs
+SITES: dict[str, type[Site]] = {  # by the first word of their text; plug-ins add their own
     "conv": Conv, "product": Product, "attention": Attention, "recurrence": Recurrence,
     "pool": Pool}
 
 
 def _record(kind: str, site: Site) -> str:
-    """The fields that differ from their defaults."""
+    """The text of a site: its kind, and the fields that differ from their defaults."""
     given = ((f.name, getattr(site, f.name), f.default) for f in fields(site))
     return f"{kind}{{{','.join(f'{k}={int(v)}' for k, v, usual in given if v != usual)}}}"
 
 
 def is_site(text: str) -> bool:
-    """Whether the text is that of a site, and not of a plug-in that is not loaded."""
+    """Whether the text is that of a site, and not of one whose plug-in is not loaded."""
     return call(text)[0] in SITES
 
 
 def site(text: str) -> Site:
-    """What `str` of a site wrote. Raises InputError GT0631 for anything else."""
+    """The site that `str` wrote as this text. Raises InputError GT0631 for any other text."""
     kind, given = call(text)
     kinds = {f.name: bool if isinstance(f.default, bool) else int
              for f in (fields(SITES[kind]) if kind in SITES else ())}
@@ -175,5 +183,5 @@ def site(text: str) -> Site:
         known: dict[str, Any] = {k: kinds[k](v) for k, v in given}
         return SITES[kind](**known)
     except (KeyError, TypeError) as error:
-        raise InputError("GT0631", f"{text!r} names no site",
-                         hint="as in product{batch=1,m=8,n=64,k=64}") from error
+        raise InputError("GT0631", f"{text!r} is not the text of a site",
+                         hint="a site looks like product{batch=1,m=8,n=64,k=64}") from error

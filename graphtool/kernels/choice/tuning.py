@@ -1,9 +1,10 @@
-"""The tuning file: measured times of candidates, one site on this kind of machine a line of JSON.
+"""The tuning file: measured times of candidates, in JSON. Each line is one site on one kind of
+machine.
 
-The first line is the head: format and version. A head holds for the lines behind it, so that joined
-files are one file. Lines are in canonical order, so that files merge as text does; of two lines
-with one key the later one counts. A line is used where instruction set and cache sizes are those it
-was measured on.
+The first line is the head: format and version. A head applies to the lines after it, so that files
+can be joined. Lines are in canonical order, so that files can be merged as text; of two lines with
+the same key the later one counts. A line is used only on machines with the instruction set and
+cache sizes on which it was measured.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ DTYPE, LAYOUT = "f32", "channels last"
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line: the key, and microseconds by candidate; schemas/tuning.schema.json shows it."""
+    """One line: the key, and microseconds for each candidate. schemas/tuning.schema.json shows
+    it."""
 
     site: str
     dtype: str
@@ -44,13 +46,14 @@ Key = tuple[str, str, str, str, int, int, int, int]
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured, by key. `repeated` lists the sites of lines that a later one replaced."""
+    """All measurements by key. `repeated` lists the sites of lines that a later line replaced."""
 
     rows: Mapping[Key, Row] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
 
     def find(self, site: Site, target: Target) -> list[tuple[Plan, float]]:
-        """Candidates with their times; measured with as many threads, else the nearest count."""
+        """Candidates with their times, measured with the same number of threads, or else with
+        the nearest number."""
         same = [r for r in (self.rows.get(key(str(site), target, n))
                             for n in _nearest(self, target.threads)) if r is not None]
         return [(plan(c), us) for c, us in same[0].us.items()] if same else []
@@ -62,7 +65,7 @@ def _nearest(tuning: Tuning, threads: int) -> list[int]:
 
 
 def key(site: str, target: Target, threads: int) -> Key:
-    """What a site's times are found by: they hold for such caches and instructions."""
+    """The key of a site's times: they are valid only for the same caches and instructions."""
     return site, DTYPE, LAYOUT, isa(target), target.l1, target.l2, target.l3, threads
 
 
@@ -78,7 +81,7 @@ def key_of(r: Row) -> Key:
 
 
 def merged(*many: Iterable[Row]) -> Tuning:
-    """All rows; of two with one key the later one counts."""
+    """All rows; of two rows with the same key the later one counts."""
     rows: dict[Key, Row] = {}
     repeated = []
     for r in (r for rows_ in many for r in rows_):
@@ -89,8 +92,8 @@ def merged(*many: Iterable[Row]) -> Tuning:
 
 
 def load(path: Path) -> Tuning:
-    """The file's rows. Raises InputError GT0632 for a line that is none, GT0334 for a newer file.
-    """
+    """The rows of the file. Raises InputError GT0632 for a malformed line, GT0334 for a newer
+    file."""
     rows, head = [], {"format": TUNING.name, "version": 1}
     for n, line in enumerate(files.read_bytes(path).splitlines(), 1):
         if not line.strip():
@@ -110,8 +113,8 @@ def load(path: Path) -> Tuning:
             if isinstance(error, InputError) and error.code == "GT0334":
                 raise
             said = error.message if isinstance(error, InputError) else str(error)
-            raise InputError("GT0632", f"line {n} is no measurement: {said}", where=str(path),
-                             hint="where lines conflict after a merge, keep either side") from error
+            raise InputError("GT0632", f"line {n} is not a measurement: {said}", where=str(path),
+                             hint="if lines conflict after a merge, keep either side") from error
         rows.append(r)
     return merged(rows)
 
