@@ -1,7 +1,7 @@
 """The passes: one flat table in pipeline order, and the driver that runs, verifies and times them.
 
-A pass is `Graph -> Graph` (the driver recurses into regions) or, where it changes the table of
-symbols, `Module -> Module`; its first annotation says which.
+A pass is `Graph -> Graph`, and the driver applies it to regions too. A pass that changes the table
+of symbols is `Module -> Module`. The annotation of the first parameter says which.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ from graphtool.rewrite.engine import Fired, Journal
 
 @dataclass(frozen=True)
 class Pass:
-    """A row of the table. `default` says whether the row is part of the default pipeline, and
-    `arguments` what it is called with there.
-    """
+    """A row of the table. `default` says whether the row is part of the default pipeline;
+    `arguments` are the arguments it gets there."""
 
     name: str
     function: Callable[..., Any]
@@ -78,7 +77,7 @@ PASSES: list[Pass] = [
     Pass("cse", cse, "After freeze parameters are constants, so equal ones can be merged."),
     Pass("decompose", decompose, "Lowering knows primitives and the composites that have a kernel; "
          "every other composite is replaced by its definition. Those whose definition depends on "
-         "the order of the axes wait for layout.", arguments={"placed": False}),
+         "the order of the axes wait for layout.", arguments={"layout_dependent": False}),
     Pass("simplify", simplify, "Definitions of composites are general; with literal operands and "
          "axes of size 1 much of them cancels."),
     Pass("fold", fold, "It evaluates the constants that decompositions brought in."),
@@ -110,8 +109,8 @@ ORDER: list[tuple[str, str, str]] = [
                         "them"),
     ("freeze", "decompose", "freeze joins whole batch norms and linear layers, not their parts"),
     ("decompose", "layout", "layout chooses an order of axes for the ops that are left"),
-    ("unroll", "chunk", "unroll would write out the loop that chunk makes"),
-    ("chunk", "select", "chunk cannot make the ops that select places smaller"),
+    ("unroll", "chunk", "unroll could replace the loop that chunk makes"),
+    ("chunk", "select", "chunk cannot divide the batch of the ops that select inserts"),
     ("layout", "select", "select chooses kernels for a given order of axes"),
     ("select", "fuse", "a group holds at most one kernel, so fuse must know the kernels"),
     ("simplify", "fuse", "a change of the nodes drops the groups"),
@@ -122,7 +121,8 @@ ORDER: list[tuple[str, str, str]] = [
 
 @dataclass(frozen=True)
 class PassReport:
-    """What one run of a pass did: seconds, how many nodes came and went out, the rules it fired."""
+    """What one run of a pass did: seconds, the number of nodes before and after, the rules that
+    fired."""
 
     call: PassCall
     seconds: float
@@ -137,12 +137,13 @@ class PassReport:
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    """The passes by name, in order of their first row."""
+    """The passes by name, in the order of their first row."""
     return {p.name: p.function for p in PASSES}
 
 
 def check_order(names: Sequence[str], error: type[GraphtoolError] = UsageError) -> None:
-    """Raises where ORDER wants one of the passes before another: the first runs are compared."""
+    """Raise an error if ORDER needs one of the passes before another; the first run of each
+    counts."""
     for earlier, later, reason in ORDER:
         if earlier in names and later in names and names.index(earlier) > names.index(later):
             raise error("GT0604", f"{earlier} must run before {later}", hint=reason)
@@ -156,9 +157,9 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
         supply: Mapping[str, Any] | None = None) -> Module:
     """The module after the passes (the default pipeline if none are named).
 
-    `verify` checks it after each one; `after` sees each report and result; `supply` fills the
-    parameters that the driver gives (`target`). Raises UsageError GT060x for unknown passes or
-    arguments and for an illegal order, InternalError GT71xx where a pass broke the graph.
+    `verify` checks it after each one; `after` gets each report and result; `supply` has the
+    parameters that the driver provides (`target`). Raises UsageError GT060x for unknown passes or
+    arguments and for an illegal order, InternalError GT71xx if a pass made the graph invalid.
     """
     for call in calls(passes):
         journal, notes, choices = Journal(), dict[str, str](), dict(module.choices)
@@ -181,9 +182,9 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
 
 def _told(module: Module, name: str, journal: Sequence[Fired],
           notes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The rules that made each value that is still there, as `pass.rule`, and the notes on it, as
-    `pass: words`: a value has its root's name, or one that begins with it.
-    """
+    """For each value that still exists, the rules that made it, as `pass.rule`, and the notes on
+    it, as `pass: words`. A value belongs to a name if it has the name's root, or a name that
+    begins with it."""
     history = dict(module.history)
     for fired in journal:
         value, rule = fired.matched[0], f"{name}.{fired.rule}"
@@ -197,13 +198,13 @@ def _told(module: Module, name: str, journal: Sequence[Fired],
 
 
 def roots(name: str) -> list[str]:
-    """The names that `a.b.c` was called after: a, a.b, and itself."""
+    """The names from which `a.b.c` was derived: a, a.b, and itself."""
     words = name.split(".")
     return [".".join(words[:i + 1]) for i in range(len(words))]
 
 
 def calls(passes: str | Sequence[str | PassCall] | None = None) -> list[PassCall]:
-    """The calls that a list or a text of passes stands for, in a legal order."""
+    """The pass calls in a list or a text, in a legal order."""
     known = functions()
     if passes is None:
         return [PassCall(p.name, p.arguments) for p in PASSES if p.default]
@@ -235,7 +236,7 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
 
 
 def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
-    """The pass on every region, innermost first, then on the graph itself."""
+    """Apply the pass to every region, innermost first, then to the graph itself."""
     nodes, changed = [], False
     for node in graph.nodes:
         regions = {k: in_regions(a, function) for k, a in node.attrs.items()

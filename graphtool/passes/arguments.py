@@ -1,4 +1,5 @@
-"""Reads `fold{max_bytes=1MiB},dce` into calls: a pass's annotated keywords are its arguments."""
+"""Parses pass calls such as `fold{max_bytes=1MiB},dce`: the annotated keywords of a pass are its
+arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from graphtool.errors import UsageError
 
-# what the driver fills in, not the user
+# parameters that the driver provides, not the user
 SUPPLIED = frozenset({"journal", "target", "rules", "arena", "notes"})
 _ITEM = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3,
@@ -38,7 +39,7 @@ def _shown(x: Any) -> str:
 
 @dataclass(frozen=True)
 class Argument:
-    """One keyword parameter of a pass. With `any_name`, every name is taken (`specialize`)."""
+    """One keyword parameter of a pass. With `any_name`, every name is accepted (`specialize`)."""
 
     name: str
     annotation: Any
@@ -47,7 +48,7 @@ class Argument:
 
 
 def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
-    """What a pass can be given, by name."""
+    """The arguments of a pass, by name."""
     hints = get_type_hints(function)
     return {p.name: Argument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
             for p in inspect.signature(function).parameters.values()
@@ -56,10 +57,10 @@ def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]],
           kind: str = "pass") -> list[PassCall]:
-    """The calls in a list of passes, or of another kind of functions that is written like them.
+    """The calls in a list of passes, or of other functions that are written in the same way.
 
-    Raises UsageError GT060x for what is not one of `functions`, or not an argument of its own;
-    the message lists what there is.
+    Raises UsageError GT060x for a name that is not in `functions`, or an argument that the function
+    does not have; the message lists those that exist.
     """
     calls, at = [], 0
     while at < len(text):
@@ -76,9 +77,9 @@ def parse(text: str, functions: Mapping[str, Callable[..., Any]],
 
 def one(kind: str, code: str, text: str, functions: Mapping[str, Callable[..., Any]],
         also: str = "") -> PassCall:
-    """The one call that the text is; `also` says in the error what else it could have been.
+    """The one call in the text; `also` adds to the error message what else is possible.
 
-    Raises UsageError GT060x as `parse` does, and with `code` where there is no such function.
+    Raises UsageError GT060x as `parse` does, and with `code` if there is no such function.
     """
     name = text.partition("{")[0].strip()
     calls = parse(text, functions, kind) if name in functions else []
@@ -90,7 +91,8 @@ def one(kind: str, code: str, text: str, functions: Mapping[str, Callable[..., A
 
 def checked(name: str, given: Mapping[str, Any],
             functions: Mapping[str, Callable[..., Any]], kind: str = "pass") -> PassCall:
-    """The call with its arguments read by their annotations; values that are no text stay."""
+    """The call with its arguments converted to their annotated types; values that are not text
+    are not changed."""
     if name not in functions:
         raise UsageError("GT0601", f"unknown {kind} {name!r}",
                          hint=f"one of {', '.join(functions)}")

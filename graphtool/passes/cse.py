@@ -15,16 +15,22 @@ from graphtool.ir.trace import Builder, rebuild
 
 
 def cse(graph: Graph) -> Graph:
-    """The graph with equal nodes merged. Trainable parameters stay apart though equal today, and
-    so do numbers of 16 bits made wide again: readers do that each, for less than a store."""
+    """The graph with equal nodes merged.
+
+    Trainable parameters with equal values are not merged. 16-bit numbers that are widened are not
+    merged either: each reader widens them, because that costs less than storing the result.
+    """
     merging = _Merging()
     new = rebuild(graph, merging.visit)
     return prune(new) if merging.changed else graph
 
 
 class _Merging:
-    """The nodes so far by what they compute. `widened` have their one reader; `light` are values
-    that cost less to compute from such than to keep."""
+    """The nodes so far, by what they compute.
+
+    `widened` are widened values, each with one reader; `light` are values that cost less to compute
+    from these than to keep.
+    """
 
     def __init__(self) -> None:
         self.first: dict[Any, Node] = {}
@@ -60,7 +66,8 @@ class _Merging:
         return self.number.setdefault(x, len(self.number))
 
     def own(self, x: Operand, builder: Builder) -> Operand:
-        """x, or where it is widened for another reader already, widened once more."""
+        """x itself; but if x is a widened value that already has a reader, a new widening of the
+        same numbers."""
         maker = builder.made.get(x) if isinstance(x, Value) else None
         if maker is None or not isinstance(x, Value) or not widens(maker):
             return x
@@ -78,13 +85,14 @@ class _Merging:
 
 
 def widens(node: Node) -> bool:
-    """Whether it only makes floats of numbers of 16 bits."""
+    """Whether the node only converts 16-bit numbers to a wider float."""
     return node.op is o.cast and node.attrs["dtype"] is dtypes.float32 and any(
         x.type.dtype in dtypes.HALVES for x in node.inputs if isinstance(x, Value))
 
 
 def _key(node: Node, inputs: tuple[Operand, ...], number: dict[Value, int]) -> Any:
-    """What makes two nodes equal; operands of a commutative op in the order of their definition."""
+    """Two nodes with equal keys compute the same. Operands of a commutative op are in the order
+    of their definition."""
     operands = [("v", number[x]) if isinstance(x, Value) else (type(x).__name__, repr(x))
                 for x in inputs]
     if Trait.COMMUTATIVE in node.op.traits:
@@ -103,4 +111,4 @@ def _hashable(x: Any) -> Any:
         case bool() | int():
             return type(x).__name__, x
         case _:
-            return x  # regions are equal only to themselves
+            return x  # a region is equal only to itself

@@ -1,4 +1,4 @@
-"""dce: dead-code elimination. Drops the nodes that no output needs; inputs stay."""
+"""dce: dead-code elimination. Removes the nodes that no output needs; inputs are kept."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from graphtool.ir.prune import prune
 
 
 def dce(graph: Graph) -> Graph:
-    """The graph without dead nodes; itself where there are none."""
+    """The graph without dead nodes; the same graph if there are none."""
     return prune(graph)

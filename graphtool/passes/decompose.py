@@ -1,4 +1,5 @@
-"""Composites become the ops that define them, until none is left but those that stay whole."""
+"""Replaces composites by the ops that define them, until only those are left that a kernel
+computes whole."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from graphtool.ir.trace import Builder, rebuild
 from graphtool.rewrite.engine import Emitter
 
 
-def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool = True) -> Graph:
+def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
+              layout_dependent: bool = True) -> Graph:
     """The graph with composites replaced by their definitions.
 
-    `keep` names those that stay; unless given, they are those that kernel selection or lowering
-    takes whole (`whole`). Before the layout is `placed`, those stay too whose definition depends
-    on the order of the axes (the trait `layout`).
+    `keep` names the composites to keep; by default those that kernel selection or lowering can use
+    whole (`whole`). `layout_dependent` also replaces composites whose definition depends on the
+    order of the axes (the trait `layout`); before the pass layout they are kept.
     """
     for name in keep or ():
         if name not in OPS:
@@ -28,13 +30,13 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool
 
     def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,
                emitter: Emitter) -> Any:
-        if not _opens(op, attrs, keep, placed) or op.decompose is None:
+        if not _opens(op, attrs, keep, layout_dependent) or op.decompose is None:
             return None
         return op.decompose(*map(emitter.wrap, inputs), **attrs)
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
         nonlocal found
-        if not _opens(node.op, node.attrs, keep, placed) or node.op.decompose is None:
+        if not _opens(node.op, node.attrs, keep, layout_dependent) or node.op.decompose is None:
             return None
         found = True
         emitter = Emitter(builder, expand)
@@ -42,12 +44,14 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None, placed: bool
         return out if isinstance(out, tuple) else (out,)
 
     new = rebuild(graph, visit)
-    return decompose(prune(new), keep=keep, placed=placed) if found else graph
+    return decompose(prune(new), keep=keep, layout_dependent=layout_dependent) if found else graph
 
 
-def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, placed: bool) -> bool:
-    """Whether a composite is expanded; a loop with a bound becomes one that counts iterations."""
-    if Trait.LAYOUT in op.traits and not placed:
+def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None,
+           layout_dependent: bool) -> bool:
+    """Whether a composite is replaced; a loop with a bound is replaced by one that counts
+    iterations."""
+    if Trait.LAYOUT in op.traits and not layout_dependent:
         return False
     if Trait.COMPOSITE not in op.traits and attrs.get("bound") is None:
         return False
@@ -55,5 +59,5 @@ def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None, place
 
 
 def whole(op: Op) -> bool:
-    """Whether kernel selection or lowering takes the op as it is."""
+    """Whether kernel selection or lowering can use the op without decomposing it."""
     return Trait.KERNEL in op.traits or op.lowering is Lowering.STATEMENTS

@@ -1,11 +1,12 @@
-"""distribute: the gradients of a training graph become means over all processes.
+"""distribute: makes the gradients of a training graph means over all processes.
 
-Tensors are put into buckets in the order in which they are ready; the reduction of a bucket starts
-where its last tensor is made and ends before its first use, with the backward pass in between; the
-last one has nothing to stand behind, and is waited for where it starts.
-Statistics of batch norm are averaged too, so that all processes keep one state; each normalises its
-own share of the batch. All keep one random state, but each draws its own numbers: a step takes the
-state with the number of the process in its key.
+Tensors are put into buckets in the order in which they are ready. The reduction of a bucket starts
+where its last tensor is made and ends before its first use, so that the backward pass runs in
+between. Nothing can run during the reduction of the last bucket, so it ends where it starts.
+
+Statistics of batch norm are averaged too, so that all processes have the same state; each process
+normalises its own share of the batch. All processes have the same random state, but each draws its
+own numbers: a step combines the key of the state with the rank of the process.
 """
 
 from __future__ import annotations
@@ -27,20 +28,19 @@ from graphtool.ops.collective import flattened, parted
 from graphtool.symbolic import product
 
 RANDOM = TensorType(dtypes.uint64, (2,))  # a random state: key and counter
-_SPREAD = 0x9E3779B97F4A7C15  # odd, so that every number of a process gives another key
+_SPREAD = 0x9E3779B97F4A7C15  # odd, so that each rank gives a different key
 
 
 def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
     """The training graph for several processes: its gradients become means over all of them.
 
-    They are exchanged in buckets of about `bucket` bytes.
-
-    Raises InputError GT0617 for another graph, GT0628 where passes have changed the gradients.
+    They are exchanged in buckets of about `bucket` bytes. Raises InputError GT0617 for a graph that
+    is not a training graph, GT0628 if passes have changed the gradients.
     """
     roles = module.meta.get("training")
     if not isinstance(roles, dict):
         raise InputError("GT0617", "the graph is not a training graph",
-                         hint="make one: graphtool grad MODEL --loss … --optimizer adam")
+                         hint="make one with graphtool grad MODEL --loss … --optimizer adam")
     if roles.get("distributed"):
         return module
     graph = _Distributor(module, gradients(module), bucket).run()
@@ -53,8 +53,8 @@ def gradients(module: Module) -> list[Value]:
     names = {n: v for v, n in value_names(module.graph).items()}
     wanted = module.meta["training"].get("gradients", ())
     if not wanted or any(n not in names for n in wanted):
-        raise InputError("GT0628", "the gradients are not in the graph under their names",
-                         hint="run this pass first, on what `graphtool grad` has written")
+        raise InputError("GT0628", "the graph has no values with the names of the gradients",
+                         hint="run this pass first, on the file that `graphtool grad` wrote")
     return [names[n] for n in wanted]
 
 
@@ -69,10 +69,12 @@ class _Distributor:
     def __init__(self, module: Module, grads: Sequence[Value], limit: int) -> None:
         self.module, self.graph, self.limit = module, module.graph, limit
         self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
-        # what the optimizer reads is a mark behind it all; what it marks is ready earlier
+        # the optimizer reads a mark after the whole backward pass; the marked value is ready
+        # earlier
         self.grads = {g: self.graph.nodes[self.made[g]].inputs[0] for g in grads}
         self.builder = Builder()
-        self.swapped: dict[Value, Value] = {}  # what readers of a gradient read instead
+        # a gradient → the value that its readers read instead
+        self.swapped: dict[Value, Value] = {}
 
     def run(self) -> Graph:
         self.draw_apart()
@@ -98,7 +100,8 @@ class _Distributor:
         return Graph(self.graph.inputs, tuple(self.builder.nodes), outputs)
 
     def draw_apart(self) -> None:
-        """Each process reads random states with its number folded in; what goes out is without."""
+        """Each process reads random states combined with its rank; the states that it returns
+        are without it."""
         state = {i: out for out, i in self.module.donations
                  if self.graph.inputs[i].type == RANDOM}
         random = [i for i in state if self.graph.outputs[state[i]] is not self.graph.inputs[i]]
@@ -123,8 +126,8 @@ class _Distributor:
         self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
 
     def own_results(self) -> list[Value]:
-        """The loss and the state that differ between processes: they depend on the data, other
-        than through gradients."""
+        """The loss and those parts of the state that differ between processes: they depend on
+        the data not only through gradients."""
         state = {self.graph.inputs[i] for _, i in self.module.donations}
         differs = {v for v in self.graph.inputs if v not in state and v.hint != "lr"}
         for node in self.graph.nodes:
@@ -134,7 +137,7 @@ class _Distributor:
         return list(dict.fromkeys(v for v in kept if v in differs and v.type.dtype.is_float))
 
     def source(self, v: Value) -> Value:
-        """What is reduced for v."""
+        """The value that is reduced for v."""
         x = self.grads.get(v, v)
         assert isinstance(x, Value)
         return x
@@ -143,7 +146,8 @@ class _Distributor:
         return self.made.get(self.source(v), 0)
 
     def buckets(self, values: Sequence[Value]) -> list[_Bucket]:
-        """In the order in which they are made; of one dtype each, and with all sizes known."""
+        """The buckets in the order in which their values are made; each has one dtype, and all
+        sizes must be known."""
         done: list[_Bucket] = []
         open_: dict[str, _Bucket] = {}
         for v in sorted(dict.fromkeys(values), key=self.ready):
@@ -166,7 +170,7 @@ class _Distributor:
             b.begun = whole, *o.collective_begin(whole, kind="sum", now=now)
 
     def end(self, b: _Bucket) -> None:
-        assert b.begun is not None  # a gradient is read behind the whole backward pass
+        assert b.begun is not None  # a gradient is read after the whole backward pass
         with self.builder.scope("mean"):
             whole = o.collective_end(*b.begun)
             xs = [Tracer(v, self.builder) for v in b.members]

@@ -1,6 +1,6 @@
-"""Constant folding: nodes whose operands are all constant are evaluated, within a byte budget.
+"""Constant folding: evaluates nodes whose operands are all constant, within a limit of bytes.
 
-The evaluator does the work. Trainable parameters are not constants until `freeze` says so.
+The evaluator computes them. Trainable parameters are not constants until `freeze` has run.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from graphtool.symbolic import Poly, Symbol
 
 _MAX_BYTES = 1 << 20
 _MOVES = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
-_TABLE = 1 << 12  # bytes by which a table grows at most of which a run draws rows only
-_SHARED = 1 << 12  # bytes up to which a constant joins nothing: 0.5 is read everywhere
+# the greatest number of bytes by which a table may grow if a run reads only rows of it
+_TABLE = 1 << 12
+# constants of at most so many bytes do not join nodes to groups: 0.5 is read everywhere
+_SHARED = 1 << 12
 
 
 def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     """The graph with every node evaluated whose operands are constant.
 
-    `max_bytes` limits by how much one node may make the constants larger: the bytes of its results,
-    less those of the constants that only it reads, and of the constant that it only moves. Nodes
-    that compute one weight out of others count as one. Packing of weights for a kernel is folded at
-    any size. A table of which a run reads single rows keeps its narrow type: to widen those rows at
-    run time is little work.
+    `max_bytes` limits how much larger the constants may become by one node: the bytes of its
+    results, minus those of the constants that only it reads, and of a constant that it only moves.
+    Nodes that compute one weight from others count together. Packing weights for a kernel is folded
+    at any size. A table of which a run reads single rows keeps its narrow type, because widening
+    those rows at run time is little work.
     """
     uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
     folded = False
@@ -61,7 +63,7 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         if node.op.category == "shape":  # a part or another order of a constant is no larger
             made -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
         grown = made - freed
-        packs = node.op.category == "memory"  # what a kernel reads must not be made at run time
+        packs = node.op.category == "memory"  # packed weights must not be computed at run time
         most = min(_TABLE, max_bytes) if drawn.issuperset(node.outputs) else max_bytes
         few = packs or grown <= most or (node in whole and drawn.isdisjoint(node.outputs))
         results = _evaluated(node, operands) if few else None
@@ -78,14 +80,15 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
 
 
 def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:
-    """The author's names of the constants that went in, those of the largest one first."""
+    """The author's names of the constants that are operands; those of the largest constant come
+    first."""
     made = [builder.made[x] for x in inputs if isinstance(x, Value)]
     return names_of(*sorted(made, key=lambda n: -_nbytes(n.outputs[0])))
 
 
 def _drawn(graph: Graph) -> set[Value]:
-    """Widened tables of which all readers draw rows by indices that a run computes, or pass them
-    on to such readers."""
+    """Widened tables of which all readers read rows, by indices computed at run time, or pass
+    the table to such readers."""
     fixed: set[Operand] = set()
     for node in graph.nodes:
         if (node.inputs or is_constant(node)) and all(
@@ -105,9 +108,12 @@ def _drawn(graph: Graph) -> set[Value]:
 
 
 def together(graph: Graph, max_bytes: int) -> set[Node]:
-    """Constant nodes joined by values and large constants, where what others read of all these is
-    no more than `max_bytes` larger than the constants that nobody else reads: a weight that is
-    scaled to a norm, say, whose square is a step on the way.
+    """Constant nodes that are worth folding as a group, though single ones would exceed
+    `max_bytes`.
+
+    A group is joined by values and large constants. It is folded if the values that others read are
+    at most `max_bytes` larger than the constants that nothing else reads. An example is a weight
+    that is scaled to a norm: its square is an intermediate value.
     """
     made = producers(graph)
     readers: dict[Value, list[Node]] = {}
@@ -137,7 +143,7 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
 
 def _joined(nodes: set[Node], made: Mapping[Value, Node],
             readers: Mapping[Value, list[Node]]) -> list[set[Node]]:
-    """The nodes in groups that share no value but small constants."""
+    """The nodes in groups; two groups have no value in common except small constants."""
     groups: list[set[Node]] = []
     left = {n for n in nodes if not is_constant(n)}
     while left:
@@ -156,13 +162,14 @@ def _joined(nodes: set[Node], made: Mapping[Value, Node],
 
 
 def _timeless(node: Node) -> bool:
-    """Whether the node gives the same whenever and wherever it runs, in sizes that are known."""
+    """Whether the node gives the same result in every run and every process, and its sizes are
+    known."""
     return bool(node.outputs) and Trait.WORLD not in node.op.traits and not (
         _open(node.attrs) or any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape))
 
 
 def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
-    """The graph with the numbers put in for sizes that have turned out to be constant."""
+    """The graph with numbers in place of sizes that are now known to be constant."""
     made, found = producers(graph), dict[str, int]()
     for node in graph.nodes:
         size = defined(node)
@@ -179,7 +186,7 @@ def _fits(n: int, size: Symbol) -> bool:
 
 
 def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> list[Any] | None:
-    """The operands as arrays and literals, if every one is known and the sizes are too."""
+    """The operands as arrays and literals, if all of them and all sizes are known; else None."""
     if is_constant(node) or not _timeless(node):
         return None
     out: list[Any] = []
@@ -196,7 +203,7 @@ def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> lis
 
 
 def _open(x: Any) -> bool:
-    """Whether an attribute holds a size that is not known yet."""
+    """Whether an attribute contains a size that is not yet known."""
     match x:
         case Poly():
             return True
@@ -217,7 +224,8 @@ def _nbytes(v: Value) -> int:
 
 
 def _evaluated(node: Node, operands: list[Any]) -> list[np.ndarray[Any, Any]] | None:
-    """The results, or None where the op fails on these operands: that is a matter for run time."""
+    """The results, or None if the op fails on these operands: then the error must come at run
+    time."""
     try:
         with np.errstate(all="ignore"):
             results = evaluate_op(node.op, operands, node.attrs)

@@ -1,7 +1,8 @@
-"""For inference only: parameters become constants, and what scales or shifts a layer joins them.
+"""For inference only: makes parameters constants, and merges scales and shifts into the layers
+before them.
 
-Batch norm becomes a factor and a term; factors move into the weights of the convolution or
-matrix product before them, terms into its bias. The new weights are computed in float64.
+Batch norm becomes a factor and a term. Factors are multiplied into the weights of the convolution
+or matrix product before them, terms are added to its bias. The new weights are computed in float64.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def _along(c: Array | None, rank: int, axis: int, size: Any) -> Array | None:
 
 
 def _like(x: Any, value: Array, *sources: Any) -> Any:
-    """A constant of x's type, named after the first constant it comes from; None where it
-    overflows."""
+    """A constant of x's type, named after the first constant from which it is computed; None if
+    it overflows."""
     with np.errstate(all="ignore"):
         narrow = value.astype(x.dtype.numpy)
     if not np.isfinite(narrow.astype(np.float64)).all():
@@ -223,7 +224,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
     if left is None or right is None or not hasattr(x, "shape") or array_of(x) is not None:
         return None
     if np.broadcast_shapes(left.shape, right.shape) not in (left.shape, right.shape):
-        return None  # an outer sum would be larger than both
+        return None  # the sum would be larger than both terms
     both = _like(x, fn(left, right), a, b)
     return None if both is None else op(x, both)
 

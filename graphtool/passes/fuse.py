@@ -1,7 +1,8 @@
-"""fuse: says which nodes one kernel computes. An annotation; the nodes stay as they are.
+"""fuse: says which nodes one kernel computes. It adds annotations and does not change the nodes.
 
-Template groups: a kernel with the elementwise nodes that follow it. Nest groups: an elementwise or
-reducing node with all that only it reads and that is cheap to compute in place.
+A template group is a kernel and the elementwise nodes that follow it. A nest group is an
+elementwise or reducing node and those of its producers that only the group reads and that are cheap
+to compute in place.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
-INLINE = 40  # members of a nest at most: beyond, the C grows faster than it gains
+INLINE = 40  # the greatest number of nodes in a nest: above it the C grows, but is hardly faster
 
 
 def fuse(graph: Graph) -> Graph:
@@ -37,7 +38,7 @@ class Fuser:
                     self.readers.setdefault(x, []).append(node)
         self.results = set(graph.outputs)
         self.taken: set[Node] = set()
-        self.kernel: dict[Node, tuple[Node, ...]] = {}  # the members of a node's template
+        self.kernel: dict[Node, tuple[Node, ...]] = {}  # a template's node → the nodes of its group
         self.groups: list[Group] = []
 
     def run(self) -> Graph:
@@ -77,7 +78,7 @@ class Fuser:
         self.groups.append(Group(last, order, "template"))
 
     def leave(self, inside: set[Node], members: list[Node]) -> None:
-        """Keep a widening cast out of the group if its reader elsewhere can widen the numbers
+        """Keep a widening cast out of the group if its reader outside can widen the numbers
         itself."""
         for node in members[:0:-1]:
             v = node.outputs[0]
@@ -89,22 +90,24 @@ class Fuser:
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
         """Why the node cannot run on the template's finished rows; empty if it can."""
         if node.op.lowering is Lowering.TEMPLATE:
-            return "a group has one template, and both are one"
+            return "a group has at most one template, and both nodes are templates"
         if Trait.ELEMENTWISE not in node.op.traits:
-            return (f"{node.op.name} is not elementwise: on a template's finished rows only "
-                    "elementwise ops run")
+            return (f"{node.op.name} is not elementwise; only elementwise ops can run on a "
+                    f"template's finished rows")
         if node.outputs[0].type.shape != shape:
-            return "what runs on a template's rows has the shape of its result"
+            return "it has another shape than the template's result"
         if any(self.depends(self.made[x], inside, self.position[root])
                for x in node.inputs if isinstance(x, Value) and x in self.made
                and self.made[x] not in inside):
-            return "groups are convex: it also reads what another kernel computes from the group"
+            return ("it also reads a value that another kernel computes from the group, so the "
+                    "group would not be convex")
         if self.widens(node):
-            return "what it widens is stored in fewer bytes: readers widen it themselves"
+            return "it widens a value that is stored in fewer bytes; readers widen it themselves"
         return "it belongs to another group already" if node in self.taken else ""
 
     def widens(self, node: Node) -> bool:
-        """A cast of bytes that are stored anyway, as a view or another template reads them."""
+        """Whether the node is a cast of a narrow value that is stored anyway, as a view or for
+        another template."""
         x = node.inputs[0]
         if node.op is not o.cast or not isinstance(x, Value):
             return False
@@ -113,8 +116,10 @@ class Fuser:
         return stored and x.type.dtype.bytes == 1 < node.outputs[0].type.dtype.bytes
 
     def bring(self, inside: set[Node], root: Node) -> None:
-        """Elementwise producers of the same shape that only the group reads: what an optimizer
-        makes of its state before the gradient comes, say. They would be a pass over memory each.
+        """Add elementwise producers of the same shape that only the group reads.
+
+        An example is what an optimizer computes from its state alone, before it uses the gradient.
+        Outside of the group each would be a pass over memory.
         """
         shape = root.outputs[0].type.shape
         frontier = [n for n in inside if n is not root]
@@ -131,7 +136,8 @@ class Fuser:
                 frontier.append(maker)
 
     def sum_rows(self, inside: set[Node], root: Node) -> None:
-        """A sum along the rows of what the group stores anyway: they are in the first cache."""
+        """Add a sum along the rows that the group stores anyway: these rows are in the first
+        cache."""
         if not sums_rows(root.op.name):
             return
         shape = root.outputs[0].type.shape
@@ -144,7 +150,7 @@ class Fuser:
                 return
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
-        """Whether the node is computed from a member, or waits for a kernel that is."""
+        """Whether the node is computed from a member, or from a kernel that is."""
         stack, seen = [node], {node}
         while stack:
             here = stack.pop()
@@ -161,7 +167,7 @@ class Fuser:
     # ---- nests -----------------------------------------------------------------------------
 
     def nest(self, root: Node) -> None:
-        """The root and, backwards from it, every producer that only the group reads."""
+        """The root and every producer, from there backwards, that only the group reads."""
         inside = {root}
         frontier = [root]
         while frontier and len(inside) < INLINE:
@@ -180,40 +186,42 @@ class Fuser:
             self.groups.append(Group(root.outputs[0], members, "nest"))
 
     def kept_apart(self, maker: Node, reader: Node, inside: set[Node]) -> str:
-        """Why `maker` is not computed where `reader` needs it; empty if it is."""
+        """The reason why `maker` is not computed where `reader` needs it; empty if it is."""
         if len(maker.outputs) != 1 or maker.op.lower is None:
-            return f"{maker.op.name} is a kernel of its own kind, no part of a loop nest"
+            return f"{maker.op.name} has its own kernel and cannot be part of a loop nest"
         v = maker.outputs[0]
         if v in self.results:
             return "it is an output of the graph, so it is stored anyway"
         if any(r not in inside for r in self.readers[v]):
-            return "others read it too, and each would compute it again"
+            return "other nodes read it too, and each would compute it again"
         if maker.op.movement & (Movement.ONCE | Movement.REPEATS):
             return "" if _moves_freely(maker) else (
-                "a group has no general reshape: reading through it divides at each element")
+                "a group cannot contain a general reshape: reading through it needs divisions for "
+                "each element")
         if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
         if reader.op.category == "memory" or reader.op.indexing is not None:
             return "" if Trait.ELEMENTWISE in maker.op.traits and not _repeats(v, reader) else (
-                f"{reader.op.name} takes elements several times, or of what is not elementwise")
+                f"{reader.op.name} reads elements several times, or reads a value that is not "
+                f"elementwise")
         return self.beside(maker, inside)
 
     def beside(self, maker: Node, inside: set[Node]) -> str:
-        """The same for what is neither moved nor read through a window."""
+        """The same for a value that is neither moved nor read through a window."""
         if Trait.REDUCTION in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
             if not (maker.op.name.startswith("reduce_") and _trailing(maker) and all(
                     "axes" in n.attrs and _trailing(n) for n in inside
                     if Trait.REDUCTION in n.op.traits)):
-                return "a reduction is computed in place over the innermost axes only"
+                return "only a reduction over the innermost axes can be computed in place"
             return "" if not self.transposed(maker, inside) else (
-                "its rows are transposed on the way: each element would sum its row again")
+                "a transpose lies between: each element would sum its row again")
         if Trait.ELEMENTWISE not in maker.op.traits and maker.op not in (o.gather, o.iota):
-            return f"{maker.op.name} is computed for itself"
+            return f"{maker.op.name} is always computed by itself"
         return "it belongs to another group already" if maker in self.taken else ""
 
     def transposed(self, maker: Node, inside: set[Node]) -> bool:
-        """Whether a member that is computed from this one moves the innermost axis."""
+        """Whether a member that is computed from this node moves the innermost axis."""
         pending = [maker]
         seen: set[Node] = set()
         while pending:
@@ -226,7 +234,8 @@ class Fuser:
         return False
 
     def trim(self, inside: set[Node], root: Node) -> None:
-        """Movement at the group's edge stays outside: there it is a view and costs nothing."""
+        """Remove movement at the group's edge: outside of the group it is a view and costs
+        nothing."""
         changed = True
         while changed:
             changed = False
@@ -244,7 +253,8 @@ def _roots_nest(node: Node) -> bool:
 
 
 def _trailing(node: Node) -> bool:
-    """The reduced axes are the innermost, so each result is computed once per row of readers."""
+    """Whether the reduced axes are the innermost, so that each result is computed once for a row
+    of readers."""
     shape = node.inputs[0].type.shape if isinstance(node.inputs[0], Value) else ()
     axes = {a % len(shape) for a in node.attrs["axes"]}
     kept = [i for i, d in enumerate(shape) if i not in axes and d != 1]
@@ -252,9 +262,8 @@ def _trailing(node: Node) -> bool:
 
 
 def _transposes(node: Node) -> bool:
-    """Whether it is a transpose that puts another axis of several elements innermost, or packs
-    panels of columns.
-    """
+    """Whether it is a transpose that makes another axis of several elements the innermost one,
+    or packs panels of columns."""
     x = node.inputs[0]
     if node.op is not o.transpose or not isinstance(x, Value):
         return node.op.category == "memory"
@@ -263,12 +272,13 @@ def _transposes(node: Node) -> bool:
 
 
 def _repeats(v: Value, reader: Node) -> bool:
-    """Whether the reader takes the elements of v several times each."""
+    """Whether the reader reads each element of v several times."""
     return known(product(v.type.shape), "<", product(reader.outputs[0].type.shape)) is True
 
 
 def _moves_freely(node: Node) -> bool:
-    """Whether reading through it costs no division: only splitting reshapes do not."""
+    """Whether reading through it needs no division: true for all movement but reshapes that join
+    axes."""
     if node.op is not o.reshape:
         return True
     x = node.inputs[0]

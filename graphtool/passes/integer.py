@@ -1,9 +1,10 @@
-"""integer: products of dequantised numbers become products of the integers they were.
+"""integer: replaces products of dequantised numbers by products of the integers themselves.
 
-(q - z)·s stands for a real number; two of them are multiplied as integers, and the scales come
-after. It runs before constants are folded, so that weights are still seen as they were stored, and
-again behind, to join what follows a product: its scale with that of the quantisation it goes into,
-its bias with its sums. Sums round once then, not at every step (class reassociated).
+(q - z)·s represents a real number. Two of them are multiplied as integers, and the scales are
+applied after that. The pass runs before constants are folded, while weights are still stored as
+integers. It runs again later to merge what follows a product: the product's scale with the scale of
+the next quantisation, its bias with its sums. Sums are then rounded once, not at every step (class
+reassociated).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, nu
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.symbolic import Dim, product
 
-DEEPEST = 2**31 // (255 * 255)  # products whose sum an int32 holds, whatever the operands
+# the greatest number of products of bytes whose sum always fits in an int32
+DEEPEST = 2**31 // (255 * 255)
 
 
 def integer(graph: Graph, *, numerics: str = "reassociated",
@@ -41,18 +43,18 @@ def integer(graph: Graph, *, numerics: str = "reassociated",
     return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal)
 
 
-# ---- what is a dequantised number --------------------------------------------------------------
+# ---- dequantised numbers --- --------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Real:
-    """(q - zero)·scale; the scale is a number or an array that broadcasts."""
+    """The real number (q - zero)·scale; the scale is a number or an array that broadcasts."""
 
     narrow: Narrow
     scale: Any
 
     @property
     def centred(self) -> Any:
-        """q - zero, in int32"""
+        """q - zero, in int32."""
         wide = o.cast(self.narrow.q, dtype=dtypes.int32)
         zero = self.narrow.zero
         if isinstance(zero, Tracer) and zero.dtype is not dtypes.int32:
@@ -61,7 +63,7 @@ class Real:
 
 
 def dequantised(x: Any) -> Real | None:
-    """x as an integer times a scale; None where it is not known to be one."""
+    """x as an integer times a scale; None if it is not known to be one."""
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
@@ -87,7 +89,7 @@ def dequantised(x: Any) -> Real | None:
 
 
 def _steps(x: Any) -> Narrow | None:
-    """q - zero where it was computed in float32."""
+    """q - zero, if it was computed in float32."""
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
@@ -122,7 +124,8 @@ def _positive(scale: Any) -> bool:
 
 
 def _values(x: Any) -> Any:
-    """What a scale or bias is: parameters count, as nobody trains through a rounding."""
+    """The values of a scale or bias. Parameters count as constant, because training through a
+    rounding is impossible."""
     node = maker(x)
     if is_constant(node):
         return np.asarray(node.attrs["data"].source)
@@ -141,7 +144,7 @@ def _scaled(total: Any, x: Any, w: Any) -> Any:
 
 
 def _along_rows(scale: Any, rank: int) -> bool:
-    """Whether it is the same for all numbers of a row."""
+    """Whether the scale is the same for all numbers of a row."""
     return is_single(scale) or (scale.shape[-1] == 1 and scale.ndim <= rank)
 
 
@@ -161,7 +164,8 @@ def integer_matmul(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
 
 
 def _untransposed(x: Real, whole: Any, transposed: bool) -> Any:
-    """The scale beside the operand as the product takes it; None where it has no such form."""
+    """The scale in the orientation in which the product reads the operand; None if that is not
+    possible."""
     if not transposed or is_single(x.scale):
         return x.scale
     if x.scale.ndim != whole.ndim:
@@ -171,7 +175,7 @@ def _untransposed(x: Real, whole: Any, transposed: bool) -> Any:
 
 
 def _single(scale: Any) -> Any:
-    """One number without the axes that it was stored with."""
+    """A scale with one element, without the axes that it was stored with."""
     if isinstance(scale, Tracer) and is_single(scale) and scale.ndim:
         return o.reshape(scale, shape=())
     return scale
@@ -193,7 +197,7 @@ def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
 
 @family_rule("conv", numerics="reassociated")
 def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """A convolution of (p·s) by filters (q·r), which have a scale for each output channel."""
+    """A convolution of (p·s) by filters (q·r), which have one scale for each output channel."""
     x, w = map(dequantised, xs)
     if x is None or w is None or type.rank not in (3, 4) or type.dtype is not dtypes.float32 or (
             attrs["batch_groups"] != 1 or any(d != 1 for d in attrs["lhs_dilation"] or ())):
@@ -214,7 +218,7 @@ def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> A
 # ---- what follows a product --------------------------------------------------------------------
 
 def _product_of(x: Any) -> tuple[Any, Any] | None:
-    """x = cast(v)·a, v an int32: v and the values of a."""
+    """x = cast(v)·a where v is int32: v and the values of a."""
     node = maker(x)
     if node is None or node.op is not o.mul or x.dtype is not dtypes.float32:
         return None
@@ -234,7 +238,7 @@ def _float(v: Any) -> Any:
 
 @family_rule("div", "mul", numerics="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """(v·a + b) / c = v·(a / c) + b / c, for v that was an integer"""
+    """(v·a + b) / c = v·(a / c) + b / c, for an integer v"""
     x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
         return None
@@ -264,7 +268,7 @@ def _number(beside: Any, x: Any) -> Any:
 
 @family_rule("add", numerics="reassociated")
 def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """v·a + n·a = (v + n)·a: a bias that is a whole number of steps joins the sums"""
+    """v·a + n·a = (v + n)·a: a bias that is an integer number of steps is added to the sums"""
     for x, b in (xs, xs[::-1]):
         found = _product_of(x)
         if found is None or read_times(x) != 1 or x.shape != type.shape or (
@@ -285,7 +289,8 @@ def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
 
 @family_rule("cast")
 def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """What is quantised as it was before is what it was: (q - z)·s / s + z = q"""
+    """Quantising a dequantised number in the same way gives the same integer: (q - z)·s / s + z
+    = q"""
     if type.dtype not in BYTES or not isinstance(xs[0], Tracer):
         return None
     rounded, zero = _without_zero(xs[0])
@@ -313,7 +318,7 @@ def _without_zero(x: Any) -> tuple[Any, float | None]:
 
 
 def _only(x: Any) -> float | None:
-    """The one number that it is; nothing is a zero point of 0."""
+    """The single number that x holds; None counts as a zero point of 0."""
     if x is None:
         return 0.0
     known = _values(x)

@@ -1,8 +1,8 @@
-"""layout: convolutions and pooling run channels-last, and so does everything between them.
+"""layout: convolutions and pooling run channels last, and so do the ops between them.
 
-Each convolution becomes one on transposed operands. What follows it (elementwise, pooling, concat,
-reductions …) is rebuilt on the channels-last twin of its operand, so that transposes are left only
-where the graph leaves that region.
+Each convolution becomes one on transposed operands. The ops that follow it (elementwise, pooling,
+concat, reductions …) are rebuilt on the channels-last twin of their operand. So transposes remain
+only where values leave that region of the graph.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from graphtool.symbolic import product
 
 
 def layout(graph: Graph) -> Graph:
-    """The graph with convolutions, pooling and what lies between them channels last."""
+    """The graph with convolutions, pooling and the ops between them channels last."""
     return rebuild(graph, Layout(_wanted(graph)).rewrite)
 
 
 def to_last(rank: int) -> tuple[int, ...]:
-    """N C … → N … C"""
+    """The permutation N C … → N … C."""
     return (0, *range(2, rank), 1)
 
 
 def to_first(rank: int) -> tuple[int, ...]:
-    """N … C → N C …"""
+    """The permutation N … C → N C …."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
 class Layout:
-    """One run: the values it made channels last, and those that are read so."""
+    """One run of the pass: the values it made channels last, and the values that are read so."""
 
     def __init__(self, wanted: set[Value]) -> None:
         self.last: set[Value] = set()
@@ -68,17 +68,19 @@ class Layout:
         return (o.transpose(last, perm=to_first(rank)),)
 
     def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
-        """Whether a sequence that the graph itself transposed to channels last stays so.
+        """Whether a sequence stays channels last because the graph itself transposed it so.
 
-        The transpose back before the next convolution is then known to cancel it.
+        The transpose back before the next convolution will then cancel it.
         """
         shape = node.outputs[0].type.shape
         return len(shape) == 3 and node.op not in (o.conv, o.transpose) and any(
             x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
 
     def pixels(self, node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
-        """Rows of features as the pixels of an image, and back: neither moves what lies channels
-        last. What nothing reads so is left as it was written.
+        """Rows of features become the pixels of an image, or the other way: with channels last this
+        moves no element.
+
+        If nothing reads the result channels last, the node is not changed.
         """
         if node.outputs[0] not in self.wanted:
             return None
@@ -102,7 +104,8 @@ class Layout:
 
     def flattened(self, node: Node, inputs: tuple[Operand, ...],
                   b: Builder) -> Sequence[Any] | None:
-        """A product of an image's flat features: its constant weights are reordered instead."""
+        """A product of an image's flattened features: its constant weights are reordered instead
+        of the image."""
         flat, w = _made(b, inputs[0], o.reshape), inputs[1]
         image = None if flat is None else flat.inputs[0]
         source = self.twin(b, image)
@@ -123,9 +126,9 @@ class Layout:
                         **{**node.attrs, "transpose_b": False}),)
 
     def twin(self, builder: Builder, x: Operand) -> Value | None:
-        """The channels-last value that x is the channels-first transpose of.
+        """The channels-last value of which x is the channels-first transpose.
 
-        With three axes the two permutations are the same: only what this run made counts.
+        With three axes the two permutations are the same, so only values that this run made count.
         """
         node = builder.made.get(x) if isinstance(x, Value) else None
         if node is None or node.op is not o.transpose:
@@ -136,7 +139,7 @@ class Layout:
         return source if len(perm) > 3 or source in self.last else None
 
     def last_of(self, builder: Builder, x: Operand) -> Any:
-        """The channels-last form of an operand: its twin, else a transpose."""
+        """The channels-last form of an operand: its twin, or else a transpose of it."""
         if not isinstance(x, Value):
             return x
         source = self.twin(builder, x)
@@ -146,7 +149,8 @@ class Layout:
 
 
 def _wanted(graph: Graph) -> set[Value]:
-    """The values that are read channels last, at once or behind what runs so with its reader."""
+    """The values that are read channels last, either directly or through ops that can run
+    channels last."""
     found: set[Value] = set()
     for node in reversed(graph.nodes):
         follows = any(y in found for y in node.outputs) and _handler(node.op) is not None
@@ -156,7 +160,7 @@ def _wanted(graph: Graph) -> set[Value]:
 
 
 def _reads_last(node: Node) -> bool:
-    """Whether the node reads what lies channels first as if it lay channels last."""
+    """Whether the node reads a channels-first operand in channels-last order."""
     if node.op is o.transpose:
         return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))
     if node.op is o.matmul:
@@ -165,7 +169,7 @@ def _reads_last(node: Node) -> bool:
 
 
 def _made(b: Builder, x: Operand, op: Op) -> Node | None:
-    """The node that made x, if it is of the op."""
+    """The node that made x, if its op is this one; else None."""
     node = b.made.get(x) if isinstance(x, Value) else None
     return node if node is not None and node.op is op else None
 
@@ -175,7 +179,7 @@ Handler = Callable[[LastOf, Builder, Node, tuple[Operand, ...]], Any]
 
 
 def _channels_last(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    """Of convolutions and pooling: an attribute says how x lies, weights stay as they are."""
+    """Convolutions and pooling: an attribute gives the layout of x; weights are not changed."""
     x, *weights = inputs
     return node.op(last_of(x), *(Tracer(w, b) for w in weights if isinstance(w, Value)),
                    **{**node.attrs, "channels_last": True})
@@ -186,21 +190,22 @@ def _elementwise(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand,
     out = []
     for x in inputs:
         if isinstance(x, Value) and (missing := rank - len(x.type.shape)):
-            # NumPy's leading ones are made explicit before axes move
+            # the leading axes of size 1 that NumPy adds are made explicit before axes are moved
             x = o.reshape(Tracer(x, b), shape=(*(1,) * missing, *x.type.shape)).value
         out.append(last_of(x))
     return node.op(*out, **node.attrs)
 
 
 def _moved(last_of: LastOf, b: Builder, node: Node, inputs: tuple[Operand, ...]) -> Any:
-    """By what the op's record says of its attributes."""
+    """Ops whose record says what their attributes mean for axes."""
     assert node.op.axes is not None
     order = to_last(len(node.outputs[0].type.shape))
     return node.op(*map(last_of, inputs), **permuted(node.op.axes, node.attrs, order))
 
 
 def _handler(op: Op) -> Handler | None:
-    """How the op runs channels last behind what runs so; None where it does not."""
+    """The function that rebuilds the op channels last when its operand is; None if it cannot run
+    so."""
     if Trait.ELEMENTWISE in op.traits:
         return _elementwise
     if "channels_last" in op.schema:

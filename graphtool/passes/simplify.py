@@ -1,4 +1,5 @@
-"""Applies the rules of `rules.py` until none fires. Changes no number unless it is told it may."""
+"""Applies the rules of `rules.py` until none fires. It changes no number unless `numerics`
+allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Binds symbolic sizes: every type, attribute, region, and the module's table of symbols."""
+"""Replaces symbolic sizes by numbers: in every type, attribute and region, and in the module's
+table of symbols."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from graphtool.symbolic import Dim, Poly, substitute
 
 
 def specialize(module: Module, **sizes: int) -> Module:
-    """The module with the named symbols bound to sizes, which must lie within their bounds."""
+    """The module with numbers for the named symbols, which must be within their bounds."""
     for name, size in sizes.items():
         if name not in module.symbols:
             raise UsageError("GT0607", f"specialize: the module has no symbol {name!r}",
@@ -28,7 +29,7 @@ def specialize(module: Module, **sizes: int) -> Module:
 
 
 def bind(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
-    """The graph with symbols replaced by name; all of its values are new."""
+    """The graph with numbers for symbols, by name; all of its values are new."""
     inputs = tuple(Value(_bound_type(v.type, sizes), v.hint) for v in graph.inputs)
     nodes: list[Node] = []
 

@@ -1,4 +1,5 @@
-"""Writes out loops of few short iterations, and takes the branch that a constant decides."""
+"""Replaces loops of few short iterations by straight code, and conditions on constants by one
+branch."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _MAX_NODES = 48
 
 
 def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
-    """The graph with short scans written out: all iterations are at most `max_nodes` nodes.
+    """The graph with short scans unrolled: all iterations together have at most `max_nodes` nodes.
 
-    Straight code fuses across iterations and needs no copies of what is carried; long code compiles
-    slowly and overflows the instruction cache.
+    Straight code can be fused across iterations and need not copy the carries; long code takes long
+    to compile and does not fit the instruction cache.
     """
     found = False
 
@@ -44,7 +45,7 @@ def _small(node: Node, max_nodes: int) -> bool:
     if not isinstance(length, int) or length < 1:
         return False
     if length > 1 and definitions(body):
-        return False  # a size is defined once
+        return False  # a size must be defined only once
     work = sum(not is_constant(n) for n in body.nodes)
     return bool(length * max(work, 1) <= max_nodes)
 

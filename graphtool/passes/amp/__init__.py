@@ -1,4 +1,4 @@
-"""amp: automatic mixed precision, by the class of each op, on a model or on a whole training graph.
+"""amp: automatic mixed precision, by the class of each op, for a model or a whole training graph.
 
 The most expensive ops compute in the low type, ops that would lose digits in float32, and the
 others in the widest type of their operands. Parameters and state stay float32. A training graph in
@@ -25,16 +25,17 @@ from graphtool.passes.cse import cse
 from graphtool.passes.decompose import decompose
 from graphtool.passes.distribute import gradients
 
-_MOVES = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS  # what a cast may pass
+# movement over which a cast may be moved
+_MOVES = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS
 
 
 def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2.0,
         backoff: float = 0.5, interval: int = 2000) -> Module:
-    """The module with casts to `dtype`, bfloat16 or float16. The other arguments are of the loss
-    scale in float16: its start, its factors after `interval` good steps and after an overflow.
+    """The module with casts to `dtype`, bfloat16 or float16.
 
-    Raises UsageError GT0629 for another type, InputError GT0628 where passes have changed the
-    gradients of a training graph.
+    The other arguments are for the loss scale in float16: its first value, its factor after
+    `interval` good steps, and its factor after an overflow. Raises UsageError GT0629 for another
+    type, InputError GT0628 if passes have changed the gradients of a training graph.
     """
     low = dtypes.BY_NAME.get(dtype)
     if low not in dtypes.HALVES:
@@ -53,12 +54,12 @@ def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2
 
 
 def _with_low_residuals(module: Module, low: DType) -> Module:
-    """Norms and the like as the ops they consist of, so that gradients share what they compute; and
-    of that and all else the gradients read what has 16 bits."""
+    """Replace composites such as norms by the ops they consist of, so that gradients share their
+    values; let gradients read these and all other values in 16 bits."""
     graph = module.graph
     count, marks = len(graph.outputs), gradients(module)
     seen = Graph(graph.inputs, graph.nodes, (*graph.outputs, *marks))
-    opened = cse(decompose(seen, keep=_mixed(), placed=False))
+    opened = cse(decompose(seen, keep=_mixed(), layout_dependent=False))
     marks = list(opened.outputs[count:])
     made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low)
     names = value_names(made)
@@ -72,7 +73,7 @@ def _mixed() -> tuple[str, ...]:
 
 
 def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
-    """The graph with every op in the type of its row; its inputs and outputs keep theirs."""
+    """The graph with every op in the type of its class; inputs and outputs keep their types."""
     fixed, parameters = _neutral(graph), _parameters(graph, state)
     made = _Made(low)
 
@@ -96,13 +97,13 @@ def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
 
 
 class _Made:
-    """The casts made so far. Narrowed values are shared; each reader widens for itself, which costs
-    less than memory."""
+    """The casts made so far. Narrowed values are shared. Each reader widens a value for itself,
+    because that costs less than storing the wide value."""
 
     def __init__(self, low: DType) -> None:
         self.low = low
         self.narrowed: dict[Value, Value] = {}
-        self.origin: dict[Value, Value] = {}  # what a widened value was made of
+        self.origin: dict[Value, Value] = {}  # a widened value → the narrow value it was made from
 
     def as_type(self, x: Value, to: DType, b: Builder) -> Value:
         if x.type.dtype not in (self.low, dtypes.float32) or x.type.dtype is to:
@@ -111,7 +112,7 @@ class _Made:
             wide = self._cast(x, to, b)
             self.origin[wide] = x
             return wide
-        if x in self.origin:  # what was low stays exactly that
+        if x in self.origin:  # the narrow value itself: casting to wide and back changes nothing
             return self.origin[x]
         if x not in self.narrowed:
             self.narrowed[x] = self._narrow(x, b)
@@ -121,7 +122,7 @@ class _Made:
         maker = b.made.get(x)
         if maker is None or not maker.op.movement & _MOVES:
             return self._cast(x, self.low, b)
-        (source,) = maker.inputs  # rounded before it is moved
+        (source,) = maker.inputs  # round before the movement: less is moved
         assert isinstance(source, Value)
         moved: Value = maker.op(
             Tracer(self.as_type(source, self.low, b), b), **maker.attrs).value
@@ -134,7 +135,7 @@ class _Made:
 
 
 def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType:
-    """In what type the node's floats are: those of a constant follow the others."""
+    """The type in which the node computes floats; constants take the type of the other operands."""
     if node.op.precision is Precision.LOW and node.outputs[0].type.dtype is dtypes.float32:
         return low
     if node.op.precision is not Precision.FOLLOW or any(
@@ -146,7 +147,8 @@ def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType
 
 
 def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
-    """Parameters, and what is only moved from them: a training graph has them in its state."""
+    """Parameters, and values that are only moved from them. In a training graph parameters are
+    part of the state."""
     out = {v for v in state if v.type.rank}
     for node in graph.nodes:
         if is_parameter(node) or (
@@ -156,14 +158,14 @@ def _parameters(graph: Graph, state: set[Value]) -> set[Value]:
 
 
 def _biases(node: Node, parameters: set[Value]) -> set[Value]:
-    """Parameters that the node spreads over a larger operand: they follow its type."""
+    """Parameters that the node broadcasts to a larger operand: they take its type."""
     shape = node.outputs[0].type.shape if node.outputs else ()
     return {x for x in node.inputs if isinstance(x, Value) and x in parameters
             and x.type.shape != shape}
 
 
 def _neutral(graph: Graph) -> set[Value]:
-    """Values that are made of constants alone, parameters apart: they have no type to defend."""
+    """Values made from constants only, without parameters: they take the type of the others."""
     out: set[Value] = set()
     for node in graph.nodes:
         if is_constant(node):

@@ -1,8 +1,8 @@
-"""Keeps in 16 bits the forward values that the backward pass reads: a part of `amp`, no pass of its
-own.
+"""Keeps in 16 bits the forward values that the backward pass reads. It is a part of `amp`, not a
+pass.
 
 A float32 value that the model rounds before its next product is rounded for the gradients as well.
-Values used only by the loss keep their digits, and so do statistics of rows.
+Values that only the loss uses, and statistics of rows, keep all their digits.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
         ours = set(_residuals(node, rounded, sums)) if node in behind else set()
         b.add(node if not ours else replace(node, inputs=tuple(
             cast(short[x], dtypes.float32) if x in ours else x for x in node.inputs)))
-        for v in node.outputs:  # where it is made, so that it need not be stored wide
+        # cast it where it is made, so that the wide value need not be stored
+        for v in node.outputs:
             if v in wanted:
                 short[v] = cast(v, low)
     return Graph(graph.inputs, tuple(b.nodes), graph.outputs)
 
 
 def _rounded(graph: Graph, forward: Collection[Node]) -> set[Value]:
-    """Wide values of the forward pass that a later product is computed from."""
+    """Wide values of the forward pass that are rounded for a later product."""
     needed: set[Value] = set()
     out: set[Value] = set()
     for node in reversed(graph.nodes):
@@ -66,7 +67,7 @@ def _cast(behind: Collection[Node], low: DType) -> set[Value]:
 
 def _residuals(node: Node, rounded: set[Value], sums: set[Value]) -> list[Value]:
     """The operands of a gradient's node that it may read rounded: residuals that it does not
-    broadcast, and what a bias's gradient sums."""
+    broadcast, and the values that a bias's gradient sums."""
     if node.op is o.reduce_sum:
         return [x for x in node.inputs if isinstance(x, Value) and x in sums]
     if Trait.ELEMENTWISE not in node.op.traits or node.op is o.cast:

@@ -1,8 +1,8 @@
-"""The loss scale of training in float16, as part of the graph: not a pass, a part of `amp`.
+"""The loss scale for training in float16, as nodes of the graph. It is a part of `amp`, not a pass.
 
-The backward pass starts from the scale instead of from 1, so that small gradients stay above what
-float16 can hold; the optimizer gets them divided by it. A step in which a gradient is infinite or
-NaN leaves the state alone and makes the scale smaller; many good ones make it larger.
+The backward pass starts from the scale instead of from 1, so that small gradients do not underflow
+in float16; the optimizer gets the gradients divided by the scale. If a gradient is infinite or NaN,
+the step keeps the old state and makes the scale smaller; after many good steps it gets larger.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.distribute import gradients
 
 SCALE, GOOD = "loss_scale", "loss_scale.good_steps"
-COUNTERS = ("step", "micro")  # state that tells of the optimizer's steps without their gradients
+# state that counts the optimizer's steps and does not depend on gradients
+COUNTERS = ("step", "micro")
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The first scale; its factors after `interval` good steps in a row, and after a bad one."""
+    """The first scale, its factor after `interval` good steps in a row, and its factor after a
+    bad step."""
 
     start: float
     growth: float
@@ -36,7 +38,7 @@ class Scaling:
 
 
 def scaled(module: Module, how: Scaling) -> Module:
-    """The training graph with the scale and the count of good steps as further state."""
+    """The training graph with the scale and the number of good steps as further state."""
     return _Scaler(module, how).run()
 
 
@@ -50,8 +52,8 @@ class _Scaler:
         names = {n: v for v, n in value_names(module.graph).items()}
         self.seed = names.get(module.meta["training"].get("seed", ""))
         if self.seed is None or module.meta["training"].get("distributed"):
-            raise InputError("GT0628", "the backward pass is not in the graph as `grad` made it",
-                             hint="run amp first, on what `graphtool grad` has written")
+            raise InputError("GT0628", "the backward pass is no longer as `graphtool grad` made it",
+                             hint="run amp first, on the file that `graphtool grad` wrote")
 
     def run(self) -> Module:
         swapped: dict[Value, Value] = {}
@@ -61,13 +63,13 @@ class _Scaler:
             self.builder.add(_reading(node, swapped))
             if self.seed in node.outputs:
                 swapped |= self.started()
-            if node is last:  # behind all marks: others may have to meet there first
+            if node is last:  # after all marks: other gradients may have to be ready first
                 divided, finite = self.divided()
                 swapped |= divided
         return self.finished(finite)
 
     def started(self) -> dict[Value, Value]:
-        """The scale in place of the 1 that the backward pass starts from."""
+        """Replace the 1 from which the backward pass starts by the scale."""
         assert self.seed is not None
         with self.builder.scope(SCALE):
             start = o.reshape(o.cast(self.scale, dtype=self.seed.type.dtype),
@@ -75,15 +77,16 @@ class _Scaler:
         return {self.seed: start.value}
 
     def divided(self) -> tuple[dict[Value, Value], Any]:
-        """The gradients without the scale, and whether all of them are finite.
+        """Divide the gradients by the scale, and compute whether all of them are finite.
 
-        Where they are not the optimizer gets zeros: so what it makes of them waits for that, and is
-        written over the old state instead of beside it.
+        If one is not finite, the optimizer gets zeros. All nodes that use the optimizer's results
+        therefore wait for this test, and can overwrite the old state in place.
         """
         finite: Any = None
         for v in self.marks:
             g = Tracer(v, self.builder)
-            with self.builder.scope(f"{v.hint}.finite"):  # as their sum is
+            # their sum is finite only if all of them are
+            with self.builder.scope(f"{v.hint}.finite"):
                 total = o.reduce_sum(g, axes=tuple(range(g.ndim)))
                 whole = o.reshape(o.is_finite(total), shape=())
                 finite = whole if finite is None else o.and_(finite, whole)
@@ -96,7 +99,8 @@ class _Scaler:
         return out, finite
 
     def finished(self, finite: Any) -> Module:
-        """Old state where a gradient is not finite, and the scale's own."""
+        """The results: the old state if a gradient is not finite, and the new state of the
+        scale."""
         m, given = self.module, 1 + len(self.module.donations)
         outputs = list(self.graph.outputs[:given])
         touched = self.behind_gradients()
@@ -117,7 +121,7 @@ class _Scaler:
             initial={**m.initial, n: weight(np.full((), self.how.start, np.float32))})
 
     def moved(self, finite: Any) -> tuple[Value, Value]:
-        """The scale and the count of good steps after this one."""
+        """The scale and the number of good steps after this step."""
         full = o.eq(self.good + 1, self.how.interval)
         up = o.select(full, self.scale * self.how.growth, self.scale)
         scale = o.select(finite, up, self.scale * self.how.backoff)
@@ -125,7 +129,7 @@ class _Scaler:
         return scale.value, good.value
 
     def behind_gradients(self) -> set[Value]:
-        """All that is computed from the gradients the optimizer reads."""
+        """All nodes that depend on the gradients that the optimizer reads."""
         out: set[Value] = set(self.marks)
         for node in self.graph.nodes:
             if any(x in out for x in node.inputs if isinstance(x, Value)):
@@ -134,6 +138,6 @@ class _Scaler:
 
 
 def _reading(node: Node, swapped: dict[Value, Value]) -> Node:
-    """The node with what its operands were swapped for."""
+    """The node with some of its operands replaced."""
     inputs = tuple(swapped.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
     return node if inputs == node.inputs else replace(node, inputs=inputs)

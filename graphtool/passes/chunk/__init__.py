@@ -1,8 +1,9 @@
-"""chunk: a large batch goes through the front of a network a few examples at a time.
+"""chunk: computes the first layers of a network for a few examples of the batch at a time.
 
-The first layers of a network have the largest activations and the smallest weights. A whole batch
-of such activations is in no cache when the next layer reads it; those of a few examples are.
-The loop is a scan. Where it ends, and how many examples an iteration takes, a cost decides.
+The first layers of a network have the largest activations and the smallest weights. The activations
+of a whole batch no longer fit a cache when the next layer reads them; those of a few examples do.
+The loop is a scan. The cost model decides where it ends and how many examples one iteration
+computes.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from graphtool.ops.costs import nbytes
 from graphtool.passes.chunk.examples import apart, for_fewer
 from graphtool.target import Target, named
 
-WORTH = 0.95  # of the time as it is: what a loop must come below
+WORTH = 0.95  # a loop must take less than this part of the time without it
 
 
 @dataclass(frozen=True)
 class Front:
-    """The nodes up to `end`, which map the examples one by one, in chunks of `size`."""
+    """The nodes before `end`, which compute each example separately, in chunks of `size`
+    examples."""
 
     end: int
     size: int
 
 
 def chunk(graph: Graph, *, target: Target | None = None, size: int = 0) -> Graph:
-    """The graph with a loop over parts of its batch, where the cost model expects it to be faster.
+    """The graph with a loop over parts of its batch, if the cost model expects it to be faster.
 
-    `size` fixes the number of examples an iteration; a batch that it does not divide stays whole.
+    `size` fixes the number of examples per iteration; a batch that it does not divide is not
+    changed.
     """
     batch = _batch(graph)
     if batch is None:
@@ -50,14 +53,15 @@ def chunk(graph: Graph, *, target: Target | None = None, size: int = 0) -> Graph
 
 
 def _batch(graph: Graph) -> int | None:
-    """The size of axis 0 of all inputs, if there is one such number above 1."""
+    """The size of axis 0 if all inputs have the same one, and it is a number above 1; else None."""
     first = {v.type.shape[0] if v.type.rank else 1 for v in graph.inputs}
     batch = first.pop() if len(first) == 1 else None
     return batch if isinstance(batch, int) and batch > 1 else None
 
 
 def _one_by_one(graph: Graph, batch: int) -> tuple[int, set[Value]]:
-    """How many nodes from the start keep examples apart, and the values that hold examples."""
+    """How many nodes from the start compute each example separately, and the values that hold
+    examples."""
     batched = set(graph.inputs)
     for i, node in enumerate(graph.nodes):
         of = [isinstance(x, Value) and x in batched for x in node.inputs]
@@ -75,7 +79,7 @@ def _one_by_one(graph: Graph, batch: int) -> tuple[int, set[Value]]:
 
 def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Target,
           fixed: int) -> Front | None:
-    """The end of the loop and its size of the least cost; None where no loop is worth it."""
+    """The end of the loop and its chunk size with the least cost; None if no loop is worth it."""
     whole = _sums(_costs(graph, most, batched, 1, target))
     leaving = _leaving(graph, most, batched, target)
     best, least = None, WORTH * whole[-1]
@@ -91,13 +95,13 @@ def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Targ
 
 
 def _sums(costs: list[float]) -> list[float]:
-    """Of the first none, one, two … of them."""
+    """The running sums of costs: of no node, the first, the first two, and so on."""
     return list(accumulate(costs, initial=0.0))
 
 
 def _costs(graph: Graph, most: int, batched: set[Value], chunks: int,
            target: Target) -> list[float]:
-    """Microseconds of each of the nodes for the whole batch, taken in so many chunks."""
+    """Microseconds of each node for the whole batch, computed in so many chunks."""
     costs = []
     for node in graph.nodes[:most]:
         if not _anchor(node, batched):
@@ -111,8 +115,11 @@ def _costs(graph: Graph, most: int, batched: set[Value], chunks: int,
 
 
 def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> dict[int, float]:
-    """Where the loop may end: before a kernel, as what follows one is part of it; and the
-    microseconds for putting down, in the layout of the graph, what is read behind, and reading it.
+    """The nodes before which the loop may end, and the microseconds to store and read again the
+    values that are used after it.
+
+    A loop may end before each kernel, because nodes that follow a kernel are computed with it. The
+    values that leave the loop are stored in the layout of the graph.
     """
     last = {x: i for i, node in enumerate(graph.nodes) for x in node.inputs}
     last |= dict.fromkeys(graph.outputs, len(graph.nodes))
@@ -132,7 +139,8 @@ def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> di
 
 
 def _anchor(node: Node, batched: set[Value]) -> bool:
-    """Whether the node is a kernel of its own; others are part of the one before, or views."""
+    """Whether the node is a kernel; other nodes are computed with the kernel before them, or are
+    views."""
     return node.outputs[0] in batched and not (
         Trait.ELEMENTWISE in node.op.traits or node.op.movement)
 
@@ -149,7 +157,8 @@ def _count(n: Any) -> int:
 
 def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
             batch: int) -> Graph:
-    """The front as a scan over chunks that gives `cut`, the rest behind it on the whole batch."""
+    """The front as a scan over chunks that gives the values `cut`, and the other nodes after it
+    on the whole batch."""
     head, tail = graph.nodes[:front.end], graph.nodes[front.end:]
     body = trace(lambda *xs: _run(graph.inputs, head, xs, cut, batched, front.size, batch),
                  [_fewer(v, front.size, batch) for v in graph.inputs],
@@ -169,7 +178,7 @@ def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
 
 
 def _read_behind(graph: Graph, end: int, batched: set[Value]) -> list[Value]:
-    """The values of the front that hold examples and are read behind it."""
+    """The values of the front that hold examples and are read after it."""
     wanted = {*graph.outputs, *(x for n in graph.nodes[end:] for x in n.inputs)}
     return [v for n in graph.nodes[:end] for v in n.outputs if v in batched and v in wanted]
 
@@ -180,7 +189,7 @@ def _fewer(v: Value, size: int, batch: int) -> TensorType:
 
 def _run(inputs: Sequence[Value], nodes: Sequence[Node], xs: Sequence[Tracer],
          results: Sequence[Value], batched: set[Value], size: int, batch: int) -> list[Any]:
-    """The nodes on `size` examples."""
+    """The nodes, computed for `size` examples."""
     builder = xs[0].builder
 
     def apply(node: Node, *operands: Any) -> Sequence[Any]:

@@ -1,7 +1,7 @@
-"""Which nodes treat each example of a batch by itself, and the same node for fewer examples.
+"""Which nodes compute each example of a batch separately, and the same node for fewer examples.
 
-Examples are blocks of axis 0. Where neither the op's record nor a rule here says that they stay
-apart, a node may mix them.
+Examples are blocks along axis 0. A node may mix them unless the op's record or a rule here says
+that it does not.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ Rule = Callable[[Node, Sequence[bool]], bool]
 
 
 def apart(node: Node, batched: Sequence[bool]) -> bool:
-    """Whether the node maps the examples one by one; `batched` says which operands hold them."""
+    """Whether the node computes each example separately; `batched` says which operands hold
+    examples."""
     return _RULES.get(node.op, _derived)(node, batched)
 
 
 def for_fewer(node: Node, fewer: int, batch: int) -> Attrs:
-    """The attributes of the node on `fewer` of its examples."""
+    """The attributes of the node for `fewer` of its examples."""
     def sized(shape: tuple[Any, ...]) -> tuple[Any, ...]:
         return (shape[0] // batch * fewer, *shape[1:])
     names = node.op.axes.sizes if node.op.axes else ()
@@ -36,12 +37,13 @@ def _rank(x: Operand) -> int:
 
 
 def _same_for_all(x: Operand, rank: int) -> bool:
-    """Whether an operand without examples is broadcast over axis 0 of a result of that rank."""
+    """Whether an operand without examples broadcasts over axis 0 of a result of this rank."""
     return not isinstance(x, Value) or x.type.rank < rank or x.type.shape[0] == 1
 
 
 def _derived(node: Node, batched: Sequence[bool]) -> bool:
-    """As the op's record says what its attributes mean for axes."""
+    """Whether examples stay separate, derived from what the op's record says about attributes
+    and axes."""
     axes, rank = node.op.axes, node.outputs[0].type.rank
     if axes is None or axes.align not in (Align.SAME, Align.TRAILING):
         return False

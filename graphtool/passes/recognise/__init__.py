@@ -1,7 +1,8 @@
-"""Finds composites that an exporter took apart, by their own decompositions where it can.
+"""Finds composites that an exporter took apart; their own decompositions are the patterns where
+possible.
 
-It wants to see simplified graphs. Sums may round in another order (class reassociated); attention
-is approximate where a mask hides whole rows, as its own definition of them is used.
+It needs simplified graphs. Sums may round in another order (class reassociated). Attention is
+approximate if a mask hides whole rows, because the result then follows the op's own definition.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def recognise(graph: Graph, *, numerics: str = "approximate",
 
 
 def _whole(name: str, *operands: Any, **attrs: Any) -> Any:
-    """The decomposition of an op, as a pattern."""
+    """The decomposition of an op, used as a pattern."""
     return OPS[name].decompose(*operands, **attrs)  # type: ignore[misc]
 
 
@@ -45,7 +46,7 @@ def relu(x: Any) -> Any:
 
 
 _ROOT_2, _ROOT_HALF, _ROOT_2_PI = 2**0.5, 0.5**0.5, 0.7978845608028654
-_HALVES = (  # ½·x·u, as people and exporters write it
+_HALVES = (  # ½·x·u in the forms that authors and exporters write
     lambda x, u: (x * 0.5) * u,
     lambda x, u: x * (u * 0.5),
     lambda x, u: (x * u) * 0.5,
@@ -145,7 +146,8 @@ def rms_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
 @rule(lambda x, s, b, e, i, a: o.reshape(o.instance_norm(
     o.reshape(x, shape=i), s, b, epsilon=e), shape=a), once=True)
 def group_norm(x: Any, s: Any, b: Any, e: Any, i: Any, a: Any) -> Any:
-    """Groups of channels normalised as the channels of a reshaped image, and put back."""
+    """Groups of channels are normalised as the channels of a reshaped image, which is reshaped
+    back."""
     n, groups, *_ = i
     if tuple(a) != x.shape or x.ndim < 3 or n != x.shape[0] or not isinstance(groups, int) or (
             not isinstance(x.shape[1], int) or groups < 1 or x.shape[1] % groups):
@@ -155,13 +157,13 @@ def group_norm(x: Any, s: Any, b: Any, e: Any, i: Any, a: Any) -> Any:
 
 
 def _of_groups(v: Any, channels: int) -> Any:
-    """A vector of the groups as one of all channels."""
+    """A vector of the groups, repeated to a vector of all channels."""
     each = o.broadcast(o.reshape(v, shape=(*v.shape, 1)), shape=(*v.shape, channels))
     return o.reshape(each, shape=(v.shape[0] * channels,))
 
 
 def _is_affine(v: Any, x: Any) -> bool:
-    """Whether v is a constant, trainable or not, that does not widen x."""
+    """Whether v is a constant, trainable or not, that does not broadcast x to a larger shape."""
     return array_of(v, params=True) is not None and v.dtype is x.dtype and (
         broadcast_shapes(v.shape, x.shape) == x.shape)
 

@@ -1,7 +1,8 @@
-"""Recognises scaled dot-product attention from its parts, in the spellings of exporters.
+"""Recognises scaled dot-product attention from its parts, in the forms that exporters write.
 
-softmax(mask(q·kᵀ))·v, the scale standing at q, k or the scores, the mask added or selected, a guard
-against rows of NaN around the softmax, heads repeated for grouped queries.
+It is softmax(mask(q·kᵀ))·v. The scale may be at q, at k or at the scores; the mask may be added or
+selected; a guard against rows of NaN may surround the softmax; heads may be repeated for grouped
+queries.
 """
 
 from __future__ import annotations
@@ -47,21 +48,22 @@ def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 
 def _led(x: Any, lead: tuple[Any, ...]) -> Any:
-    """x with these axes ahead of its last two, if they number as many."""
+    """x with these leading axes before its last two, if the number of elements is the same."""
     if x.shape[:-2] == lead or count(x.shape[:-2]) != count(lead):
         return x
     return o.reshape(x, shape=(*lead, *x.shape[-2:]))
 
 
 def _without_split(x: Any) -> Any:
-    """What x is with other axes ahead of its last two; x, if that is nothing."""
+    """The operand of a reshape that changed only the axes before the last two; x itself if there
+    is none."""
     outer = _made_by(x, "reshape")
     inner = x if outer is None else _operand(x, outer, 0)
     return inner if inner.shape[-2:] == x.shape[-2:] else x
 
 
 def _across(mask: Any, old: Any, new: Any) -> Any:
-    """A mask of the one for the other, which has other axes ahead of the last two."""
+    """The mask for `new`, which is `old` with other axes before the last two."""
     if mask is None or old.shape == new.shape:
         return mask
     if all(d == 1 for d in mask.shape[:-2]):
@@ -71,7 +73,7 @@ def _across(mask: Any, old: Any, new: Any) -> Any:
 
 
 def _whole(q: Any, k: Any, v: Any, mask: Any, scale: float, type: Any) -> Any:
-    """The composite, if the operands have its shapes."""
+    """The composite; None if the operands do not have its shapes."""
     once_k, once_v = _once_a_group(k), _once_a_group(v)
     if once_k is not None and once_v is not None and once_k.shape[:-1] == once_v.shape[:-1]:
         k, v = once_k, once_v
@@ -100,7 +102,7 @@ def attention_groups(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> 
 @rule(lambda q, k, v, m, c, s, z: o.attention(q, k, v, m, causal=c, scale=s, softcap=z),
       numerics="approximate")
 def attention_mask(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> Any:
-    """A constant mask that says causal, or hides nothing, is not needed."""
+    """A constant mask is removed if it is the causal mask or hides nothing."""
     mask = array_of(m)
     if mask is None or not mask.size:
         return None
@@ -121,7 +123,7 @@ def _operand(x: Any, node: Node, i: int) -> Any:
 
 
 def _without_guard(x: Any) -> Any:
-    """p of `is_nan(p) ? 0 : p`."""
+    """p, if x is `is_nan(p) ? 0 : p`; else x."""
     node = _made_by(x, "select")
     if node is None:
         return x
@@ -132,7 +134,7 @@ def _without_guard(x: Any) -> Any:
 
 
 def _without_factor(x: Any) -> tuple[Any, float]:
-    """y and c of y·c or y / c for a number c."""
+    """y and c, if x is y·c or y / c for a number c; else x and 1."""
     node = _made_by(x, "mul", "div")
     if node is None:
         return x, 1.0
@@ -148,8 +150,10 @@ def _without_factor(x: Any) -> tuple[Any, float]:
 
 
 def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
-    """The product, times a number or not, whose elements x is with masks added or selected, and
-    these as one: bool, added or None. None where there is no product, or none within so many steps.
+    """The product under a chain of masks, and all these masks as one.
+
+    The product may have a factor. The masks are added or selected; the result is a bool mask, an
+    added one, or None. Returns None if there is no product within `most` steps.
     """
     if _made_by(_without_factor(x)[0], "matmul"):
         return x, None
@@ -173,7 +177,7 @@ def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
 
 
 def _both(a: Any, b: Any) -> Any:
-    """One mask that does what two do."""
+    """One mask with the effect of both masks."""
     if a.dtype == bool_ == b.dtype:
         return o.and_(a, b)
     if a.dtype == bool_ or b.dtype == bool_:
@@ -188,7 +192,7 @@ def _hides(x: Any) -> bool:
 
 
 def _as_bool(mask: Any) -> Any:
-    """`seen ? 0 : −∞` is the mask `seen`."""
+    """The mask `seen`, if the added mask is `seen ? 0 : −∞`; else the mask itself."""
     node = _made_by(mask, "select")
     if node is not None:
         cond, a, b = (_operand(mask, node, i) for i in range(3))
@@ -210,7 +214,8 @@ def _is_causal(mask: Any, scores: tuple[Any, ...]) -> bool:
 
 
 def _once_a_group(x: Any) -> Any | None:
-    """k of […, H, T, D] where x repeats each of its heads: […, H, G, T, D] as […, H·G, T, D]."""
+    """k […, H, T, D], if x is k with each of its heads repeated: […, H, G, T, D] as […, H·G, T,
+    D]."""
     outer = _made_by(x, "reshape")
     if outer is None:
         return None

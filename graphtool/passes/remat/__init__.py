@@ -1,8 +1,9 @@
-"""Recompute forward values in the backward pass instead of keeping them, within a budget of bytes.
+"""Computes forward values again in the backward pass instead of keeping them, within a limit of
+bytes.
 
-What to keep is a least cut: keeping a value costs its bytes, computing a node again its work times
-a price. A low price recomputes much; of the prices tried, the cheapest plan within the budget is
-taken, and what fits beside it is kept after all.
+The values to keep are a minimum cut: keeping a value costs its bytes, computing a node again costs
+its work times a price. A low price computes much again. Of the prices tried, the plan with the
+least work within the limit is chosen; values for which there is still room are then kept after all.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from graphtool.ops.costs import nbytes
 from graphtool.passes.arguments import UNITS
 from graphtool.passes.remat.min_cut import Network
 
-PLANS = 32  # at most, found between the prices at which nothing and everything is worth its bytes
-TRIES = 48  # nodes that may be kept after all
-MEASURED = 8  # plans whose arena is looked at: each takes as long as a build without a compiler
-Arena = Callable[[Module], int]  # the bytes of a module's arena, once it is compiled
+# the greatest number of plans, for prices between keeping everything and keeping nothing
+PLANS = 32
+TRIES = 48  # the greatest number of nodes that may be kept after all
+# the greatest number of plans whose arena is measured: each takes as long as a build without a
+# compiler
+MEASURED = 8
+Arena = Callable[[Module], int]  # a function from a module to the bytes of its arena when compiled
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Nodes to compute again, the peak of the graph that does so, and its work in FLOPs."""
+    """The nodes to compute again, the memory peak of the graph that does so, and its work in
+    FLOPs."""
 
     again: frozenset[Node]
     peak: int
@@ -38,14 +43,13 @@ class Plan:
 
 
 def remat(module: Module, *, budget: str, arena: Arena | None = None) -> Module:
-    """The module with values computed again, not kept, until its peak of memory fits `budget`.
+    """The module with some values computed again instead of kept, so that its memory peak fits
+    `budget`.
 
     The budget is in bytes (96MiB), or a fraction between the least possible peak (0) and the peak
-    when everything is kept (1).
-
-    The peak is the compiled step's arena where the driver can tell it, else an estimate. Only a
-    graph of gradients has something to gain: its first output is the loss. Open dims count with
-    their least sizes. Raises InputError GT0620 where the budget cannot be met.
+    when everything is kept (1). The peak is the compiled step's arena if the driver can compute it,
+    else an estimate. Only a graph with gradients can gain: its first output is the loss. Symbolic
+    dimensions count with their least sizes. Raises InputError GT0620 if the budget is too small.
     """
     plans = curve(module, arena)
     limit = _limit(budget, plans)
@@ -77,7 +81,7 @@ def _limit(budget: str, plans: Sequence[Plan]) -> int:
 # ---- plans -------------------------------------------------------------------------------------
 
 def curve(module: Module, arena: Arena | None = None) -> list[Plan]:
-    """Plans from keeping everything to recomputing the most, each with a lower peak."""
+    """Plans from keeping everything to computing the most again, each with a lower peak."""
     return _thinned(_estimated(module.graph)) if arena is None else _measured(module, arena)
 
 
@@ -86,7 +90,7 @@ def _estimated(graph: Graph) -> list[Plan]:
 
 
 def _thinned(plans: Sequence[Plan]) -> list[Plan]:
-    """Those that no other plan beats in memory and work."""
+    """The plans for which no other plan needs both less memory and less work."""
     best: list[Plan] = []
     for plan in sorted(plans, key=lambda p: (p.flops, p.peak)):
         if not best or plan.peak < best[-1].peak:
@@ -95,12 +99,15 @@ def _thinned(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _measured(module: Module, arena: Arena) -> list[Plan]:
-    """The estimated plans with what they come to in the arena. Kernels' scratch, packed operands
-    and gaps between buffers are in it, so that the order may be another."""
+    """The estimated plans with the size of their arena.
+
+    The arena also has the scratch memory of kernels, packed operands and gaps between buffers, so
+    the plans may be in another order.
+    """
     graph = module.graph
     plans = _thinned(_estimated(graph))
     step = max(1, -(-len(plans) // MEASURED))
-    chosen = [*plans[:-1:step], plans[-1]]  # the first and the last among them
+    chosen = [*plans[:-1:step], plans[-1]]  # the first and the last plan are always measured
     tried = {p.again: p for plan in chosen for p in (plan, _fewer(graph, plan, plan.peak))}
     return _thinned([replace(p, peak=arena(replace(module, graph=recomputed(graph, p.again))))
                      for p in tried.values()])
@@ -113,7 +120,8 @@ def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
 
 
 def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
-    """Keep what costs the most work for its bytes, as long as the peak allows it."""
+    """Compute fewer nodes again: keep those with the most work for their bytes, as long as the
+    peak allows it."""
     def gain(node: Node) -> tuple[float, int]:
         size = sum(peak_memory.at_least_sizes(nbytes(v.type)) for v in node.outputs)
         return -_flops(node) / max(size, 1), order[node]
@@ -134,8 +142,8 @@ def _moved(node: Node) -> int:
 
 
 class _Work:
-    """The network of a graph: which forward values the rest reads, what they weigh, what they
-    cost to compute again."""
+    """The network of a graph: the forward values that other nodes read, their bytes, and the
+    work to compute them again."""
 
     def __init__(self, graph: Graph) -> None:
         self.made = producers(graph)
@@ -145,13 +153,14 @@ class _Work:
         free = set(graph.outputs)
         self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(nbytes(v.type))
                       for v in self.values}
-        # a byte moved is about as dear as an operation, and nothing is quite free
+        # moving a byte costs about as much as an operation; + 1, because no node is free
         self.work = {n: _flops(n) + _moved(n) + 1 for n in self.nodes}
         self.wanted = {x for n in graph.nodes if n not in forward for x in n.inputs
                        if isinstance(x, Value) and x in self.bytes}
 
     def choices(self) -> list[frozenset[Node]]:
-        """The choices from nothing to the most; prices between two that differ are tried too."""
+        """The sets of nodes to compute again, from none to the most. Between two prices with
+        different sets, a price in the middle is tried."""
         ratios = [r for n, w in self.work.items()
                   if (r := sum(self.bytes[v] for v in n.outputs) / w)]
         found: list[frozenset[Node]] = [frozenset()]
@@ -169,8 +178,8 @@ class _Work:
         return found
 
     def chosen(self, price: float) -> frozenset[Node]:
-        """What to compute again where an operation costs so many bytes."""
-        unit = 1 << 20  # prices are fractions, capacities whole
+        """The nodes to compute again if an operation costs so many bytes."""
+        unit = 1 << 20  # prices are fractions, but capacities must be integers
         at = {n: i for i, n in enumerate(self.nodes)}
         out = {v: len(at) + i for i, v in enumerate(self.values)}
         source, sink = len(at) + len(out), len(at) + len(out) + 1

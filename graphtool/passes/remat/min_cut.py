@@ -1,4 +1,4 @@
-"""The least cut between a source and a sink (Dinic's method), in whole numbers."""
+"""The minimum cut between a source and a sink by Dinic's method, in integers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 
 class Network:
-    """Nodes are numbers from 0; edges are added with a capacity, then `cut` answers."""
+    """A flow network: nodes are numbers from 0; add edges with a capacity, then call `cut`."""
 
     def __init__(self, count: int) -> None:
         self.out: list[list[int]] = [[] for _ in range(count)]
@@ -14,14 +14,15 @@ class Network:
         self.room: list[int] = []
 
     def edge(self, a: int, b: int, capacity: int) -> None:
-        """An edge; its reverse, of no capacity, has the next number."""
+        """Add an edge and its reverse, which has capacity 0 and the next edge number."""
         for start, end, room in ((a, b, capacity), (b, a, 0)):
             self.out[start].append(len(self.head))
             self.head.append(end)
             self.room.append(room)
 
     def cut(self, source: int, sink: int) -> set[int]:
-        """The nodes on the source's side of the least cut, the one nearest to the source."""
+        """The nodes on the source's side of the minimum cut, of several the one closest to the
+        source."""
         while True:
             level = self._levels(source)
             if level[sink] < 0:
@@ -31,7 +32,8 @@ class Network:
                 pass
 
     def _levels(self, source: int) -> list[int]:
-        """Edges from the source to each node in what room is left; −1 where it is not reached."""
+        """The number of edges from the source to each node in the residual graph; −1 if it
+        cannot be reached."""
         level = [-1] * len(self.out)
         level[source] = 0
         queue = deque([source])
@@ -44,7 +46,8 @@ class Network:
         return level
 
     def _push(self, source: int, sink: int, level: list[int], nexts: list[int]) -> bool:
-        """Fill one shortest path; `nexts` remembers which edges of a node lead nowhere."""
+        """Send flow along one shortest path; `nexts` remembers the edges of a node that lead
+        nowhere."""
         path: list[int] = []
         at = source
         while at != sink:

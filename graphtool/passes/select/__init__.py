@@ -1,7 +1,7 @@
-"""select: contractions become target ops, with their weights packed for the kernels.
+"""select: replaces contractions by the ops of kernels, with weights packed for them.
 
-Packing is an op like any other: `fold` evaluates it where the weights are constant, and where they
-are not it runs as a kernel of its own. What no kernel suits is left as it is.
+Packing is an op like any other: `fold` evaluates it if the weights are constant; if not, it runs as
+a separate kernel. Nodes for which there is no kernel are not changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Selector = Callable[[Goal, Node, Sequence[Any]], Sequence[Any] | None]
 
 
 def _contraction(floats: Callable[..., Any], integers: Callable[..., Any]) -> Selector:
-    """Selects by the type of the sums; the result has the type that the node's has."""
+    """Select by the element type of the sums; the result is converted to the type of the node's
+    result."""
     def selector(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
         out = node.outputs[0].type
         if out.dtype not in (dtypes.float32, dtypes.int32, *dtypes.HALVES) or not all(
@@ -46,7 +47,7 @@ def _contraction(floats: Callable[..., Any], integers: Callable[..., Any]) -> Se
 
 
 def _sums(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
-    """Sums in two steps, where a kernel can do the first of them, or they are long."""
+    """A sum in two steps, if a kernel can do the first step or the sum is long."""
     x = operands[0]
     parts = (row_sums(x, node.attrs) or long_sum(x, node.attrs)) if isinstance(x, Tracer) else None
     return None if parts is None else (parts,)
@@ -62,11 +63,11 @@ SELECTORS: dict[str, Selector] = {
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4, notes: dict[str, str] | None = None,
            choices: dict[Value, Choice] | None = None) -> Graph:
-    """The graph with contractions as ops of kernels, chosen by estimated cost or as tuned.
+    """The graph with contractions as ops of kernels, chosen by estimated cost or by measurements.
 
-    `march` names another target than the given one; `winograd` is the largest output tile allowed
-    (0, 2 or 4); `notes` receives, by the name of a node, what else decided, and `choices`,
-    by its first result, what the plan of a node was chosen over.
+    `march` selects for another target than the given one; `winograd` is the largest output tile
+    allowed (0, 2 or 4). `notes` receives other reasons for a choice, by the name of a node;
+    `choices` receives the alternatives to each plan, by the node's first result.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
@@ -80,7 +81,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
             return None if wide is None else (wide,)
         selector = SELECTORS.get(node.op.name)
         return None if selector is None else selector(goal, node, operands)
-    # first, so that what composites contain is seen; then, as a refused attention brings softmax
+    # decompose before, so that the contents of composites are seen, and after, because attention
+    # without a kernel becomes ops such as softmax
     chosen = decompose(gates(goal, rebuild(decompose(graph), rewrite)))
     if choices is not None:
         choices |= goal.choices

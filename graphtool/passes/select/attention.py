@@ -1,4 +1,4 @@
-"""select's attention: its kernel where that fits, else its parts."""
+"""select's attention: its kernel if there is one for the operands, else the ops it consists of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphtool.symbolic import product
 
 
 def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-    """The kernel where it fits, else the ops that attention consists of; computed in float32."""
+    """The kernel if it can compute the node, else the ops of attention, computed in float32."""
     wide = [widened(x) if isinstance(x, Tracer) else x for x in operands]
     return (in_type(node, _attention(goal, node, wide)),)
 
@@ -27,8 +27,8 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
     q, k, v, mask = (*operands, None)[:4]
     a = node.attrs
     why = _unfit(q, v)
-    goal.note(q, f"attention in its parts: the kernel {why}" if why else
-              "attention by its kernel: float32, with heads of known number and size")
+    goal.note(q, f"attention as separate ops: the kernel {why}" if why else
+              "attention by its kernel: float32, with a known number and size of heads")
     if why:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
@@ -38,7 +38,7 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
 
 
 def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> Attention:
-    """What costs go by; of open sizes the upper bounds."""
+    """The site, which holds the sizes for costs; for symbolic sizes their upper bounds."""
     queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
     return Attention(
         cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
@@ -47,15 +47,15 @@ def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> Attent
 
 
 def _unfit(q: Tracer, v: Tracer) -> str:
-    """What the kernel does not take, in words; empty where it fits."""
+    """Why the kernel cannot compute it; empty if it can."""
     if q.dtype is not dtypes.float32:
-        return f"computes float32, not {q.dtype.name}"
+        return f"computes only float32, not {q.dtype.name}"
     if q.ndim < 3:
-        return "walks heads, and there is no axis of them"
+        return "needs an axis of heads"
     sizes = [d for x in (q, v) for d in (x.shape[-1], x.shape[-3])]
     if not all(isinstance(d, int) for d in sizes):
-        return "wants to know how many heads there are, and their size"
-    return "" if all(sizes) else "takes no empty heads"
+        return "needs a known number and size of heads"
+    return "" if all(sizes) else "does not support heads of size 0"
 
 
 def _hides_nothing(mask: Tracer) -> bool:
@@ -67,7 +67,7 @@ def _hides_nothing(mask: Tracer) -> bool:
 
 
 def _added(mask: Any, dtype: DType) -> Any:
-    """The mask as numbers to add, a row for each query."""
+    """The mask as numbers to add, with a row for each query."""
     if mask.dtype is dtypes.bool_:
         mask = o.select(mask, o.cast(mask, dtype=dtype) * 0.0, -math.inf)
     return mask if mask.ndim >= 2 else o.reshape(mask, shape=(*(1,) * (2 - mask.ndim),

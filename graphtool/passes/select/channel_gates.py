@@ -1,7 +1,7 @@
-"""Gates of channels on the weights: (x ⊙ g)·w = x·(g ⊙ w) where one gate serves all rows.
+"""Moves gates of channels to the weights: (x ⊙ g)·w = x·(g ⊙ w) if one gate applies to all rows.
 
-Squeeze-and-excite multiplies an image by a number a channel before a product reads it. Where the
-image is larger than the weights, these are scaled instead: they are packed, and stay so.
+Squeeze-and-excite multiplies each channel of an image by a number before a product reads it. If the
+image is larger than the weights, the weights are multiplied instead, after they were packed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from graphtool.symbolic import product
 
 @dataclass(frozen=True)
 class Gated:
-    """An image, and the number for each of its channels."""
+    """An image, and the factor of each of its channels."""
 
     image: Value
     gate: Value
 
 
 def gates(goal: Goal, graph: Graph) -> Graph:
-    """The graph in which gates scale weights where that moves fewer bytes."""
+    """The graph in which gates multiply weights, if that moves fewer bytes."""
     read = Counter(x for n in graph.nodes for x in n.inputs)
     read.update(graph.outputs)
 
@@ -37,7 +37,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
             return None
         found, packed = _gated(inputs[0], b), inputs[1]
         assert isinstance(packed, Value)
-        # an image that nobody else reads need not be stored before it is multiplied
+        # an image without other readers need not be stored before it is multiplied
         if found is None or read[found.image] < 2 or not _constant(packed, b):
             return None
         sizes = [4 * cost_size(product(v.type.shape)) for v in (found.image, packed)]
@@ -53,7 +53,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
 
 
 def _gated(x: Operand, b: Builder) -> Gated | None:
-    """What x is the product of, if it is one of an image and a computed gate."""
+    """The image and the gate, if x is the product of an image and a computed gate."""
     node = b.made.get(x) if isinstance(x, Value) else None
     if node is None or node.op is not o.mul:
         return None

@@ -1,6 +1,7 @@
-"""select's convolutions: products where they are such, else the kernel that is best for the site.
+"""select's convolutions: products if they are equal to one, else the best kernel for the site.
 
-1-d convolutions are images one pixel high, 3-d ones sums of 2-d ones, transposed ones phases.
+A 1-d convolution is one on an image that is one pixel high, a 3-d one is a sum of 2-d ones, and a
+transposed one consists of phases.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from graphtool.symbolic import Dim, product
 
 
 def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
-    """The convolution as target ops; None where no kernel suits it."""
+    """The convolution as target ops; None if there is no kernel for it."""
     a = node.attrs
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
@@ -38,11 +39,11 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     if rank == 5:
         if not fixed:
             return None
-        if x.dtype in dtypes.HALVES:  # what is added up stays float32
+        if x.dtype in dtypes.HALVES:  # further sums are in float32
             x, w = (o.cast(v, dtype=dtypes.float32) for v in (x, w))
         return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
             goal, plain, part, taps, shape))
-    if rank == 3:  # a row is an image one pixel high
+    if rank == 3:  # a 1-d row is an image that is one pixel high
         x = o.reshape(x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = o.reshape(w, shape=(*w.shape[:2], 1, w.shape[2]))
         a = _one_row(a)
@@ -50,7 +51,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     y = weight_gradient(goal.target, a, x, w, shape)
     if y is None:
         if not fixed:
-            return None  # in a gradient by the weights the batch stands in for channels
+            return None  # in the gradient of the weights the batch has the role of the channels
         y = _spread(goal, a, x, w, shape)
     return o.reshape(y, shape=out) if rank == 3 else y
 
@@ -64,16 +65,19 @@ def _one_row(a: Any) -> Any:
 
 
 def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> Any:
-    """Transposed convolutions by phases, or with zeros between the elements; others as they are."""
+    """Transposed convolutions by phases, or with zeros between the elements; other convolutions
+    are not changed."""
     if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
         return _conv2d(goal, a, x, w)
     why = unfit(x, w, a, out)
     if not why:
         high, wide = a["lhs_dilation"]
-        goal.note(x, f"transposed, by {high}×{wide} phases: no zeros between the elements")
+        goal.note(x, f"transposed convolution by {high}×{wide} phases, without zeros between the "
+                     f"elements")
         return polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
                          goal.target.lanes)
-    goal.note(x, f"transposed, with zeros between the elements: {why}, which phases do not take")
+    goal.note(x, f"transposed convolution with zeros between the elements: phases are not "
+                 f"possible because {why}")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
     spread = o.pad(x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
     return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
@@ -100,7 +104,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
         w, groups = diagonal(w, groups, joined), groups // joined
     if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
         count = pixels((x.shape[2] - kw) // strides[1] + 1, m, kw, strides[1], goal.target.lanes)
-        if count > 1:  # neighbours as the channels of one pixel
+        if count > 1:  # adjacent pixels as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
                         (strides[0], strides[1] * count), dilation, 1)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
@@ -108,7 +112,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution of a padded image, by the kernel that is best for the site."""
+    """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
     h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
@@ -131,7 +135,8 @@ def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
 
 
 def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
-    """Whether an image of one pixel meets one tap at each output: most of its padding is zeros."""
+    """Whether each output is computed from an image of one pixel and one tap: most of its
+    padding is zeros."""
     padding = a["padding"] or ((0, 0), (0, 0))
     return (x.shape[1:3] == (1, 1) and a["groups"] == 1 and w.shape[2:] != (1, 1)
             and all(d == 1 for d in (*(a["strides"] or ()), *(a["rhs_dilation"] or ())))

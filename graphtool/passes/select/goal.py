@@ -1,4 +1,4 @@
-"""What select chooses kernels for: the machine, the rules, and what it says of its choices."""
+"""The goal of kernel selection: the machine, the rules, and the record of what was chosen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from graphtool.symbolic import Dim, bounds
 from graphtool.target import Target
 
 _MOVES = Movement.ONCE | Movement.FILLS | Movement.JOINS
-UNKNOWN = 128  # what an open dim without bound is taken for
+UNKNOWN = 128  # the size used for a symbolic dimension without an upper bound
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What kernels are chosen for: the machine, and what may be chosen.
+    """The goal of kernel selection: the machine, and the kernels that may be chosen.
 
-    `notes` say in words, by the name of a node, what became of it where no costs were compared;
-    `made` lists the first results of nodes with a plan, and what it was chosen over.
+    `notes` say, by the name of a node, what became of it if no costs were compared; `made` lists
+    the first results of nodes with a plan, and the alternatives to it.
     """
 
     target: Target
@@ -39,13 +39,14 @@ class Goal:
     made: list[tuple[Tracer, Choice]] = field(default_factory=list)
 
     def note(self, x: Tracer, words: str) -> None:
-        """Of the node that is rewritten, of which x is an operand."""
+        """Note something about the node that is rewritten; x is one of its operands."""
         self.notes[x.builder.prefix] = words
 
     def best(self, site: Site, *operands: Any, rules: Rules | None = None, **attrs: Any) -> Any:
-        """The site's result by the plan that is best for it, under the goal's rules or others; None
-        where that is plain loops. kernels/choice/alternatives.py says which operands and attributes
-        a class of sites has.
+        """The site's result by its best plan, under the goal's rules or others; None if plain loops
+        are best.
+
+        kernels/choice/alternatives.py lists the operands and attributes of each class of sites.
         """
         made = choose(site, self.target, rules or self.rules)
         plan = chosen_plan(made)
@@ -59,22 +60,23 @@ class Goal:
 
     @property
     def choices(self) -> dict[Value, Choice]:
-        """What was chosen, by the nodes' first results as they are called in the end."""
+        """The alternatives to each chosen plan, by the final names of the nodes' first results."""
         return {y.builder.renamed.get(y.value, y.value): made for y, made in self.made}
 
 
 def half(dtype: DType) -> int:
-    """How a site says that its operands have 16 bits."""
+    """The value of a site's field `half` for operands of this type."""
     return dtypes.HALVES.index(dtype) + 1 if dtype in dtypes.HALVES else 0
 
 
 def cost_size(d: Dim) -> int:
-    """The size that costs are computed for: the upper bound of an open dim."""
+    """The size for which costs are computed: the upper bound of a symbolic dimension."""
     return d if isinstance(d, int) else bounds(d)[1] or UNKNOWN
 
 
 def is_constant(x: Tracer) -> bool:
-    """Whether the value is known at build time: constants, or what is only moved from some."""
+    """Whether the value is known at build time: a constant, or a value that is only moved from
+    constants."""
     made, pending = x.builder.made, [x.value]
     while pending:
         node = made.get(pending.pop())
@@ -85,6 +87,6 @@ def is_constant(x: Tracer) -> bool:
 
 
 def in_type(node: Node, y: Any) -> Any:
-    """y in the type of the node's result."""
+    """y converted to the type of the node's result."""
     own = node.outputs[0].type.dtype
     return y if y.dtype is own else o.cast(y, dtype=own)

@@ -1,8 +1,8 @@
 """select's products of small integers that were widened to int32.
 
-(x - z)·(w - v) = x·w - z·Σw - v·Σx + K·z·v: the kernel takes u8 by s8, and what zero points add is
-a constant per column where they are. Where the machine has no such dot product, x - z and w - v are
-multiplied as 16-bit numbers. All of it is modulo 2³², as int32 is.
+(x - z)·(w - v) = x·w - z·Σw - v·Σx + K·z·v: the kernel multiplies u8 by s8, and the terms with zero
+points are one constant for each column if the weights are constant. If the machine has no such dot
+product, x - z and w - v are multiplied as 16-bit numbers. All of this is modulo 2³², as int32 is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.symbolic import bounds, product
 
 Array = np.ndarray[Any, Any]
-INTEGER = {dtypes.uint8: 1, dtypes.int16: 2}  # of the left operand: how a site says it
+# the left operand's type → the value of a site's field `integer`
+INTEGER = {dtypes.uint8: 1, dtypes.int16: 2}
 
 
 def _int32(x: Any) -> Array:
@@ -50,7 +51,7 @@ def constant(beside: Any, x: Array) -> Any:
 
 
 def is_small(x: Narrow) -> bool:
-    """Whether the difference has 9 bits: its zero point had 8 too."""
+    """Whether the difference fits in 9 bits: its zero point had 8 bits too."""
     zero = known_array(x.zero)
     if x.zero is None or zero is not None:
         return zero is None or within(zero, -255, 255)
@@ -58,7 +59,7 @@ def is_small(x: Narrow) -> bool:
 
 
 def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
-    """x·w of the types that the kernel takes, in panels of the width that is best for the site."""
+    """x·w of types that the kernel supports, in panels of the best width for the site."""
     n = w.shape[-1]
     batch = 1 if w.ndim == 2 else product(x.shape[:-2])
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
@@ -69,7 +70,7 @@ def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
 
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
-    """The product of int32 as a target op; None where its operands are not narrow."""
+    """The int32 product as a target op; None if its operands are not narrow."""
     if node.attrs["transpose_a"]:
         x = o.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
     if node.attrs["transpose_b"]:
@@ -115,7 +116,8 @@ def _by_known(goal: Goal, x: Tracer, left: Narrow, w: Array) -> Any:
 
 
 def less(total: Any, zero: Any, sums: Array) -> Any:
-    """total - zero·Σw; what is known is added, so that it joins a bias"""
+    """total - zero·Σw. If the term is constant, it is added as a constant, so that it can join a
+    bias."""
     if zero is None:
         return total
     known = known_array(zero)
@@ -126,7 +128,7 @@ def less(total: Any, zero: Any, sums: Array) -> Any:
 
 
 def _by_moving(goal: Goal, x: Tracer, left: Narrow, w: Tracer, right: Narrow) -> Any:
-    """A product of two operands that come at run time."""
+    """A product of two operands that are both known only at run time."""
     depth = x.shape[-1]
     if not isinstance(w.shape[-1], int):
         return None

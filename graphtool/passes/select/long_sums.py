@@ -1,8 +1,9 @@
-"""Sums over many outer elements in two steps, first over the inner of the axes, then over the rest.
+"""Divides sums over many outer elements into two steps: first the inner of the axes, then the
+others.
 
-One running sum of n terms of a sign loses up to n/2 units in the last place, two steps of √n each
-lose √n; and the parts of the first step are work for several threads. Sums along the innermost axis
-have a partial sum a lane already.
+One running sum of n terms of the same sign loses up to n/2 units in the last place; two steps of √n
+terms each lose √n. The parts of the first step can also be computed by several threads. Sums along
+the innermost axis already have one partial sum for each lane.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 
-LONG, PART = 2048, 4096  # terms that are worth it, and what a first step takes at most
+# the least number of terms for two steps, and the greatest number of terms in a first step
+LONG, PART = 2048, 4096
 
 
 def long_sum(x: Tracer, attrs: Mapping[str, Any]) -> Any:
-    """The sum in two steps; None where it is short, or its parts cannot be told apart."""
+    """The sum in two steps; None if it is short, or cannot be divided into parts."""
     if not x.dtype.is_float or not all(isinstance(d, int) for d in x.shape):
         return None
     axes = sorted(a % x.ndim for a in attrs["axes"])

@@ -1,10 +1,10 @@
 """Transposed convolution without its zeros: each output phase is an ordinary small convolution.
 
-With stride s, output s·i + a meets only the taps k ≡ lo − a (mod s), which read the input at
-i + m + q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by
-concatenation, which buffer assignment makes strided stores. Where the channels are so few
-that the phases of a row fit one vector together, they are one convolution over the union of their
-taps, whose channels already lie as the result wants them.
+With stride s, output s·i + a uses only the taps k ≡ lo − a (mod s), which read the input at i + m +
+q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by concatenation,
+which buffer assignment turns into strided stores. If the channels are so few that all phases of a
+row fit one vector, they are computed as one convolution over the union of their taps; its channels
+are already in the order of the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from graphtool.symbolic import Dim
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase along one axis: its first tap, how many taps, and where it starts reading."""
+    """One phase along one axis: its first tap, the number of its taps, and where it starts to
+    read."""
 
     tap: int
     taps: int
@@ -28,7 +29,7 @@ class Phase:
 
 
 def phases(stride: int, taps: int, lo: int) -> list[Phase]:
-    """The phases of an axis; none where one would have no tap at all."""
+    """The phases of an axis; empty if one of them would have no tap."""
     out = []
     for a in range(stride):
         first = (lo - a) % stride
@@ -40,16 +41,16 @@ def phases(stride: int, taps: int, lo: int) -> list[Phase]:
 
 
 def unfit(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...]) -> str:
-    """What keeps a transposed convolution from being computed by phases, in words; else empty."""
+    """Why a transposed convolution cannot be computed by phases; empty if it can."""
     lows = [lo for lo, _ in attrs["padding"] or ()]
     if any(s != 1 for s in attrs["strides"] or ()):
-        return "it has strides besides"
+        return "it also has strides"
     if any(d != 1 for d in attrs["rhs_dilation"] or ()):
         return "its window is dilated"
     if not all(isinstance(d, int) for d in (*out[1:3], *x.shape[1:3], *w.shape[2:], *lows)):
-        return "its sizes are open"
+        return "its sizes are not known"
     if any(d % s for d, s in zip(out[1:3], attrs["lhs_dilation"], strict=True)):
-        return "its result is no multiple of its strides"
+        return "the size of its result is not a multiple of its strides"
     return "" if all(_axes(w, attrs)) else "a phase would have no tap"
 
 
@@ -62,10 +63,11 @@ def _axes(w: Tracer, attrs: Any) -> list[list[Phase]]:
 
 def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
               convolve: Callable[[Tracer, Tracer, Any], Any], lanes: int = 1) -> Any:
-    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], where `unfit` finds nothing.
+    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], for which `unfit` finds no
+    reason.
 
-    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution, whose
-    channels come `lanes` at a time.
+    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution, which
+    computes `lanes` channels at a time.
     """
     strides = attrs["lhs_dilation"]
     axes = _axes(w, attrs)

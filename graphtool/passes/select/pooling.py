@@ -1,4 +1,4 @@
-"""select's pools: a kernel in which neighbouring windows share columns, where they overlap."""
+"""select's pools: a kernel in which neighbouring windows share columns, if windows overlap."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from graphtool.passes.select.goal import Goal, cost_size
 
 
 def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
-    """The windows without padding of their own, by the kernel that is best for them; None where
-    that changes nothing.
-    """
+    """The reduction over windows by the best kernel, with its padding as a separate node; None
+    if plain loops are best."""
     x = operands[0]
     if not isinstance(x, Tracer):
         return None
@@ -29,7 +28,8 @@ def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
 
 
 def _padded(node: Node, x: Tracer) -> Tracer | None:
-    """The padding as a pad of its own: it is then written beside the producer's rows."""
+    """The padding as a separate pad node: the producer of x can then write into the padded
+    image."""
     padding = node.attrs["padding"]
     if not padding or not any(p != 0 for pair in padding for p in pair) or _spread(node):
         return None
@@ -39,7 +39,7 @@ def _padded(node: Node, x: Tracer) -> Tracer | None:
 
 
 def _spread(node: Node) -> bool:
-    """Whether there are gaps between the elements."""
+    """Whether there are gaps between the elements of a window or of its input."""
     return any(d != 1 for d in node.attrs.get("base_dilation") or ())
 
 

@@ -18,7 +18,7 @@ from graphtool.symbolic import bounds, product
 
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
-    """The product as a target op; None where no kernel suits it."""
+    """The product as a target op; None if there is no kernel for it."""
     if x.dtype is not w.dtype:
         return None
     across = bool(node.attrs["transpose_a"])
@@ -41,7 +41,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
 
 
 def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
-    """The product in plain loops, along columns that are adjacent where that can be known now."""
+    """The product in plain loops, along columns that are adjacent if that is known now."""
     columns = array_of(w)
     if columns is None or columns.ndim != 2 or node.attrs["transpose_b"] or across:
         return None
@@ -50,8 +50,8 @@ def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
 
 
 def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
-    """x·w by the kernel that is best for the site, in the type of x."""
-    # an image may get a margin, and then its rows are no walk that a library takes
+    """x·w by the best kernel for the site, in the type of x."""
+    # an image may get a margin, and then its rows are not at equal distances, as a library needs
     rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
     y = goal.best(site, x, w, rules=rules, transpose=transpose)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)

@@ -1,4 +1,5 @@
-"""select's recurrences: their weights in panels, as wide as suits the rows of the batch."""
+"""select's recurrences: packs their weights in panels of the best width for the rows of the
+batch."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ from graphtool.symbolic import Dim
 
 
 def recurrence(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
-    """Recurrent weights in panels: every step reads all of them, one behind the other."""
+    """Pack the recurrent weights in panels, because every step reads all of them in order."""
     p, r, *_ = operands
     if node.attrs["packed"] or p.dtype is not dtypes.float32:
         return None
     _, hidden, wide = r.shape
-    # the last gate of a GRU is a product of its own, and begins a panel
+    # the last gate of a GRU is a separate product, so it begins a panel
     n, parts = (hidden, 3) if node.attrs["kind"] == "gru" else (wide, 1)
     return _packed(goal, node, operands, 1, p.shape, Weights(n, hidden, parts))
 
 
 def recurrence_grad(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
-    """The same weights transposed: each step's gradients go back through all of them."""
+    """The same weights transposed: the gradients of each step are multiplied by all of them."""
     r, y, *_ = operands
     if node.attrs["packed"] or y.dtype is not dtypes.float32:
         return None
@@ -35,7 +36,7 @@ def recurrence_grad(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence
 
 @dataclass(frozen=True)
 class Weights:
-    """Recurrent weights of n columns, k rows deep; each of `parts` parts begins a panel."""
+    """Recurrent weights of n columns and k rows; each of `parts` parts begins a panel."""
 
     n: Dim
     k: Dim
@@ -44,8 +45,9 @@ class Weights:
 
 def _packed(goal: Goal, node: Node, operands: Sequence[Any], at: int, shape: tuple[Dim, ...],
             w: Weights) -> Sequence[Any] | None:
-    """The node with its operand number `at` in panels, as wide as is best; `shape` begins with
-    steps, directions and batch. Where n is open there is nothing to choose by.
+    """The node with its operand number `at` in panels of the best width.
+
+    `shape` begins with steps, directions and batch. If n is symbolic, nothing can be chosen.
     """
     steps, directions, batch = shape[:3]
     attrs = {k: v for k, v in node.attrs.items() if k not in ("packed", "plan")}

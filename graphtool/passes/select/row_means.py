@@ -1,5 +1,7 @@
-"""Means over images in two steps, first along the rows: what makes an image sums them while they
-are in the first cache. `fuse` takes the first step into that kernel.
+"""Divides means over images into two steps, of which the first is along the rows.
+
+The kernel that computes the image then sums its rows while they are in the first cache: `fuse` puts
+the first step into that kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from graphtool.passes.fuse import INLINE
 
 
 def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
-    """The sum over rows and columns in two steps; None where no kernel sums rows."""
+    """The sum over rows and columns in two steps; None if no kernel can sum the rows."""
     if x.ndim != 4 or sorted(a % 4 for a in attrs["axes"]) != [1, 2] or (
             x.dtype is not dtypes.float32 or not _from_kernel(x)):
         return None
@@ -26,7 +28,7 @@ def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
 
 
 def _from_kernel(x: Tracer) -> bool:
-    """Whether x is elementwise of what a kernel that sums rows makes, in that shape."""
+    """Whether x is computed elementwise, in the same shape, from a kernel that can sum rows."""
     pending, seen = [x.value], {x.value}
     while pending and len(seen) <= INLINE:
         node = x.builder.made.get(pending.pop())

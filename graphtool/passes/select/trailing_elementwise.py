@@ -1,6 +1,9 @@
-"""Elementwise ops that follow a kernel work on the shape that it gives its result, behind which a
-reshape stands: so they stay in it. Pixels that share a vector are such a shape, a row as an image
-one pixel high, the depths of a volume as images. What would have to move elements stays behind.
+"""Moves elementwise ops before the reshape that follows a kernel, so that they can run in the
+kernel.
+
+The kernel's own shape differs from the node's if pixels share a vector, if a row is an image one
+pixel high, or if the depths of a volume are images. Ops whose operands would have to move elements
+stay after the reshape.
 """
 
 from __future__ import annotations
@@ -17,9 +20,8 @@ Shape = tuple[Dim, ...]
 
 
 def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
-    """An elementwise op on the kernel's shape of what it reads, where its operands allow; else
-    None.
-    """
+    """An elementwise op in the shape of the kernel that it reads; None if its operands do not
+    allow that."""
     shape = node.outputs[0].type.shape
     source = next((v for x in inputs if (v := _source(x, shape, b))), None)
     if source is None or any(_behind(x, source, b) for x in inputs):
@@ -31,7 +33,7 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
 
 
 def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
-    """What x is a reshape of, if a kernel, or an op that followed it, made that so."""
+    """The operand of the reshape x, if a kernel or an op that follows one made it."""
     node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
     source = node.inputs[0] if node is not None and node.op is o.reshape else None
     maker = b.made.get(source) if isinstance(source, Value) else None
@@ -44,7 +46,8 @@ def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
 
 
 def _behind(x: Operand, source: Value, b: Builder) -> bool:
-    """Whether a later kernel than the source's makes x: then the op joins that one as it is."""
+    """Whether x is made by a later kernel than the source: then the op can join that kernel
+    without a reshape."""
     if not isinstance(x, Value) or _source(x, x.type.shape, b) is not None:
         return False
     pending, seen, kernels = [x], {source}, set[Value]()
@@ -63,7 +66,7 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
 
 
 def _joined(given: Shape, shape: Shape) -> bool:
-    """Neighbours of a row are the channels of one pixel."""
+    """Whether adjacent pixels of a row are the channels of one pixel."""
     if len(shape) != 4 or len(given) != 4 or given[:2] != shape[:2]:
         return False
     last = given[3]
@@ -72,7 +75,7 @@ def _joined(given: Shape, shape: Shape) -> bool:
 
 
 def _images(given: Shape, shape: Shape) -> bool:
-    """The depths of a volume are images."""
+    """Whether the depths of a volume are images."""
     return len(shape) == 5 and len(given) == 4 and given[1:] == shape[2:]
 
 
@@ -81,7 +84,7 @@ def _bare(shape: Shape) -> Shape:
 
 
 def _operand(x: Operand, shape: Shape, given: Shape, b: Builder) -> Any:
-    """x as the op on the kernel's shape reads it; None where its elements would have to move."""
+    """x as the op in the kernel's shape reads it; None if its elements would have to move."""
     if not isinstance(x, Value):
         return x
     source = _source(x, shape, b)

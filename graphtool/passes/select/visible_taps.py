@@ -1,6 +1,6 @@
-"""Taps of a convolution that read more than padding: the others add nothing, and are left out.
+"""Removes taps of a convolution that read only padding: they add nothing.
 
-With dilation, or on maps smaller than the window, those are most of them.
+With dilation, or with images smaller than the window, these are most of the taps.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Pads = tuple[tuple[Any, Any], ...]
 
 def visible(size: Dim, lo: Dim, out: Dim, taps: int, stride: int,
             dilation: int) -> tuple[int, int]:
-    """The first of an axis' taps that read one of `size` elements behind `lo` zeros, and how many.
-    """
+    """The first tap along an axis that reads one of `size` elements after `lo` zeros, and the
+    number of such taps."""
     if not (isinstance(size, int) and isinstance(lo, int) and isinstance(out, int)):
         return 0, taps
     seen = [k for k in range(taps)
@@ -27,7 +27,7 @@ def visible(size: Dim, lo: Dim, out: Dim, taps: int, stride: int,
 
 def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
             dilation: Any) -> tuple[Tracer, Tracer, Pads]:
-    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that read padding alone."""
+    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that read only padding."""
     start, limit = [0] * 4, list(w.shape)
     crop, end, left = [0] * 4, list(x.shape), list(padding)
     for axis, ((lo, hi), s, d) in enumerate(zip(padding, strides, dilation, strict=True)):

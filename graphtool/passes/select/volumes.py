@@ -1,7 +1,7 @@
-"""Convolution over volumes by the kernels of images: the taps in depth stand beside each other.
+"""Convolution over volumes by the kernels of images: the taps in depth become channels.
 
 y[d] = Σₖ x[d·s + k·e] ∗ w[k], with ∗ over height and width. Without groups the slices that a depth
-reads become its channels, k after k, and the sum is one convolution; with groups it stays a sum.
+reads become its channels, k after k, and the sum is one convolution; with groups it remains a sum.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
 
 def _taps_inside(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
          dilation: int) -> tuple[int, int]:
-    """The taps in depth that meet more than padding; all where zeros stand between the slices."""
+    """The taps in depth that read more than padding; all of them if there are zeros between the
+    slices."""
     if (a["lhs_dilation"] or (1,))[0] != 1:
         return 0, taps
     return visible(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
@@ -69,7 +70,8 @@ def _deep(x: Tracer, a: Any) -> Tracer:
 
 
 def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:
-    """For each tap, from where it starts, what all depths of the result read of x."""
+    """For each tap the slices of x that all depths of the result read, from where the tap
+    starts."""
     parts = []
     for first in starts:
         limit = first + (depth - 1) * stride + 1

@@ -1,7 +1,7 @@
-"""The gradient of a convolution by its weights, a product for each tap of the window.
+"""The gradient of a convolution's weights, as one product for each tap of the window.
 
-It arrives as a convolution whose channels are the batch and whose window is the image. Read the
-other way, each tap is xᵀ·g over all pixels: with channels last both lie as the products want them.
+It arrives as a convolution whose channels are the batch and whose window is the image. Each tap is
+also xᵀ·g over all pixels, and with channels last both operands are in the order that products need.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
 from graphtool.target import Target
 
-RESIDENT = 4096  # pixels whose panel of g stays in the second-level cache
-LEAST = 8  # channels of x from which a register tile has rows enough
+RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
+LEAST = 8  # from so many channels of x on, a register tile has enough rows
 
 
 def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
                     out: tuple[Any, ...]) -> Any:
-    """The convolution of x [C, H, W, N] by w [O, N, P, Q] with channels last, as products; None
-    where it is not of that kind, or its kernel does as well. N, the batch, may be open.
+    """The convolution of x [C, H, W, N] by w [O, N, P, Q] with channels last, as products.
+
+    None if it is not such a gradient, or a kernel is as good. N, the batch, may be symbolic.
     """
     padding = a["padding"] or ((0, 0),) * 2
     sizes = (*x.shape[:3], w.shape[0], *w.shape[2:], *out, *(p for pair in padding for p in pair))
@@ -33,26 +34,30 @@ def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
     narrow = c < LEAST or m < goal.lanes // 2 or rows * columns <= kh * kw
-    # an open batch leaves nothing but loops: the kernel's weights have a fixed number of channels
+    # with a symbolic batch only plain loops are left: the weights of kernels have a fixed number of
+    # channels
     if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
             tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
         return None
     image = o.transpose(x, perm=(3, 1, 2, 0))
-    padding = [(p, max(q, 0)) for p, q in padding]  # what is cropped behind is not read
+    # elements that are cropped at the end are not read
+    padding = [(p, max(q, 0)) for p, q in padding]
     if any(p for pair in padding for p in pair):
         image = o.pad(image, lo=(0, *(p[0] for p in padding), 0),
                       hi=(0, *(p[1] for p in padding), 0))
     taps = _Taps(goal, image, o.transpose(w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
                  tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
-    # taps side by side for each c: with those of all c they become weights as one matrix
+    # the taps of each c are adjacent: those of all c then become the weights as one matrix
     parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
     stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
     return o.reshape(stacked, shape=(c, kh, kw, m))
 
 
 class _Taps:
-    """`image` [N, H, W, C] padded, `g` [N, P, Q, O]; the pixels of a tap are `step` apart, the taps
-    `apart` from one another."""
+    """`image` [N, H, W, C], padded, and `g` [N, P, Q, O].
+
+    The pixels that a tap reads are `step` apart, adjacent taps `apart`.
+    """
 
     def __init__(self, goal: Target, image: Any, g: Any, apart: tuple[int, int],
                  step: tuple[int, int], window: tuple[int, int]) -> None:
@@ -63,7 +68,7 @@ class _Taps:
         self.nr = goal.lanes if self.o <= goal.lanes else goal.nr
 
     def products(self) -> list[Any]:
-        """One [1, C, O] a tap."""
+        """One product [1, C, O] for each tap."""
         at = [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
               for j in range(self.window[1])]
         together = isinstance(self.n, int) and self.n * self.rows * self.columns <= RESIDENT
@@ -72,7 +77,8 @@ class _Taps:
         return self.copied(at, together)
 
     def shifted(self, at: list[tuple[int, int]]) -> list[Any]:
-        """Rows of g as far apart as those of the image: a tap is the image from an offset on."""
+        """Rows of g at the distances of the image's rows: a tap is then the image from an offset
+        on."""
         wide, c = self.image.shape[2], self.image.shape[3]
         gap = wide - self.columns
         pixels = self.rows * wide - gap
@@ -83,7 +89,7 @@ class _Taps:
         return [self.product(_from(flat, i * wide + j, pixels), right) for i, j in at]
 
     def copied(self, at: list[tuple[int, int]], together: bool) -> list[Any]:
-        """The pixels of each tap side by side."""
+        """The pixels of each tap, copied so that they are adjacent."""
         c, pixels = self.image.shape[3], self.rows * self.columns
         shape = (1, self.n * pixels) if together else (self.n, pixels)
         right = self.pack(o.reshape(self.g, shape=(*shape, self.o)))

@@ -1,9 +1,10 @@
-"""Few output channels: neighbouring pixels of a row share a vector of the convolution's sums, and
-small groups become one, with zeros for what they do not see of each other.
+"""Few output channels: several pixels of a row, or several groups, are computed as one, to fill
+vectors.
 
 With O channels, p pixels are p·O channels of one convolution of stride p·s over k + (p − 1)·s
-columns, where pixel q has the taps from q·s on. That is (k + (p − 1)·s) / p products a pixel
-instead of k. The result lies in memory as before, so it is only reshaped.
+columns, where pixel q has the taps from q·s on. That is (k + (p − 1)·s) / p products for each pixel
+instead of k. The result has the same order in memory, so it is only reshaped. Groups that are
+joined have zero weights for each other's channels.
 """
 
 from __future__ import annotations
@@ -13,26 +14,30 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 
-WORTH = 0.8  # of the products: the padded filter must leave fewer than this
+WORTH = 0.8  # the padded filter must need less than this part of the products
 
 
 def pixels(width: Any, channels: Any, taps: Any, stride: int, lanes: int) -> int:
-    """How many neighbours of a row of known width share a vector: 1 where that saves too little."""
+    """How many adjacent pixels of a row share a vector: 1 if that saves too little, or the width
+    is not known."""
     fit = [p for p in range(1, lanes // channels + 1) if width % p == 0]
     best = min(fit, key=lambda p: (taps + (p - 1) * stride) / p, default=1)
     return best if taps + (best - 1) * stride < WORTH * best * taps else 1
 
 
 def filters(w: Tracer, count: int, stride: int) -> Any:
-    """The taps [O,C,KH,KW] of each of so many pixels, side by side: [count·O,C,KH,·]."""
+    """The taps [O,C,KH,KW] of each of so many pixels, as channels of one filter:
+    [count·O,C,KH,·]."""
     return o.concat(*(o.pad(w, lo=(0, 0, 0, q * stride),
                             hi=(0, 0, 0, (count - 1 - q) * stride))
                       for q in range(count)), axis=0)
 
 
 def neighbours(width: Any, channels: Any, lanes: int) -> int:
-    """How many pixels of a row of known width a depthwise convolution of stride 1 takes for one,
-    where a pixel's channels do not fill a vector: as fill theirs best.
+    """How many pixels of a row a depthwise convolution of stride 1 takes as one.
+
+    Used if the channels of a pixel do not fill a vector: the number whose channels fill vectors
+    best. `width`, the pixels of a row, must be known.
     """
     fit = [p for p in range(1, width + 1) if width % p == 0 and p * channels >= lanes]
     full = {p: -(-p * channels // lanes) * lanes / (p * channels) for p in fit}
@@ -40,20 +45,22 @@ def neighbours(width: Any, channels: Any, lanes: int) -> int:
 
 
 def repeated(w: Any, count: int) -> Any:
-    """The filters [KH,KW,C] of so many neighbours as one pixel: [KH,KW,count·C]."""
+    """The filters [KH,KW,C] for so many pixels taken as one: [KH,KW,count·C]."""
     kh, kw, c = w.shape
     each = o.broadcast(o.reshape(w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
     return o.reshape(each, shape=(kh, kw, count * c))
 
 
 def together(groups: int, channels: Any, lanes: int) -> int:
-    """How many groups fill a vector best, with so many output channels in all of them."""
+    """The number of groups that fill a vector best; all groups together have so many output
+    channels."""
     return max(n for n in range(1, groups + 1)
                if groups % n == 0 and (n == 1 or n * channels <= groups * lanes))
 
 
 def diagonal(w: Tracer, groups: int, count: int) -> Any:
-    """The filters of grouped channels, [O,C,KH,KW], where `count` groups are one: [O,count·C,·]."""
+    """The filters of grouped channels, [O,C,KH,KW], when `count` groups are joined:
+    [O,count·C,·]."""
     out, c, *window = w.shape
     if count == 1:
         return w
