@@ -60,7 +60,7 @@ def check(a: Annotated[str, typer.Argument(
 def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,
           seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
           vs: Annotated[str | None, typer.Option(
-              "--vs", help="Another runtime to time in turns: onnxruntime.")] = None,
+              "--vs", help="Another runtime to time alternately: onnxruntime.")] = None,
           model: Annotated[Path | None, typer.Option(
               "--model", help="The .onnx file for --vs.")] = None,
           seconds: Annotated[float, typer.Option(

@@ -33,7 +33,7 @@ class Around:
     def counter(self) -> str:
         """A new name for a loop counter that no dim and no other counter has."""
         n = len(self.counters)
-        name = next(c for c in (f"turn{i}" for i in range(n, n + len(self.taken) + 1))
+        name = next(c for c in (f"iteration{i}" for i in range(n, n + len(self.taken) + 1))
                     if c not in self.taken and c not in self.counters)
         self.counters.append(name)
         return name

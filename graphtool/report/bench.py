@@ -1,4 +1,4 @@
-"""Timing: a warm-up, then the contestants in turns, so that a slow moment affects all of them."""
+"""Timing: a warm-up, then the candidates alternately, so that a slow moment affects all of them."""
 
 from __future__ import annotations
 

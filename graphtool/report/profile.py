@@ -30,7 +30,7 @@ from graphtool.symbolic.parse import parse
 from graphtool.target import named
 from graphtool.transforms.training.phases import PHASES
 
-HEAD = ("µs", "%", "waiting", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
+HEAD = ("µs", "%", "barrier wait", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
 
 FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
 
@@ -56,7 +56,7 @@ class ProfileStep(msgspec.Struct):
     gbps: float
     roof: float
     phase: str = ""
-    iterations: int = msgspec.field(default=1, name="turns")
+    iterations: int = 1
 
 
 class Profile(msgspec.Struct):
@@ -244,7 +244,7 @@ def profile_lines(p: Profile) -> list[str]:
     spent = {n: sum(s.us for s in p.steps if s.phase == n) for n in phases}
     return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
             f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
-            f"work, {wait:.1f} µs of waiting over all threads",
+            f"work, {wait:.1f} µs of waiting at barriers over all threads",
             *([", ".join(f"{n} {us:.1f} µs ({100 * _over(us, work):.0f} %)"
                          for n, us in spent.items())] if spent else []),
             f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, {near.gbps:.0f} GB/s from the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -41,9 +42,18 @@ def schema_text(name: str, type: Any) -> str:
         part["additionalProperties"] = False
     if type is GraphFile:
         constrain(parts)
+    for part in parts.values():
+        if "description" in part:
+            part["description"] = _plain_text(part["description"])
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"graphtool {name}", **schema, "$defs": parts}
     return _lines(head, 0) + "\n"
+
+
+def _plain_text(docstring: str) -> str:
+    """A docstring without the indentation and line breaks of the source: one line a paragraph."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(p.split()) for p in paragraphs)
 
 
 def _lines(x: Any, indent: int) -> str:

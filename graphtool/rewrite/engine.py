@@ -1,7 +1,8 @@
 """Rewrite rules as equations, and the engine that applies them; the rules are in rules/.
 
     @rule(lambda x, p, q: transpose(transpose(x, perm=p), perm=q))
-    def merge_transposes(x, p, q):                      # (xᵖ)ᑫ = x^(p∘q)
+    def merge_transposes(x, p, q):
+        "(xᵖ)ᑫ = x^(p∘q)"
         return transpose(x, perm=tuple(p[i] for i in q))
 
 The left side is written in the op language. A parameter matches any operand or attribute; one

@@ -32,6 +32,13 @@ def test_no_file_is_left_over() -> None:
     assert {p.name for p in ROOT.iterdir()} == {f"{n}.schema.json" for n in SCHEMAS}
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_descriptions_have_no_line_breaks_of_the_source(name: str) -> None:
+    parts = json.loads(SCHEMAS[name]).get("$defs", {}).values()
+    texts = [part.get("description", "") for part in parts]
+    assert not [t for t in texts if "\n" in t.replace("\n\n", "") or "  " in t]
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph, an optimised graph, a program and a build of the digits model."""

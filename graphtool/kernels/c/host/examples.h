@@ -27,12 +27,12 @@ static int order_compare(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* 0 … n − 1 shuffled: sorted by keys that follow from the seed, the turn and the number alone. */
-static int order_shuffle(uint64_t seed, uint64_t turn, int64_t n, int64_t *out)
+/* 0 … n − 1 shuffled: sorted by keys that depend only on the seed, the epoch and the number. */
+static int order_shuffle(uint64_t seed, uint64_t epoch, int64_t n, int64_t *out)
 {
     order_card *cards = malloc(sizeof *cards * (size_t)(n + 1));
     if (!cards) return -1;
-    const uint64_t base = order_mix(order_mix(seed) + turn);
+    const uint64_t base = order_mix(order_mix(seed) + epoch);
     for (int64_t i = 0; i < n; i++)
         cards[i] = (order_card){order_mix(base + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u), i};
     qsort(cards, (size_t)n, sizeof *cards, order_compare);

@@ -25,7 +25,7 @@ static int train_step(train_run *t, int64_t batch)
     const double lr = (float)rate_at(&t->rate, step);
     double raw = 0;
     char loss_text[40], lr_text[40];
-    learner_gather(&t->l, t->turn + start + n * t->rank, n);
+    learner_gather(&t->l, t->epoch_order + start + n * t->rank, n);
     const int code = learner_run(&t->l, &model.step, n, lr, &raw);
     if (code) return code;
     const double loss = main_number(model.step.out[0].type, &raw, 0);
@@ -49,10 +49,10 @@ static int train_validate(train_run *t, double sums[4])
     const int64_t batch = t->share;
     int64_t *rows = malloc(sizeof *rows * (size_t)batch);
     int code = rows ? MAIN_FINE : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    for (int64_t at = 0, turn = 0; at < t->held && !code; at += batch, turn++) {
+    for (int64_t at = 0, number = 0; at < t->held && !code; at += batch, number++) {
         const int64_t n = t->held - at < batch ? t->held - at : batch;
-        const int64_t size = model.batch < 0 ? n : batch; /* filled up by repeating */
-        if (turn % t->ranks != t->rank) continue;
+        const int64_t size = model.batch < 0 ? n : batch; /* filled by repetition */
+        if (number % t->ranks != t->rank) continue;
         for (int64_t i = 0; i < size; i++) rows[i] = t->order[t->trained + at + i % n];
         learner_gather(l, rows, size);
         if (model.measure) {
@@ -130,9 +130,10 @@ static int train_epoch(train_run *t)
     const double began = main_seconds();
     const int64_t first = t->p.position;
     if (t->o.shuffle && order_shuffle((uint64_t)t->o.seed, (uint64_t)t->p.epoch + 1, t->trained,
-                                      t->turn))
+                                      t->epoch_order))
         return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    for (int64_t i = 0; i < t->trained; i++) t->turn[i] = t->order[t->o.shuffle ? t->turn[i] : i];
+    for (int64_t i = 0; i < t->trained; i++)
+        t->epoch_order[i] = t->order[t->o.shuffle ? t->epoch_order[i] : i];
     for (int64_t batch = first; batch < t->cuts; batch++) {
         const int code = train_step(t, batch);
         if (code) return code;

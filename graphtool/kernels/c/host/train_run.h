@@ -19,7 +19,8 @@ typedef struct {
     learner l;
     rate_schedule rate;
     train_progress p;
-    int64_t *order, *turn, trained, held, cuts; /* the split; the order of an epoch; its batches */
+    int64_t *order, *epoch_order; /* the split; the order of an epoch */
+    int64_t trained, held, cuts;  /* examples to train and to validate; batches of an epoch */
     int64_t share; /* of a batch that this process takes */
     FILE *log;
     double shown, began; /* when the line on the terminal was last written, and first */
@@ -47,8 +48,8 @@ static int train_split(train_run *t)
                          " of them to validate", n, t->held);
     const int64_t rows = t->trained + t->held;
     t->order = malloc(sizeof *t->order * (size_t)(rows + 1));
-    t->turn = malloc(sizeof *t->turn * (size_t)(rows + 1));
-    if (!t->order || !t->turn) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
+    t->epoch_order = malloc(sizeof *t->epoch_order * (size_t)(rows + 1));
+    if (!t->order || !t->epoch_order) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     for (int64_t i = 0; i < rows; i++) t->order[i] = i;
     if (t->o.shuffle && order_shuffle((uint64_t)t->o.seed, 0, n, t->order))
         return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
