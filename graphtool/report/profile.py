@@ -30,7 +30,8 @@ from graphtool.symbolic.parse import parse
 from graphtool.target import named
 from graphtool.transforms.training.phases import PHASES
 
-HEAD = ("µs", "%", "barrier wait", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes", "source")
+HEAD = ("µs", "%", "barrier wait", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes",
+        "source")
 
 FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
 

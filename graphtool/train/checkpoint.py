@@ -1,6 +1,8 @@
-"""Checkpoints: the state of a training in one safetensors file, and the model's weights for torch.
+"""Checkpoints: the state of a training run in one safetensors file, and the model's weights for
+torch.
 
-Written atomically, so that a run killed at any moment finds a whole one.
+Files are replaced atomically, so that a run that is killed at any moment leaves a complete
+checkpoint.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ STATE, MODEL = "checkpoint.safetensors", "model.safetensors"
 
 
 def save(model: TrainModel, run: Path, progress: Mapping[str, Any]) -> None:
-    """checkpoint.safetensors with the whole state, model.safetensors under torch's names."""
+    """Write checkpoint.safetensors with the whole state, and model.safetensors with torch's
+    names."""
     files.write_bytes(run / STATE, _bytes(model.state, {
         "progress": json.dumps({**CHECKPOINT.head, **progress})}))
     files.write_bytes(run / MODEL, _bytes(model_arrays(model), {"format": "pt"}))
 
 
 def model_arrays(model: TrainModel) -> dict[str, Array]:
-    """What `load_state_dict` takes: parameters, statistics, and the steps batch norm counts."""
+    """The arrays for `load_state_dict`: parameters, statistics, and the number of steps that
+    batch norms count."""
     out = {n: model.state[n] for n in model.row.model}
     for n in list(out):
         counter = n.removesuffix("running_mean") + "num_batches_tracked"
@@ -50,10 +54,10 @@ def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
 
 
 def restore(model: TrainModel, run: Path) -> dict[str, Any]:
-    """Restores a checkpoint's state; returns the progress that `save` was given.
+    """Restore the state from a checkpoint; return the progress that `save` was given.
 
-    Raises InputError GT3075 for a checkpoint of another training, GT3077 for what is none, GT0334
-    for one of a newer version; the state is then as it was.
+    Raises InputError GT3075 for a checkpoint of another training, GT3077 for a file that is not a
+    checkpoint, GT0334 for one of a newer version; then the state is not changed.
     """
     path = run / STATE
     arrays = read(path)
@@ -76,21 +80,23 @@ def _progress(path: Path) -> dict[str, Any]:
     try:
         found = dict(json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
-        raise InputError("GT3077", "not a checkpoint: it says nothing of a training's progress",
+        raise InputError("GT3077", "not a checkpoint: it has no progress of a training run",
                          where=str(path)) from error
     document = current(CHECKPOINT, {"format": CHECKPOINT.name, "version": 1, **found}, str(path))
     return {k: v for k, v in document.items() if k not in CHECKPOINT.head}
 
 
 def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
-    """Begin from a model's weights. Names that training does not know are left (counters)."""
+    """Set the state from a model's weights. Names that are not part of the state are ignored
+    (counters)."""
     missing = [n for n in model.row.model if n not in arrays]
     if missing:
-        raise InputError("GT3076", f"no array {missing[0]!r} to start from", where=where)
+        raise InputError("GT3076", f"there is no array {missing[0]!r}, which the training needs",
+                         where=where)
     for n in model.row.model:
         if arrays[n].shape != model.state[n].shape:
             raise InputError("GT3076", f"{n} has the shape {list(arrays[n].shape)}, "
-                                       f"{list(model.state[n].shape)} expected", where=where)
+                                       f"expected {list(model.state[n].shape)}", where=where)
         model.state[n][...] = arrays[n].astype(model.state[n].dtype)
 
 
@@ -100,12 +106,12 @@ def read(path: Path) -> dict[str, Array]:
     try:
         return dict(safetensors.numpy.load(data))
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
-        raise InputError("GT3077", f"not a safetensors file, or cut short: {error}",
+        raise InputError("GT3077", f"not a safetensors file, or incomplete: {error}",
                          where=str(path)) from error
 
 
 def cut_log(path: Path, step: int, epoch: int) -> None:
-    """Removes the log rows after the last checkpoint: the resumed run logs them again."""
+    """Remove the log rows after the last checkpoint: the resumed run writes them again."""
     if not path.exists():
         return
     kept = []

@@ -47,8 +47,8 @@ def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: b
     held, n = _arrays(npz.load(val), model, str(val))
     for name, a in held.items():
         if a.shape[1:] != (own := data.arrays[name].shape)[1:]:
-            raise InputError("GT2213", f"{name} has the shape {list(a.shape)}, the training data "
-                                       f"have {list(own)}", where=str(val))
+            raise InputError("GT2213", f"{name} has the shape {list(a.shape)}, but the training "
+                                       f"data have {list(own)}", where=str(val))
     return replace(data, val=np.arange(n), held=held)
 
 
@@ -65,12 +65,11 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
 
 def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
         dict[str, Array], int]:
-    """(the arrays that the model wants, in its dtypes; the number of examples)."""
+    """(the arrays that the model needs, in its dtypes; the number of examples)."""
     missing = [n for n in model.data if n not in found]
     if missing:
         raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
-                         hint=f"wanted are {listed(model.data)}; there are "
-                              f"{listed(found)}")
+                         hint=f"the model needs {listed(model.data)}; the file has {listed(found)}")
     arrays = {n: _typed(n, found[n], kind, where) for n, kind in model.types().items()}
     counts = {n: len(a) if a.ndim else 0 for n, a in arrays.items()}
     n = min(counts.values())

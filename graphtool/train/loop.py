@@ -52,7 +52,7 @@ class Progress:
     position: int = 0  # batches of this epoch that are done
     total: float = 0.0  # the sum of their losses
     best: float = math.inf
-    waited: int = 0  # epochs since the best
+    waited: int = 0  # epochs since the best validation
     finished: bool = False
     order: dict[str, Any] = field(default_factory=dict)  # what the order of batches depends on
 
@@ -67,7 +67,7 @@ class Trainer:
         self.on_step, self.on_epoch = on_step, on_epoch
         self.world = model.world
         if plan.batch % self.world.size:
-            raise UsageError("GT3080", f"batches of {plan.batch} do not divide among "
+            raise UsageError("GT3080", f"batches of {plan.batch} cannot be divided among "
                                        f"{self.world.size} processes")
         self.share = plan.batch // self.world.size
         if model.batch not in (None, self.share):
@@ -76,7 +76,7 @@ class Trainer:
                              hint=f"--batch {model.batch * self.world.size}")
         self.cuts = cuts(len(data.train), plan.batch, model.batch is not None, self.world.size)
         if not self.cuts:
-            raise InputError("GT3073", f"{len(data.train)} examples make no batch of "
+            raise InputError("GT3073", f"{len(data.train)} examples are too few for a batch of "
                                        f"{plan.batch}")
         per = len(self.cuts)
         lr = plan.lr if plan.lr is not None else model.row.lr
@@ -97,7 +97,7 @@ class Trainer:
         return p
 
     def begin_alike(self) -> None:
-        """Copies the state and the progress of the first process to all processes."""
+        """Copy the state and the progress of the first process to all processes."""
         p = self.progress
         numbers = np.array([p.epoch, p.position, p.total, p.best, p.waited, p.finished])
         self.world.share(self.model.block)
@@ -115,11 +115,11 @@ class Trainer:
         except OSError as error:
             raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(run)) from error
         there = self.plan.resume and (run / checkpoint.STATE).exists()
-        self.world.meet()  # before the first process writes one
+        self.world.meet()  # wait before the first process writes a checkpoint
         if there:
             found = Progress(**checkpoint.restore(self.model, run))
             if found.order != self.progress.order:
-                raise InputError("GT3079", f"the run was made with {found.order}, not "
+                raise InputError("GT3079", f"the run was started with {found.order}, not "
                                            f"{self.progress.order}", where=str(run))
             self.progress = found
             found.finished = 0 < self.plan.patience <= found.waited
@@ -207,7 +207,7 @@ class Trainer:
         named = {} if call is None else {f"val_{METRICS[call.name]}": score / max(judged, 1)}
         return {"val_loss": total / whole, **named}
 
-    # ---- what stays ------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------
 
     def log(self, row: Row) -> None:
         """Appends a row to log.jsonl, in the first process only."""

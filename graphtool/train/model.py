@@ -134,7 +134,7 @@ class _Function:
         model = self.model
         if self.call(model.block_at, model.arena_at, *self.sizes, *inputs, *map(address, results),
                      model.threads):
-            raise InputError("GT2215", "a dimension is out of its range")
+            raise InputError("GT2215", "a dimension is out of range")
         return results
 
     def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:
@@ -175,7 +175,7 @@ class _Function:
                         next(iter(free)).name]:
                     name = next(iter(free)).name
                     if sizes.setdefault(name, n) != n:
-                        raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+                        raise InputError("GT2214", f"{name} would be both {sizes[name]} and {n}")
         dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
             *(sizes[d.name] for d in self.row.dims))
         if not (need := int(self.size(dims))):

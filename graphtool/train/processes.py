@@ -1,4 +1,4 @@
-"""The processes of one training run, joined by the compiled library; or this process alone."""
+"""The processes of one training run, connected by the compiled library; or this process alone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from graphtool.errors import UsageError
 
-# what the launchers of Open MPI, MPICH and Slurm tell those they start
+# environment variables that the launchers of Open MPI, MPICH and Slurm set
 _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The number of this process among `size` processes."""
+    """The rank of this process among `size` processes."""
 
     rank: int = 0
     size: int = 1
@@ -34,29 +34,33 @@ class Processes:
         return list(block)
 
     def share(self, block: np.ndarray[Any, Any]) -> None:
-        """Copies this array of the first process to every process."""
+        """Copy this array of the first process to every process."""
         if self.library is not None:
             getattr(self.library, f"{self.name}_share")(
                 ctypes.c_void_p(block.ctypes.data), ctypes.c_size_t(block.nbytes))
 
     def meet(self) -> None:
-        """Wait until every process is here."""
+        """Wait until every process has called this."""
         self.sums([0.0])
 
     def leave(self) -> None:
-        """The last call of a process whose work went well. One that fails just ends: the launcher
-        sees it end without this, and takes the others down."""
+        """End a process that succeeded; its last call.
+
+        A process that fails ends without this call: the launcher then sees a failure, and ends the
+        others.
+        """
         if self.library is not None:
             getattr(self.library, f"{self.name}_leave")(0)
 
 
 def join(library: ctypes.CDLL, name: str, distributed: bool) -> Processes:
-    """Raises UsageError GT3081 where a launcher started several that know nothing of each other."""
+    """The processes of this run. Raises UsageError GT3081 if a launcher started several
+    processes that cannot communicate."""
     if distributed:
         rank = ctypes.c_int()
         size = int(getattr(library, f"{name}_join")(ctypes.byref(rank)))
         return Processes(rank.value, size, library, name)
     if any(os.environ.get(n, "1") not in ("", "1") for n in _LAUNCHED):
-        raise UsageError("GT3081", "several processes were started, but the build exchanges "
-                                   "nothing", hint="graphtool build --mpi")
+        raise UsageError("GT3081", "several processes were started, but the build cannot exchange "
+                                   "data between them", hint="build it with graphtool build --mpi")
     return Processes()

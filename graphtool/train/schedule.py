@@ -1,4 +1,5 @@
-"""Learning rates by step, equal to torch's schedulers; written with arguments like passes."""
+"""Learning rates by step, equal to torch's schedulers. A schedule is written with arguments like
+a pass."""
 
 from __future__ import annotations
 
@@ -17,20 +18,20 @@ def constant(lr: float, total: int, epoch: int) -> Rate:
 
 
 def step(lr: float, total: int, epoch: int, *, every: int = 10, factor: float = 0.1) -> Rate:
-    """The rate is multiplied by `factor` every `every` epochs."""
+    """The rate is multiplied by `factor` after each `every` epochs."""
     if every < 1:
-        raise UsageError("GT3070", f"step every {every} epochs", hint="a schedule wants 1 at least")
+        raise UsageError("GT3070", f"step every {every} epochs", hint="every must be 1 or more")
     return lambda step: float(lr * factor ** (step // epoch // every))
 
 
 def cosine(lr: float, total: int, epoch: int, *, floor: float = 0.0) -> Rate:
-    """Half a cosine from lr to `floor` over all steps."""
+    """Half a period of a cosine, from lr to `floor` over all steps."""
     return lambda step: _annealed(lr, floor, min(step, total) / total)
 
 
 def onecycle(lr: float, total: int, epoch: int, *, rise: float = 0.3, start: float = 25.0,
              end: float = 1e4) -> Rate:
-    """From lr/start to lr in the first share `rise` of the steps, then to lr/start/end."""
+    """From lr/start up to lr in the first part of the steps, `rise`, then down to lr/start/end."""
     top = rise * total - 1
     low, last = lr / start, lr / start / end
 
@@ -50,11 +51,11 @@ SCHEDULES: dict[str, Callable[..., Rate]] = {
 
 
 def schedule(text: str, lr: float, total: int, epoch: int, warmup: int = 0) -> Rate:
-    """The learning rate as a function of the step, from 0; it rises linearly in the first `warmup`
-    steps.
+    """The learning rate as a function of the step, counted from 0; it rises linearly in the first
+    `warmup` steps.
 
     `total` and `epoch` are numbers of steps. Raises UsageError GT3070 for an unknown schedule, and
-    for arguments that divide by 0.
+    for arguments that lead to a division by 0.
     """
     call = one("schedule", "GT3070", text, SCHEDULES, ", as in step{every=5,factor=0.5}")
     try:

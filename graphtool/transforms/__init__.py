@@ -1,5 +1,5 @@
-"""Derivatives, graph → graph: `reverse` is the chain rule, `forward` the same from
-the inputs on, `regions` knows branches and loops."""
+"""Derivatives, graph → graph: `reverse` applies the chain rule from the outputs, `forward` from
+the inputs; `regions` differentiates branches and loops."""
 
 from graphtool.transforms.forward import jvp
 from graphtool.transforms.regions import bounded, lifted

@@ -1,5 +1,7 @@
-"""Forward mode: the vjp of the vjp. A gradient is linear in its cotangents, so its own vjp by them
-is the directional derivative; what only the first backward pass needed is left out.
+"""Forward mode, as the vjp of the vjp.
+
+A gradient is linear in its cotangents, so the vjp of the gradient with respect to them is the
+directional derivative. Nodes that only the first backward pass needed are removed.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from graphtool.transforms.reverse import vjp
 
 
 def jvp(graph: Graph, wrt: Sequence[Value]) -> Graph:
-    """The graph with a further input per value of `wrt`, its tangent, and behind its own outputs
-    the tangents of the float ones. Raises as `vjp` does."""
+    """The graph with one more input for each value of `wrt`, its tangent, and after its own
+    outputs the tangents of the float outputs. Raises the same errors as `vjp`."""
     floats = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
     first = vjp(graph, wrt, floats)
     own, cotangents = len(graph.outputs), first.inputs[len(graph.inputs):]
@@ -34,7 +36,7 @@ def jvp(graph: Graph, wrt: Sequence[Value]) -> Graph:
 
 
 def _without(graph: Graph, zeros: Sequence[Value]) -> Graph:
-    """The graph where these inputs are 0; nothing may depend on what they are."""
+    """The graph with 0 in place of these inputs; no result may depend on their values."""
     used = {x for n in graph.nodes for x in n.inputs if isinstance(x, Value)} | {*graph.outputs}
     if used.isdisjoint(zeros):
         return graph
@@ -46,7 +48,7 @@ def _without(graph: Graph, zeros: Sequence[Value]) -> Graph:
 
 
 def _with_inputs(graph: Graph, inputs: Sequence[Value], other: dict[Value, Value]) -> Graph:
-    """The graph over these inputs, with other values in the place of some."""
+    """The graph with these inputs, and other values in place of some."""
     def swap(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         xs = tuple(other.get(x, x) if isinstance(x, Value) else x for x in operands)
         if all(a is b for a, b in zip(xs, operands, strict=True)):

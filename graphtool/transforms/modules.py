@@ -1,4 +1,4 @@
-"""Modules from modules: directional derivatives (`jvp`) and many examples at once (`vmap`)."""
+"""Transforms of modules: directional derivatives (`jvp`) and many examples at once (`vmap`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from graphtool.transforms.training.wrt import selected
 
 
 def jvp(module: Module, wrt: Sequence[str] = ("inputs",), bound: int | None = None) -> Module:
-    """The module with an input `NAME.tangent` per value of `wrt`, and `tangent.OUTPUT` behind the
-    outputs: the derivative along the tangents. `bound` is for loops that state none."""
+    """The module with an input `NAME.tangent` for each value of `wrt`, and `tangent.OUTPUT`
+    after its outputs: the derivative along the tangents. `bound` is for loops that have no
+    bound."""
     check_hooks(module)
     graph = transforms.lifted(module.graph)
     if bound is not None:
@@ -31,10 +32,11 @@ def jvp(module: Module, wrt: Sequence[str] = ("inputs",), bound: int | None = No
 
 def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
          size: int | str = "examples") -> Module:
-    """The module over `size` examples, a number or the name of a dim: each input has an axis more,
-    at 0 unless `in_axes` says otherwise (None: the same for all); outputs have it first.
+    """The module over `size` examples; size is a number or the name of a dimension.
 
-    Raises InputError GT0622 for an axis that an input cannot have, UsageError GT3037 for names.
+    Each input has one more axis, axis 0 unless `in_axes` gives another (None: the input is the same
+    for all examples); the outputs have it as axis 0. Raises InputError GT0622 for an axis that an
+    input cannot have, UsageError GT3037 for unknown names.
     """
     names = value_names(module.graph)
     wanted = dict(in_axes or {})
@@ -42,7 +44,8 @@ def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
     for v in module.graph.inputs:
         axis = wanted.pop(names[v], 0)
         if axis is not None and not -v.type.rank - 1 <= axis <= v.type.rank:
-            raise InputError("GT0622", f"{names[v]} is {v.type}, its new axis cannot be {axis}")
+            raise InputError("GT0622", f"{names[v]} is {v.type}, its new axis cannot be axis "
+                                       f"{axis}")
         axes.append(None if axis is None else axis % (v.type.rank + 1))
     if wanted:
         raise UsageError("GT3037", f"there is no input {', '.join(wanted)}",
@@ -53,8 +56,8 @@ def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
     count: Dim = size if isinstance(size, int) else 0
     if isinstance(size, str):
         if size in symbols:
-            raise UsageError("GT3037", f"the graph has a dim {size!r} already",
-                             hint="another name, or a number: --size 8")
+            raise UsageError("GT3037", f"the graph already has a dimension {size!r}",
+                             hint="give another name, or a number: --size 8")
         symbols[size] = Symbol(size, 1, None)
         count = symbol_of(symbols[size])
     return replace(module, graph=examples.vmap(module.graph, axes, count), symbols=symbols,

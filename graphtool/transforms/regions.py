@@ -1,7 +1,7 @@
-"""Reverse mode through `cond`, `scan` and bounded `while`. Their gradients are such ops again.
+"""Reverse mode through `cond`, `scan` and bounded `while`. Their gradients are such ops too.
 
-A branch's gradient runs its forward pass again inside the branch. A scan keeps the carries that its
-backward pass reads, stacked, and goes back over them; a loop with a bound is a scan of branches.
+The gradient of a branch runs the branch's forward pass again. A scan stacks the carries that its
+backward pass reads, and goes back over them. A loop with a bound is treated as a scan of branches.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Active = Callable[[Sequence[Node], Sequence[Value]], set[Value]]
 
 
 def regions(node: Node) -> dict[str, Graph]:
-    """The attributes that are graphs."""
+    """The attributes of the node that are graphs."""
     return {k: a for k, a in node.attrs.items() if isinstance(a, Graph)}
 
 
 def pruned(graph: Graph, outputs: Sequence[Value]) -> Graph:
-    """These outputs only, with the nodes and the inputs that they need."""
+    """The graph with only these outputs, and the nodes and inputs that they need."""
     needed = set(outputs)
     nodes = []
     for node in reversed(graph.nodes):
@@ -53,7 +53,7 @@ def active_outputs(node: Node, given: Sequence[bool], active: Active) -> list[bo
 
 
 def loop_inputs(node: Node, given: Sequence[bool], active: Active) -> list[bool]:
-    """Which inputs of a loop's body depend on the given operands, at any iteration."""
+    """Which inputs of a loop's body depend on the given operands, in any iteration."""
     body, count = node.attrs["body"], node.attrs["carries"]
     dependent = list(given)
     while True:
@@ -72,7 +72,7 @@ def _chosen(values: Sequence[Value], which: Sequence[bool]) -> list[Value]:
 
 def gradients(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
               given: Sequence[bool], vjp: Vjp, active: Active) -> list[Any]:
-    """A gradient or None per operand; `gs` has None for results without one."""
+    """A gradient or None for each operand; `gs` has None for results without a cotangent."""
     if node.op is o.cond:
         return _cond(node, xs, gs, given, vjp)
     return _scan(node, xs, ys, gs, loop_inputs(node, given, active), vjp)
@@ -80,7 +80,8 @@ def gradients(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any
 
 def _cond(node: Node, xs: Sequence[Any], gs: Sequence[Any], given: Sequence[bool],
           vjp: Vjp) -> list[Any]:
-    """cond(p, …, g) of the branches' own gradients: the branch not taken counts for nothing."""
+    """cond(p, …, g) of the gradients of the branches: the branch that was not taken adds
+    nothing."""
     pred, *operands = xs
     outs = [n for n, g in enumerate(gs) if g is not None]
     which = [i for i, yes in enumerate(given[1:]) if yes and operands[i].dtype.is_float]
@@ -100,8 +101,11 @@ def _cond(node: Node, xs: Sequence[Any], gs: Sequence[Any], given: Sequence[bool
 
 def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
           dependent: Sequence[bool], vjp: Vjp) -> list[Any]:
-    """The scan the other way round: gradients of carries are carried, those of operands that stay
-    the same add up, those of rows are stacked."""
+    """The scan in the other direction.
+
+    Gradients of carries are carried; gradients of operands that stay the same are summed; gradients
+    of rows are stacked.
+    """
     body, count, builder = node.attrs["body"], node.attrs["carries"], xs[0].builder
     cut, kept = count + node.attrs["xs"], saved(node)
     which = [i for i, v in enumerate(body.inputs) if dependent[i] and v.type.dtype.is_float]
@@ -133,7 +137,8 @@ def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
 
 
 def _summed(graph: Graph, grads: Sequence[Value]) -> tuple[Graph, list[tuple[Value, Value]]]:
-    """The graph with a running total for each of these gradients: (before, after) an iteration."""
+    """The graph with a running total for each of these gradients: its value before and after an
+    iteration."""
     builder, totals = Builder(), []
     for n in graph.nodes:
         builder.add(n)
@@ -156,7 +161,7 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 def prepared(node: Node, operands: Sequence[Any], given: Sequence[bool], vjp: Vjp,
              active: Active) -> Sequence[Any] | None:
-    """What a node must become so that it can be run backwards; None where it is so already."""
+    """The node in a form that can be differentiated; None if it already has that form."""
     if node.op is o.while_:
         return _as_scan(node, operands) if node.attrs["bound"] is not None else None
     if node.op is not o.scan:
@@ -176,16 +181,17 @@ def prepared(node: Node, operands: Sequence[Any], given: Sequence[bool], vjp: Vj
 
 
 def saved(node: Node) -> dict[int, int]:
-    """The carries that a scan stacks as they were before each iteration: carry → result."""
+    """The carries whose values before each iteration the scan stacks: carry → result."""
     body, count = node.attrs["body"], node.attrs["carries"]
     places = {v: i for i, v in enumerate(body.inputs[:count])}
     return {places[v]: n for n, v in enumerate(body.outputs) if n >= count and v in places}
 
 
 def _as_scan(node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """A loop of at most n iterations as n steps that each go on or stand still.
+    """A loop of at most n iterations as n steps of a branch, which runs the body or changes
+    nothing.
 
-    Once the condition fails nothing changes any more, so it keeps failing.
+    When the condition fails, nothing changes any more, so it also fails in all later steps.
     """
     cond, body, count = (node.attrs[k] for k in ("cond", "body", "carries"))
     stay = Graph(body.inputs, (), body.inputs[:count])
@@ -199,15 +205,15 @@ def _as_scan(node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def unbounded(nodes: Sequence[Node]) -> UnsupportedError:
-    """The error for loops that have no bound."""
-    return UnsupportedError("GT0619", "loops without a bound", tuple(
-        Unsupported(n.outputs[0].hint, "nothing says how often the loop runs at most",
+    """The error for loops without a bound."""
+    return UnsupportedError("GT0619", "loops without a bound cannot be differentiated", tuple(
+        Unsupported(n.outputs[0].hint, "the greatest number of iterations is not known",
                     (n.where,) if n.where else ()) for n in nodes),
-        hint="give one: --bound 64, or the attribute bound of `while` in the graph's file")
+        hint="give a bound: --bound 64, or the attribute bound of `while` in the graph file")
 
 
 def bounded(graph: Graph, bound: int) -> Graph:
-    """The graph with this bound on each loop that has none, in regions too."""
+    """The graph with this bound on each loop that has none, also inside regions."""
     def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         inner = {k: bounded(g, bound) for k, g in regions(node).items()}
         if node.op is o.while_ and node.attrs["bound"] is None:
@@ -217,7 +223,7 @@ def bounded(graph: Graph, bound: int) -> Graph:
 
 
 def lifted(graph: Graph) -> Graph:
-    """The graph with the parameters inside its regions as constants around them."""
+    """The graph with the parameters inside its regions as constants outside of them."""
     if not any(_params(inner) for n in graph.nodes for inner in regions(n).values()):
         return graph
     first = [n for n in graph.nodes if is_parameter(n)]
@@ -242,7 +248,7 @@ def _params(graph: Graph) -> bool:
 
 
 def _with_inputs(graph: Graph, params: Mapping[str, Node]) -> Graph:
-    """The graph with these parameters as inputs behind its own."""
+    """The graph with these parameters as inputs after its own."""
     places = {name: Value(p.outputs[0].type, name) for name, p in params.items()}
 
     def swap(node: Node, _operands: tuple[Operand, ...], _builder: Builder) -> Any:

@@ -1,7 +1,8 @@
-"""Reverse mode, graph → graph. The rules stand with the ops (`vjp`); here is only the chain rule.
+"""Reverse mode, graph → graph. This file has only the chain rule; the gradient of each op is in its
+record (`vjp`).
 
-A composite without a rule of its own is differentiated through its decomposition. Gradients are
-summed back over broadcast axes in one place, and stop at integers.
+A composite without a vjp is differentiated through its decomposition. Gradients are summed back
+over broadcast axes in one place, and stop at integers.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
 from graphtool.transforms import regions as r
 
-SEED = "seed"  # the scope of what the backward pass starts from
+SEED = "seed"  # the scope of the nodes from which the backward pass starts
 
 
 def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
-    """The graph with the gradients of one output's sum by `wrt` behind its own outputs.
+    """The graph with the gradients of the sum of one output with respect to `wrt` after its own
+    outputs.
 
-    `wrt` are inputs or constants of the graph. Raises InputError GT0610 for an output that is not
-    float or a value that is neither, UnsupportedError GT0612 for ops without a rule.
+    `wrt` are inputs or constants of the graph. Raises InputError GT0610 if the output is not float,
+    or a value is neither an input nor a constant, UnsupportedError GT0612 for ops without a
+    gradient.
     """
     y = graph.outputs[output]
     if not y.type.dtype.is_float:
-        raise InputError("GT0610", f"output {output} is {y.type}, a float is needed")
+        raise InputError("GT0610", f"the output {output} is {y.type}, but it must be a float")
     return _joint(graph, [output], wrt, _one)
 
 
@@ -41,7 +44,8 @@ def _one(b: Builder, v: Value) -> Tracer:
 
 
 def vjp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None) -> Graph:
-    """As `grad`, but by further inputs: a cotangent for each of `outputs` (the float ones)."""
+    """Like `grad`, but the graph has further inputs: a cotangent for each of `outputs` (the
+    float ones)."""
     if outputs is None:
         outputs = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
     return _joint(graph, outputs, wrt, lambda b, v: b.input(v.type, f"{v.hint}.cotangent"))
@@ -69,7 +73,8 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
     """Append the backward pass of `nodes` to the builder; returns the gradient of each of `wrt`."""
     active = _active(nodes, wrt)
     grads: dict[Value, Tracer] = {}
-    slices: dict[Value, list[tuple[Node, Tracer]]] = {}  # of each value, until all are there
+    # the slices' gradients of each value, until all have arrived
+    slices: dict[Value, list[tuple[Node, Tracer]]] = {}
     for v, g in seeds:
         _accumulate(builder, grads, v, g)
     for node in reversed(nodes):
@@ -93,8 +98,10 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
 
 def _join_slices(builder: Builder, grads: dict[Value, Tracer], v: Value,
                  parts: Sequence[tuple[Node, Tracer]]) -> None:
-    """The gradients of slices of one value: side by side where they divide an axis, else each
-    padded to the whole. A recurrence would else add as many whole tensors as it has steps.
+    """The gradients of slices of one value: joined by concat if they divide an axis, else each
+    padded to the whole.
+
+    Without this, a recurrence would add as many whole tensors as it has steps.
     """
     if not parts:
         return
@@ -138,7 +145,7 @@ def _gap(builder: Builder, v: Value, axis: int, size: int) -> Tracer:
 
 
 def expand(graph: Graph, wrt: Sequence[Value]) -> Graph:
-    """Decompose what lies between `wrt` and the outputs and has no gradient rule of its own."""
+    """Decompose the ops between `wrt` and the outputs that have no vjp of their own."""
     active = _active(graph.nodes, wrt)
     _check([n for n in graph.nodes if _differentiates(n, active)])
     changed = False
@@ -155,7 +162,7 @@ def expand(graph: Graph, wrt: Sequence[Value]) -> Graph:
 
 
 def _prepared(node: Node, xs: list[Any], active: set[Value]) -> Sequence[Any] | None:
-    """What has a rule in place of a node that has none; None where it has one."""
+    """The nodes with vjps that replace a node without one; None if the node has one."""
     if r.regions(node):
         return r.prepared(node, xs, [x in active for x in node.inputs], vjp, _active)
     if node.op.vjp is not None or node.op.decompose is None:
@@ -165,7 +172,7 @@ def _prepared(node: Node, xs: list[Any], active: set[Value]) -> Sequence[Any] | 
 
 
 def _check(nodes: Sequence[Node]) -> None:
-    """Raises UnsupportedError with all that cannot be differentiated."""
+    """Raise UnsupportedError with all nodes that cannot be differentiated."""
     missing = [n for n in nodes
                if n.op.vjp is None and n.op.decompose is None and not r.regions(n)]
     if missing:
@@ -184,10 +191,10 @@ def _no_rule(nodes: Sequence[Node]) -> UnsupportedError:
 
 
 def no_rule(op: Op) -> str:
-    """Why an op with float results has no gradient; empty where that is not so."""
+    """Why an op with float results has no gradient; empty if it has one."""
     if op.lowering is Lowering.TEMPLATE or op.category == "memory":
-        return "it is the form of a kernel: differentiate before the passes choose kernels"
-    return "the bits of a number have no slope" if op is o.bitcast else ""
+        return "it is an op of a kernel: differentiate the graph before kernels are selected"
+    return "the bits of a number have no derivative" if op is o.bitcast else ""
 
 
 def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:
@@ -217,10 +224,10 @@ def _apply_vjp(builder: Builder, node: Node, grads: dict[Value, Tracer]) -> Sequ
     g, y = tuple(grads.get(v) for v in node.outputs), tuple(_tracers(builder, node.outputs))
     xs = _tracers(builder, node.inputs)
     attrs = complete_attrs(node.op, node.attrs)
-    assert node.op.vjp is not None  # `expand` has seen to it
+    assert node.op.vjp is not None  # `expand` has replaced all others
     one = len(node.outputs) == 1
     out = node.op.vjp(g[0] if one else g, y[0] if one else y, *xs, **attrs)
-    # a rule may answer for fewer operands than there are, and for optional ones not given
+    # a vjp may give fewer gradients than there are operands, and also some for omitted operands
     return [*out, *(None,) * (len(node.inputs) - len(out))][:len(node.inputs)]
 
 
@@ -240,7 +247,7 @@ def _accumulate(builder: Builder, grads: dict[Value, Tracer], v: Value, g: Any) 
 
 
 def unbroadcast(g: Any, shape: tuple[Dim, ...]) -> Any:
-    """g summed over the axes along which `shape` was broadcast to g's; or broadcast to it."""
+    """g summed over the axes along which `shape` was broadcast; or g broadcast to `shape`."""
     if g.shape == shape:
         return g
     lead = g.ndim - len(shape)
@@ -259,7 +266,8 @@ def _filled(builder: Builder, v: Value, value: float) -> Tracer:
 
 
 def _live(nodes: Sequence[Node], kept: int, results: Sequence[Value]) -> tuple[Node, ...]:
-    """Without the new nodes that no result needs: rules give gradients for every operand."""
+    """The nodes without the new ones that no result needs: a vjp gives gradients for every
+    operand."""
     needed = set(results)
     out = []
     for node in reversed(nodes[kept:]):

@@ -1,7 +1,7 @@
-"""vmap: a graph over examples from a graph for one. The examples' axis stands first.
+"""vmap: a graph over many examples from a graph for one. The examples' axis is axis 0.
 
-An op whose record says what its attributes mean for axes is its own batched form. A composite is
-taken apart. What is left runs as a scan over the examples, which means the same for every op.
+An op whose record says what its attributes mean for axes is applied to the larger operands. A
+composite is decomposed. Any other op runs as a scan over the examples, which is always right.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Declined(Exception):
 
 
 def vmap(graph: Graph, axes: Sequence[int | None], size: Dim) -> Graph:
-    """The graph whose inputs have an axis of `size` more where `axes` is not None, and whose
-    outputs have it first."""
+    """The graph with one more axis of `size` on each input whose entry in `axes` is not None;
+    the outputs have it as axis 0."""
     builder = Builder()
     inputs: list[Value] = []
     given: list[Any] = []
@@ -74,7 +74,7 @@ def _batched(builder: Builder, node: Node, pairs: Sequence[Any], size: Dim) -> t
 
 
 def _opened(op: Op, pairs: Sequence[Any], node: Node) -> Graph:
-    """The decomposition as a graph over the operands that are tensors."""
+    """The decomposition as a graph of the operands that are tensors."""
     def fn(*xs: Any) -> Any:
         rest = iter(xs)
         return op.decompose(*[next(rest) if isinstance(x, Tracer) else x  # type: ignore[misc]
@@ -83,7 +83,7 @@ def _opened(op: Op, pairs: Sequence[Any], node: Node) -> Graph:
 
 
 def _scanned(node: Node, pairs: Sequence[Any], size: Dim) -> tuple[Any, ...]:
-    """One example after the other."""
+    """The node for one example after the other."""
     types = [v.type for v in node.inputs if isinstance(v, Value)]
     tensors = [(x, b) for x, b in pairs if isinstance(x, Tracer)]
     order = sorted(range(len(tensors)), key=lambda i: not tensors[i][1])
@@ -99,7 +99,7 @@ def _scanned(node: Node, pairs: Sequence[Any], size: Dim) -> tuple[Any, ...]:
 
 
 def whole(x: Any, batched: bool, size: Dim) -> Any:
-    """x with the examples' axis, the same for each where it had none."""
+    """x with the examples' axis; if it had none, the value is the same for each example."""
     return x if batched else o.broadcast(x, shape=(size, *x.shape))
 
 
@@ -108,7 +108,8 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 
 def ranked(pairs: Sequence[Any], rank: int) -> list[Any]:
-    """Operands that broadcast from the right, the batched ones brought to the rank of a result."""
+    """Operands that broadcast from the right: those with examples are reshaped to the rank of a
+    result."""
     return [o.reshape(x, shape=(x.shape[0], *(1,) * (rank + 1 - x.ndim), *x.shape[1:]))
             if b and x.ndim <= rank else x for x, b in pairs]
 
@@ -122,7 +123,7 @@ def _rank(node: Node, i: int = 0) -> int:
 # ---- the rules ---------------------------------------------------------------------------------
 
 def _derived(node: Node, pairs: Any, size: Dim) -> Any:
-    """The op itself on operands that have one axis more, as its record says what its attributes
+    """The op itself on operands that have one more axis, if its record says what its attributes
     mean for axes."""
     axes, first = node.op.axes, node.inputs[0]
     assert axes is not None
@@ -136,7 +137,7 @@ def _derived(node: Node, pairs: Any, size: Dim) -> Any:
 
 
 def rule(op: Op) -> Callable[[Rule], Rule]:
-    """Declare how an op runs on examples whose record does not say it."""
+    """Declare how an op runs on examples if its record does not say it."""
     def add(function: Rule) -> Rule:
         RULES[op] = function
         return function
@@ -145,7 +146,7 @@ def rule(op: Op) -> Callable[[Rule], Rule]:
 
 @rule(o.conv)
 def _conv(node: Node, pairs: Any, size: Dim) -> Any:
-    """Examples join the batch; with weights of their own they become groups."""
+    """Examples become part of the batch; if each has its own weights, they become groups."""
     (x, in_x), (w, in_w) = pairs
     a = node.attrs
     if a["batch_groups"] != 1 or (in_w and a["channels_last"]):
@@ -166,7 +167,7 @@ def _conv(node: Node, pairs: Any, size: Dim) -> Any:
 
 @rule(o.attention)
 def _attention(node: Node, pairs: Any, size: Dim) -> Any:
-    """More leading axes are its own way; a mask aligns from the right."""
+    """Attention supports more leading axes; a mask is aligned at the last axes."""
     if _rank(node) < 3:
         raise Declined
     mask = pairs[3][0] if len(pairs) > 3 else None

@@ -1,1 +1,2 @@
-"""Whether two things compute the same: tolerances, sides of a comparison, checks of imports."""
+"""Whether two things compute the same: tolerances, the sides of a comparison, and checks of
+imports."""

@@ -1,6 +1,6 @@
-"""How far two sets of arrays are apart: the largest errors, and the share out of tolerance.
+"""The distance between two sets of arrays: the largest errors, and the share out of tolerance.
 
-NaN agrees with NaN and an infinity with the same infinity. Runs nothing.
+NaN equals NaN, and an infinity equals the same infinity. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ SHARE = 1e-5
 
 
 class Difference(msgspec.Struct):
-    """One array against its reference. `max_rel` is over max(|reference|, smallest normal)."""
+    """One array compared with its reference. `max_rel` is relative to max(|reference|, smallest
+    normal)."""
 
     name: str
     ok: bool
@@ -31,10 +32,10 @@ class Difference(msgspec.Struct):
 
 def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: float | None,
             rtol: float) -> list[Difference]:
-    """Each expected array against the one of its name, or by position where names differ.
+    """Compare each expected array with the one of its name, or by position if the names differ.
 
-    `atol` None stands for SHARE of the array's largest magnitude, as rounding errors scale with it.
-    Raises InputError GT3041 where the two have a different number of arrays.
+    If `atol` is None, it is SHARE of the array's largest magnitude, because rounding errors scale
+    with it. Raises InputError GT3041 if the numbers of arrays differ.
     """
     if len(expected) != len(actual):
         raise InputError("GT3041", f"{len(expected)} outputs on one side, {len(actual)} on the "
@@ -47,7 +48,7 @@ def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: fl
 
 def difference(name: str, expected: Array, actual: Array, atol: float | None,
                rtol: float) -> Difference:
-    """|actual − expected| ≤ atol + rtol·|expected|, element by element; integers exactly."""
+    """|actual − expected| ≤ atol + rtol·|expected| for each element; integers must be equal."""
     expected, actual = np.asarray(expected), np.asarray(actual)
     if expected.shape != actual.shape:
         return Difference(name, False, "inf", "inf", expected.size, expected.size,
@@ -57,7 +58,9 @@ def difference(name: str, expected: Array, actual: Array, atol: float | None,
         count = int(np.count_nonzero(expected != actual)) if both else expected.size
         gap = float(count > 0)
         return Difference(name, not count, gap, gap, count, expected.size,
-                          "" if not count else "other strings" if both else "strings and numbers")
+                          "" if not count else "other strings" if both else "one side has "
+                                                                            "strings, the other "
+                                                                            "numbers")
     if expected.dtype.kind in "biu" and actual.dtype.kind in "biu":
         e, a = expected.astype(object), actual.astype(object)
         wrong = int(np.count_nonzero(expected != actual))
@@ -75,7 +78,7 @@ def is_text(x: Array) -> bool:
 
 
 def magnitude(x: Array) -> float:
-    """The largest finite magnitude, but at least 1."""
+    """The largest finite magnitude, but 1 or more."""
     if is_text(x):
         return 1.0
     x = x.astype(np.float64)

@@ -16,7 +16,7 @@ from graphtool.verify.compare import Difference, compare, magnitude, worst
 from graphtool.verify.sides import Side, by_position, of_onnx, of_torch
 
 SEEDS = (0, 1)
-ATOL, RTOL = 1e-4, 1e-3  # float32 through many layers, summed in another order
+ATOL, RTOL = 1e-4, 1e-3  # tolerances for float32 through many layers, with sums in another order
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ class Reducer:
         self.left, self.tried = self.left - 1, self.tried + 1
         try:
             found = self.fault(*self.cut(candidate))
-        except GraphtoolError:  # a slice may not be a graph of its own, as across a symbol
+        # a slice need not be a valid graph, for example if it lacks a symbol
+        except GraphtoolError:
             return False
         if found:
             self.best = candidate

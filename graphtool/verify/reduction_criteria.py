@@ -27,7 +27,7 @@ from graphtool.verify.reduce import Fault
 
 Array = np.ndarray[Any, Any]
 Results = Callable[[Module, Mapping[str, Array]], dict[str, Array]]
-TIMEOUT = 300  # seconds of a command
+TIMEOUT = 300  # the greatest number of seconds for a command
 
 
 def passes_change(text: str | None, target: Target, atol: float | None, rtol: float) -> Fault:
@@ -48,9 +48,9 @@ def compiled_differs(text: str | None, target: Target, atol: float | None, rtol:
 
 
 def command_fails(command: str) -> Fault:
-    """The shell command ends with the code that it gave for the first graph it saw.
+    """Whether the shell command ends with the code that it gave for the first graph.
 
-    `{graph}` and `{inputs}` in it become the paths of a graph file and an .npz file.
+    `{graph}` and `{inputs}` in it are replaced by the paths of a graph file and an .npz file.
     """
     first: list[int] = []
 
@@ -71,11 +71,11 @@ def _code(line: str) -> int:
         return subprocess.run(line, shell=True, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=TIMEOUT).returncode
     except subprocess.TimeoutExpired:
-        return 124  # as timeout(1) says it
+        return 124  # the exit code of timeout(1)
 
 
 def _unlike_the_evaluator(results: Results, atol: float | None, rtol: float) -> Fault:
-    codes: list[str] = []  # of the whole graph's fault: "" are wrong values
+    codes: list[str] = []  # the error codes of the whole graph; "" stands for wrong values
 
     def fault(module: Module, inputs: Mapping[str, Array]) -> bool:
         want = interp.run(module, inputs)

@@ -1,6 +1,7 @@
-"""What `check` compares: a graph, a program, a build, an ONNX model or a torch source, as one kind.
+"""The sides of a comparison by `check`: a graph, a program, a build, an ONNX model or a torch
+source.
 
-A side has inputs and can be run on arrays; where it can, it also shows each value on the way.
+A side has inputs and can be run on arrays; a graph can also give every value on the way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 @dataclass(frozen=True)
 class Side:
-    """`kind` is graph, build, onnxruntime or torch; `module` is there where it is known."""
+    """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `module` is its
+    graph, if known."""
 
     kind: str
     inputs: tuple[str, ...]
@@ -42,7 +44,7 @@ class Side:
 
 
 def open_side(source: str) -> Side:
-    """The side that a path or a torch source names. Raises UsageError GT3042 for anything else."""
+    """The side for a path or a torch source. Raises UsageError GT3042 for anything else."""
     path = Path(source)
     if path.is_dir():
         return of_build(path)
@@ -61,14 +63,14 @@ def open_side(source: str) -> Side:
 
 
 def of_module(module: Module) -> Side:
-    """A graph through the reference evaluator."""
+    """A graph, run by the reference evaluator."""
     names = value_names(module.graph)
     return Side("graph", tuple(names[v] for v in module.graph.inputs),
                 lambda xs: interp.run(module, xs), module)
 
 
 def of_build(path: Path, threads: int | None = None) -> Side:
-    """Compiled code."""
+    """Compiled code, run with so many threads."""
     model = runtime.load(path, threads)
     return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)))
 
@@ -84,7 +86,7 @@ def of_program(path: Path) -> Side:
 
 
 def of_onnx(path: Path) -> Side:
-    """An ONNX file through onnxruntime; where that is missing, through our own importer."""
+    """An ONNX file, run by onnxruntime; if that is not installed, by our own importer."""
     if not importlib.util.find_spec("onnxruntime"):
         from graphtool.importers import import_source
         return of_module(import_source(str(path)))
@@ -94,7 +96,7 @@ def of_onnx(path: Path) -> Side:
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
         try:
             found = session.run(outputs, {n: _objects(x) for n, x in xs.items()})
-        except Exception as error:  # onnxruntime has no common base for its faults
+        except Exception as error:  # onnxruntime's errors have no common base class
             raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
                              where=str(path)) from error
         return dict(zip(outputs, map(_array, found), strict=True))
@@ -102,7 +104,7 @@ def of_onnx(path: Path) -> Side:
 
 
 def _array(found: Any) -> Array:
-    """An output as an array; ZipMap's maps as the rows of their values."""
+    """An output as an array; the maps of a ZipMap become the rows of their values."""
     if isinstance(found, list) and found and isinstance(found[0], dict):
         found = [list(row.values()) for row in found]
     array = np.asarray(found)
@@ -115,7 +117,8 @@ def _objects(x: Array) -> Array:
 
 
 def onnx_session(path: Path, threads: int = 0) -> Any:
-    """An onnxruntime session on the CPU. Raises InputError GT3043 where it refuses the model."""
+    """An onnxruntime session on the CPU. Raises InputError GT3043 if onnxruntime refuses the
+    model."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -123,7 +126,7 @@ def onnx_session(path: Path, threads: int = 0) -> Any:
     try:
         return onnxruntime.InferenceSession(str(path), options,
                                             providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no common base for its faults
+    except Exception as error:  # onnxruntime's errors have no common base class
         raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
                          where=str(path)) from error
 
@@ -133,7 +136,8 @@ def _first_line(error: Exception) -> str:
 
 
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
-    """A torch source run by torch itself, its inputs under the names that its graph gives them."""
+    """A torch source, run by torch itself; its inputs have the names that they have in its
+    graph."""
     from graphtool.importers import import_source
     from graphtool.importers.torch.driver.reference import reference
     graph = module or import_source(source, inputs=specs)
@@ -142,7 +146,7 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
     call = reference(source, specs)
 
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
-        outputs = call([xs[n] for n in inputs])  # a state that changes is an output of the graph
+        outputs = call([xs[n] for n in inputs])  # state that changes is also an output of the graph
         return dict(zip(graph.output_names, outputs, strict=False))
     return Side("torch", tuple(inputs), run)
 
@@ -151,8 +155,11 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
 
 def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
             sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Inputs from whichever side knows most, under the names of the first; `sources` are what the
-    sides without a module came from. Raises UsageError GT3044 where no side knows anything."""
+    """Inputs from the side that knows most about them, under the names of the first side.
+
+    `sources` are the origins of the sides without a module. Raises UsageError GT3044 if no side
+    knows its inputs.
+    """
     for side in found:
         if side.module is not None:
             made = interp.random_inputs(side.module, seed, sizes)
@@ -170,7 +177,7 @@ def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
 
 
 def random_inputs(sides: tuple[Side, ...], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Made-up inputs that fit: a graph knows best what indices are allowed."""
+    """Random inputs that fit: a graph knows best which indices are allowed."""
     for side in sides:
         if side.module is not None:
             return interp.random_inputs(side.module, seed, sizes)
@@ -179,14 +186,15 @@ def random_inputs(sides: tuple[Side, ...], seed: int, sizes: Mapping[str, int]) 
 
 
 def port_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Made-up inputs of a build: floats in a normal distribution, integers 0 and 1."""
+    """Random inputs of a build: floats of a normal distribution, integers 0 and 1."""
     rng = np.random.default_rng(seed)
     return {p.name: _random(rng, p.dtype, tuple(_size(d, sizes) for d in p.shape))
             for p in model.inputs}
 
 
 def training_state(build_dir: Path) -> dict[str, Array]:
-    """The state and the rate that a training build starts from; nothing for a model's build."""
+    """The state and the learning rate from which a training build starts; empty for the build of
+    a model."""
     if read_manifest(build_dir).training is None:
         return {}
     model = TrainModel(build_dir, 1)
@@ -207,7 +215,7 @@ def _random(rng: np.random.Generator, d: DType, shape: tuple[int, ...]) -> Array
 
 def by_position(arrays: Mapping[str, Array], names: tuple[str, ...],
                 others: tuple[str, ...]) -> dict[str, Array]:
-    """The same arrays under another side's names, if the number of inputs is equal."""
+    """The same arrays under the names of another side, if both have the same number of inputs."""
     if set(arrays) == set(others) or len(names) != len(others):
         return dict(arrays)
     return {o: arrays[n] for n, o in zip(names, others, strict=True) if n in arrays}

@@ -1,7 +1,8 @@
-"""Joins several of our nodes that are one in ONNX: a convolution with its bias, and a transposed
-convolution with its weights as they were before our importer rearranged them.
+"""Joins several nodes that are one node in ONNX.
 
-The joined nodes have private ops of this exporter, which decompose into the original nodes.
+They are a convolution with its bias, and a transposed convolution with its original weights, which
+our importer had rearranged. The joined nodes have private ops of this exporter, which decompose
+into the original nodes.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ def _plain(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
     return _biased(o.conv(x, k, **attrs), bias)
 
 
-def _turned(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
+def _as_conv(x: Any, k: Any, bias: Any = None, **attrs: Any) -> Any:
     return _biased(o.conv(x, products.swapped(k, attrs["groups"]), **attrs), bias)
 
 
 def _infer(x: TensorType, *_: Any, **attrs: Any) -> TensorType:
-    return x  # never asked: the joined nodes keep the types of those they stand for
+    return x  # not used: the joined nodes keep the types of the nodes that they replace
 
 
 JOINED = Op("conv_joined", _infer, decompose=_plain)
-TRANSPOSED = Op("conv_transposed", _infer, decompose=_turned)
+TRANSPOSED = Op("conv_transposed", _infer, decompose=_as_conv)
 
 
 @form("conv_joined")
 def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
-    """Conv or ConvTranspose with a bias; declined if conv alone is written as neither."""
+    """Conv or ConvTranspose with a bias; declined if the conv alone would need other nodes."""
     before = len(w.nodes)
     name = products.conv(w, node, x, k)
     made = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
@@ -54,11 +55,12 @@ def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
 
 @form("conv_transposed")
 def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
-    """ConvTranspose with an optional bias; k is in its layout, [in, out/group, …]."""
+    """ConvTranspose with an optional bias; k is in ONNX's layout, [in, out/group, …]."""
     return products.transposed(w, node, x, k, bias)
 
 
-# ---- finding them ------------------------------------------------------------------------------
+# ---- finding such nodes
+# ---------------------------------------------------------------------------
 
 def join(graph: Graph) -> Graph:
     """The graph with a joined node for each conv that has a bias or is a transposed one."""
@@ -91,7 +93,7 @@ def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> No
 
 
 def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
-    """A conv_transposed on the original weights, if the kernel is only those rearranged."""
+    """A conv_transposed on the original weights, if the kernel is only a rearrangement of them."""
     kernel = conv.inputs[1]
     if not products.is_transposed(conv) or not isinstance(kernel, Value):
         return conv

@@ -13,7 +13,7 @@ from graphtool.ir.graph import Node, Value
 from graphtool.ops.geometry import conv_defaults, dilate
 
 
-def turned(w: Writer, x: Ref) -> Any:
+def swap_last_axes(w: Writer, x: Ref) -> Any:
     """Transpose of x that swaps its last two axes."""
     rank = len(x.shape)
     return w("Transpose", x, perm=(*range(rank - 2), rank - 1, rank - 2))
@@ -26,7 +26,7 @@ def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
     dtype, made = a.type.dtype, node.outputs[0].type.dtype
     if (left or right) and dtype.is_float and dtype is made and len(a.shape) == len(b.shape) == 2:
         return w("Gemm", a, b, transA=int(left) or None, transB=int(right) or None)
-    x, y = turned(w, a) if left else a.name, turned(w, b) if right else b.name
+    x, y = swap_last_axes(w, a) if left else a.name, swap_last_axes(w, b) if right else b.name
     if to is dtypes.int32 and dtype.bits == 8:
         return w("MatMulInteger", x, y)
     if made is not dtype:
@@ -40,14 +40,14 @@ def linear(w: Writer, node: Node, x: Ref, weights: Ref, bias: Ref | None = None)
     takes(len(x.shape) >= 2)
     if len(x.shape) == 2 and x.type.dtype.is_float:
         return w("Gemm", x, weights, bias, transB=1)
-    y = w("MatMul", x, turned(w, weights))
+    y = w("MatMul", x, swap_last_axes(w, weights))
     return y if bias is None else w("Add", y, bias)
 
 
 @form("conv")
 def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Any:
     """Conv if only strides and kernel dilation are used; ConvTranspose if the input is dilated;
-    anything else is restated with pads, groups and transposes around one of them."""
+    any other conv is written as one of them with pads, groups and transposes around it."""
     attrs = node.attrs
     strides, padding, lhs, rhs = _geometry(node)
     if attrs["channels_last"] or attrs["batch_groups"] > 1:
@@ -123,7 +123,7 @@ def is_transposed(node: Node) -> bool:
 
 
 def transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = None) -> Any:
-    """ConvTranspose; k is in its layout, [in, out/group, …]."""
+    """ConvTranspose; k is in ONNX's layout, [in, out/group, …]."""
     _, padding, lhs, rhs = _geometry(node)
     window = [d for d in k.shape[2:] if isinstance(d, int)]
     edges = [(d - 1) * r for d, r in zip(window, rhs, strict=True)]

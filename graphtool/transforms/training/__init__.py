@@ -1,4 +1,5 @@
-"""Training graphs: `training` makes the joint graph, `programs` takes it apart for compilation."""
+"""Training graphs: `training` makes the joint graph; `programs` divides it into programs to
+compile."""
 
 from graphtool.transforms.training.gradient_notes import gradient_note
 from graphtool.transforms.training.joint import training

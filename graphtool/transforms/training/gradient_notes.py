@@ -1,16 +1,17 @@
-"""What a module's origin says about its gradients: some captures see less than the author wrote."""
+"""Notes on a module's gradients that depend on its origin: some captures see less than the
+author wrote."""
 
 from __future__ import annotations
 
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.graph import Module
 
-DECOMPOSED = ("torch decomposed this program before it was saved: stretches under no_grad cannot "
-              "be seen in it, and gradients flow through them")
+DECOMPOSED = ("torch decomposed this program before it was saved: parts under no_grad cannot be "
+              "recognised in it, and gradients flow through them")
 
 
 def check_hooks(module: Module) -> None:
-    """Raises UnsupportedError GT0612 where the model has hooks that change its gradients."""
+    """Raise UnsupportedError GT0612 if the model has hooks that change its gradients."""
     if hooks := module.meta.get("hooks"):
         raise UnsupportedError("GT0612", "a gradient that capture could not see", tuple(
             Unsupported(name, "it has a backward hook, which capture does not see")
@@ -18,5 +19,5 @@ def check_hooks(module: Module) -> None:
 
 
 def gradient_note(module: Module) -> str:
-    """A sentence on what the gradients of this module leave out; empty where there is nothing."""
+    """A sentence on the gradients that this module lacks; empty if it lacks none."""
     return DECOMPOSED if module.meta.get("decomposed") else ""

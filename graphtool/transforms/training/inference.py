@@ -1,4 +1,5 @@
-"""A model captured in training mode as it is in inference: no dropout, running statistics."""
+"""Turns a model captured in training mode into its inference form: no dropout, running
+statistics."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 
 
 def inference(graph: Graph, donations: Sequence[tuple[int, int]]) -> Graph:
-    """The graph without chance; `donations` show which input runs after which batch norm.
+    """The graph without randomness; `donations` show which input belongs to which batch norm.
 
-    The same graph comes back where there is nothing to change.
+    Returns the same graph if there is nothing to change.
     """
     running = _running(graph, donations)
     if not any(n.op is o.dropout or (n in running and len(running[n]) == 2)
@@ -39,7 +40,8 @@ def inference(graph: Graph, donations: Sequence[tuple[int, int]]) -> Graph:
 
 
 def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
-    """For each batch norm, the inputs whose new values are made of its mean (1) or variance (2)."""
+    """For each batch norm, the inputs whose new values are computed from its mean (1) or
+    variance (2)."""
     made = producers(graph)
     out: dict[Node, dict[int, Value]] = {}
     for new, old in donations:

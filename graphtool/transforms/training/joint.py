@@ -1,7 +1,8 @@
 """Model → training graph: forward, backward and optimizer as one joint graph, its state donated.
 
 Inputs: the model's, the target, the learning rate, then the state. Outputs: the loss, the new
-state, then what the model gives in inference (`predict`) with its loss. No loop, no data here.
+state, then what the model gives in inference (`predict`) with its loss. It has no loop over steps
+and no data.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ from graphtool.transforms.training.wrt import selected
 def training(module: Module, recipe: Recipe) -> Module:
     """The joint graph: loss and gradients, or with an optimizer loss and the new state.
 
-    Raises InputError GT061x for a loss, name or model that does not fit, UsageError GT0624 for what
-    only an optimizer reads where there is none, UnsupportedError GT0612 for ops without a gradient.
+    Raises InputError GT061x for a loss, name or model that does not fit, UsageError GT0624 for
+    settings that only an optimizer uses if there is none, UnsupportedError GT0612 for ops without a
+    gradient.
     """
     check(recipe)
     check_hooks(module)
@@ -60,8 +62,9 @@ class _Joint:
         self.constants = {n.outputs[0]: n.attrs["data"] for n in module.graph.nodes
                           if is_constant(n)}
         self.initial: dict[Value, Weight] = {}
-        self.statistics: list[tuple[Value, Value]] = []  # (running, moved)
-        self.own_state = dict(module.donations)  # of a model captured in training mode
+        self.statistics: list[tuple[Value, Value]] = []  # (running statistics, their new values)
+        # the state of a model that was captured in training mode
+        self.own_state = dict(module.donations)
         self.results = [i for i in range(len(module.output_names)) if i not in self.own_state]
 
     def run(self) -> Module:
@@ -70,8 +73,9 @@ class _Joint:
         if r.optimizer is not None:
             foreign = [self.names[v] for v in wrt if v not in self.constants]
             if foreign:
-                raise InputError("GT0614", f"{foreign[0]} is an input, an optimizer moves "
-                                           "parameters", hint="--wrt params or names of them")
+                raise InputError("GT0614", f"{foreign[0]} is an input, but an optimizer can "
+                                           f"change only parameters", hint="give --wrt params, or "
+                                                                           "names of parameters")
             running = self.running() if r.batch_norm else []
             self.initial = {v: self.constants[v] for v in (*wrt, *running)}
             self.graph = opened(self.graph, tuple(self.initial))
@@ -90,19 +94,20 @@ class _Joint:
             joint, wrt, calm, target)
 
     def chosen(self) -> list[Value]:
-        """The values that --wrt means."""
+        """The values that --wrt selects."""
         return selected(self.graph, self.names, self.recipe.wrt)
 
     # ---- training mode ---------------------------------------------------------------------
 
     def running(self) -> list[Value]:
-        """The statistics of the batch norms, where they are constants."""
+        """The running statistics of the batch norms, if they are constants."""
         return list(dict.fromkeys(
             v for n in self.graph.nodes if n.op is o.batch_norm for v in n.inputs[3:5]
             if isinstance(v, Value) and v in self.constants))
 
     def batch_norms(self) -> Graph:
-        """Batch norms with statistics of the batch; the running ones move towards them."""
+        """Batch norms that use the statistics of the batch; the running statistics move towards
+        these."""
         rate = self.recipe.batch_norm_momentum
         if not any(map(_learns, self.graph.nodes)):
             return self.graph
@@ -136,7 +141,7 @@ class _Joint:
         x = Tracer(self.graph.outputs[self.results[0]], builder)
         if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
             raise InputError("GT0615", f"the model has an input {self.recipe.target!r} already",
-                             hint="name the target otherwise: --target")
+                             hint="give the target another name: --target NAME")
         y = builder.input(target_type(call, x.type), self.recipe.target)
         with builder.scope("loss"):
             loss = LOSSES[call.name](x, y, **call.arguments).value
@@ -167,7 +172,8 @@ class _Joint:
         state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
         names = {v: n for n, v in state.named.items()}
         marked = [builder.emit(OPS["detach"], (Tracer(g, builder),), {}, f"grad.{names[v]}")
-                  for v, g in zip(wrt, grads, strict=True)]  # for passes that work on gradients
+                  # marks for passes that work on gradients
+                  for v, g in zip(wrt, grads, strict=True)]
         with builder.scope("optimizer"):
             self.update(builder, state, lr, wrt, marked)
         predicted, eval_loss = self.predictions(builder, calm, joint, loss, target)
@@ -216,7 +222,8 @@ class _Joint:
 
     def own_arguments(self, call: PassCall, names: Mapping[Value, str]) -> dict[
             Value, dict[str, Any]]:
-        """The optimizer's arguments for each parameter; of the groups the last that names it."""
+        """The optimizer's arguments for each parameter; if several groups match its name, the
+        last one counts."""
         own = {v: dict(call.arguments) for v in names}
         for v in names:
             if not self.recipe.decay_vectors and v.type.rank < 2:
@@ -232,7 +239,7 @@ class _Joint:
 
     def accumulated(self, state: State, wrt: list[Value],
                     grads: list[Tracer]) -> tuple[Any, list[Any]]:
-        """With accumulation: whether this call moves the parameters, and the mean gradients."""
+        """With accumulation: whether this call changes the parameters, and the mean gradients."""
         n = self.recipe.accumulate
         if n == 1:
             return None, list(grads)
@@ -250,7 +257,8 @@ class _Joint:
 
     def predictions(self, builder: Builder, calm: Graph, joint: Graph, loss: Value,
                     target: Value | None) -> tuple[list[Value], Value]:
-        """What the model gives in inference, and its loss: of the step's own forward if equal."""
+        """The model's outputs in inference, and their loss: those of the step's own forward pass
+        if they are the same."""
         if calm is self.graph:
             own = joint.outputs[1 + len(self.statistics):]
             return [own[i] for i in self.results], loss
@@ -266,7 +274,7 @@ class _Joint:
 
     def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
               target: Value | None) -> dict[str, Any]:
-        """What a trainer needs to know of the graph, as JSON."""
+        """The facts that a trainer needs about the graph, as JSON."""
         r = self.recipe
         call = optimizer_call(r.optimizer or "")
         return {"loss": r.loss, "optimizer": str(call), "target": r.target if target else "",
@@ -278,6 +286,6 @@ class _Joint:
 
 
 def _learns(node: Node) -> bool:
-    """A batch norm that has running statistics."""
+    """Whether it is a batch norm that has running statistics."""
     return node.op is o.batch_norm and all(isinstance(v, Value) for v in node.inputs[3:5])
 

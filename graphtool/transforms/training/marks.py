@@ -1,5 +1,8 @@
-"""Which forward nodes a user wants computed again in the backward pass: modules by their names,
-and regions that the model itself marks (torch.utils.checkpoint, as the op `checkpoint`)."""
+"""The forward nodes that the user wants to be computed again in the backward pass.
+
+They are modules, by name, and regions that the model itself marks (torch.utils.checkpoint, as the
+op `checkpoint`).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from graphtool.passes.remat import ancestors, needed
 
 
 def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
-    """The forward nodes of these modules (`h.3`) that nothing forward outside of them reads, each
-    module for itself. Raises InputError GT0621 for a name that no node has."""
+    """For each module (`h.3`) its forward nodes that no forward node outside of it reads.
+
+    Raises InputError GT0621 for a name that no node has.
+    """
     forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
     found: set[Node] = set()
     for name in names:
@@ -23,15 +28,19 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
             v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
         if not mine:
             raise InputError("GT0621", f"no part of the model is called {name!r}",
-                             hint="--checkpoint h.0,h.1: modules as `graphtool show` names them")
+                             hint="give names of modules as `graphtool show` prints them: "
+                                  "--checkpoint h.0,h.1")
         read = {x for n in forward if n not in mine for x in n.inputs}
         found |= {n for n in mine if read.isdisjoint(n.outputs)}
     return needed(graph, found)
 
 
 def marked(graph: Graph) -> frozenset[Node]:
-    """The nodes inside the regions of the forward pass, each from what leaves it back to what
-    enters it. What leaves is kept: it enters the next one."""
+    """The nodes inside the regions of the forward pass, from the values that leave a region back to
+    those that enter it.
+
+    The values that leave a region are kept, because they enter the next one.
+    """
     made, found = producers(graph), set[Node]()
     forward = ancestors(graph, graph.outputs[:1])
     left = [n.inputs[0] for n in graph.nodes if _is_mark(n, "out") and n in forward]
@@ -47,7 +56,7 @@ def marked(graph: Graph) -> frozenset[Node]:
 
 
 def unmarked(graph: Graph) -> Graph:
-    """The graph without marks; the same one where it has none."""
+    """The graph without marks; the same graph if it has none."""
     if not any(map(_is_mark, graph.nodes)):
         return graph
 

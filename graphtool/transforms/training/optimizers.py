@@ -1,7 +1,7 @@
 """Optimizers as pure functions of (param, gradient, state), traced with the ops; equal to torch's.
 
-A row's keywords are its hyper-parameters, `slots` says what state it keeps for each parameter.
-The learning rate is an operand; nothing here knows of schedules, groups or clipping's place.
+The keywords of a row are its hyper-parameters; `slots` lists the state that it keeps for each
+parameter. The learning rate is an operand. Schedules, groups and clipping are not done here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Update = tuple[Any, State]
 class Optimizer:
     """`update(p, g, state, t, lr, **hyper) -> (p, state)`; t counts the steps from 1, in float64.
 
-    `slots` names the state that the hyper-parameters ask for, each with the value it starts from.
+    `slots` names the state that the hyper-parameters need, each with its initial value.
     """
 
     update: Callable[..., Update]
@@ -30,13 +30,13 @@ class Optimizer:
 
 def sgd(p: Any, g: Any, state: State, t: Any, lr: Any, *, momentum: float = 0.0,
         dampening: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0) -> Update:
-    """p − lr·g; with momentum the buffer b = μ·b + (1 − dampening)·g takes g's place."""
+    """p − lr·g; with momentum, the buffer b = μ·b + (1 − dampening)·g replaces g."""
     g = _decayed(p, g, weight_decay)
     if not momentum:
         return p - g * lr, {}
     b = state["momentum_buffer"]
     moved = b * momentum + (g if not dampening else g * (1 - dampening))
-    if dampening:  # the first gradient enters whole
+    if dampening:  # the first gradient is not dampened
         moved = o.select(o.eq(t, 1.0), g, moved)
     step = g + moved * momentum if nesterov else moved
     return p - step * lr, {"momentum_buffer": moved}
@@ -51,7 +51,7 @@ def momentum(p: Any, g: Any, state: State, t: Any, lr: Any, *, momentum: float =
 
 def nesterov(p: Any, g: Any, state: State, t: Any, lr: Any, *, momentum: float = 0.9,
              weight_decay: float = 0.0) -> Update:
-    """sgd with Nesterov's momentum: the step looks one ahead, g + μ·b."""
+    """sgd with Nesterov's momentum: the step uses g + μ·b, which looks one step ahead."""
     return sgd(p, g, state, t, lr, momentum=momentum, nesterov=True, weight_decay=weight_decay)
 
 
@@ -95,7 +95,7 @@ def adagrad(p: Any, g: Any, state: State, t: Any, lr: Any, *, lr_decay: float = 
 def rmsprop(p: Any, g: Any, state: State, t: Any, lr: Any, *, alpha: float = 0.99,
             epsilon: float = 1e-8, momentum: float = 0.0, centered: bool = False,
             weight_decay: float = 0.0) -> Update:
-    """Tieleman and Hinton 2012: p − lr·g / (√mean(g²) + ε); centered takes mean(g)² off."""
+    """Tieleman and Hinton 2012: p − lr·g / (√mean(g²) + ε); centered subtracts mean(g)²."""
     g = _decayed(p, g, weight_decay)
     v = state["square_avg"] * alpha + g * g * (1 - alpha)
     out = {"square_avg": v}
@@ -111,7 +111,8 @@ def rmsprop(p: Any, g: Any, state: State, t: Any, lr: Any, *, alpha: float = 0.9
 
 def lion(p: Any, g: Any, state: State, t: Any, lr: Any, *, beta1: float = 0.9,
          beta2: float = 0.99, weight_decay: float = 0.0) -> Update:
-    """Chen et al. 2023: p·(1 − lr·decay) − lr·sign(β₁·m + (1 − β₁)·g), then m moves by β₂."""
+    """Chen et al. 2023: p·(1 − lr·decay) − lr·sign(β₁·m + (1 − β₁)·g); then m is updated with
+    β₂."""
     m = state["exp_avg"]
     step = o.sign(m * beta1 + g * (1 - beta1))
     moved = m * beta2 + g * (1 - beta2)
@@ -119,12 +120,12 @@ def lion(p: Any, g: Any, state: State, t: Any, lr: Any, *, beta1: float = 0.9,
 
 
 def _decayed(p: Any, g: Any, decay: float) -> Any:
-    """The gradient with that of decay/2·p²."""
+    """The gradient plus that of decay/2·p²."""
     return g + p * decay if decay else g
 
 
 def _shrunk(p: Any, lr: Any, decay: float) -> Any:
-    """Decoupled decay: independent of the gradient's scale."""
+    """Decoupled weight decay: it does not depend on the gradient's scale."""
     return p * (1.0 - lr * decay) if decay else p
 
 
@@ -157,7 +158,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 def clipped(grads: Sequence[Any], value: float | None = None,
             norm: float | None = None) -> list[Any]:
-    """The gradients within ±value each, then scaled down to a global norm, as torch does."""
+    """The gradients limited to ±value each, then scaled down to a global norm, as torch does."""
     out = list(grads)
     if value is not None:
         out = [o.clamp(g, -value, value) for g in out]

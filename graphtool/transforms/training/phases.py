@@ -1,6 +1,7 @@
-"""Which part of a training step a node belongs to: forward, backward or optimizer.
+"""The part of a training step to which a node belongs: forward, backward or optimizer.
 
-By reachability in the graph as `grad` wrote it; what passes make of a node is called after it.
+It is found by reachability in the graph as `grad` wrote it. Nodes that passes make from a node have
+names derived from it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ PHASES = ("forward", "backward", "optimizer")
 def phases(step: Module) -> dict[str, str]:
     """The phase of each name in the step of a training graph, without ordinals.
 
-    Forward is what the loss and the running statistics need, backward what the gradients need
-    besides, and the optimizer all that is left.
+    Forward is what the loss and the running statistics need; backward is what the gradients need in
+    addition; the rest is the optimizer.
     """
     roles = step.meta["training"]
     names = value_names(step.graph)
@@ -35,7 +36,7 @@ def phases(step: Module) -> dict[str, str]:
 
 
 def _behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
-    """The values that these are computed from, and they themselves."""
+    """These values and all values from which they are computed."""
     needed = set(wanted)
     for node in reversed(graph.nodes):
         if any(v in needed for v in node.outputs):
@@ -44,13 +45,13 @@ def _behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
 
 
 def phase_of(label: str, known: Mapping[str, str]) -> str:
-    """The phases of a kernel's nodes, joined by +; empty for names that come from elsewhere."""
+    """The phases of a kernel's nodes, joined by +; empty for names of other origin."""
     found = {_phase(word, known) for word in label.split(" + ")}
     return "+".join(p for p in PHASES if p in found)
 
 
 def _phase(name: str, known: Mapping[str, str]) -> str:
-    """That of the longest known name that this one is made of."""
+    """The phase of the longest known name from which this name is derived."""
     name = re.sub(r"#\d+", "", name)
     while name not in known and "." in name:
         name = name.rpartition(".")[0]

@@ -15,14 +15,15 @@ from graphtool.symbolic import Poly, symbols
 
 
 def programs(module: Module) -> dict[str, Module]:
-    """step, loss, predict and init: the joint graph cut down to what each one gives.
+    """The programs step, loss, predict and init: parts of the joint graph, each with the results
+    that it gives.
 
     Raises InputError GT0617 for a graph that `grad --optimizer` did not make.
     """
     roles = module.meta.get("training")
     if not isinstance(roles, dict):
         raise InputError("GT0617", "the graph is not a training graph",
-                         hint="make one: graphtool grad MODEL --loss … --optimizer adam")
+                         hint="make one with graphtool grad MODEL --loss … --optimizer adam")
     state = range(1, 1 + len(module.donations))
     predict = [i for i, n in enumerate(module.output_names) if n.startswith("predict.")]
     last = len(module.output_names) - 1
@@ -31,7 +32,7 @@ def programs(module: Module) -> dict[str, Module]:
 
 
 def _cut(module: Module, outputs: Sequence[int], keep: bool = False) -> Module:
-    """The module with some of its outputs; with only the inputs these need, unless `keep`."""
+    """The module with some of its outputs, and only the inputs that these need, unless `keep`."""
     graph = module.graph
     results = tuple(graph.outputs[i] for i in outputs)
     needed, nodes = set(results), []
@@ -54,7 +55,8 @@ def _cut(module: Module, outputs: Sequence[int], keep: bool = False) -> Module:
 
 
 def _initial(module: Module) -> Module:
-    """No inputs; the state before the first step as outputs, in the order of the donations."""
+    """A module without inputs; its outputs are the state before the first step, in the order of
+    the donations."""
     builder = Builder()
     outputs = []
     for _, i in module.donations:

@@ -1,4 +1,4 @@
-"""What a training graph is to be: loss, optimizer and their arguments, written like passes."""
+"""The settings of a training graph: loss, optimizer and their arguments, written like passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphtool.transforms.training.optimizers import OPTIMIZERS
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. `loss` and `optimizer` are written like passes: adam{weight_decay=0.01}."""
+    """The settings. `loss` and `optimizer` are written like passes: adam{weight_decay=0.01}."""
 
     loss: str
     wrt: Sequence[str] = ("params",)
@@ -27,10 +27,12 @@ class Recipe:
     clip_norm: float | None = None
     accumulate: int = 1
     decay_vectors: bool = True  # whether weight decay also applies to biases and norms
-    batch_norm: bool = True  # statistics of the batch; else those the model came with
+    # batch norms use the statistics of the batch; else those that the model has
+    batch_norm: bool = True
     batch_norm_momentum: float = 0.1
-    checkpoint: Sequence[str] = ()  # modules whose inside is computed again in the backward pass
-    bound: int | None = None  # the most iterations of loops that state none
+    # modules whose inner values are computed again in the backward pass
+    checkpoint: Sequence[str] = ()
+    bound: int | None = None  # the greatest number of iterations of loops that have no bound
     groups: Sequence[str] = ()  # the optimizer's arguments for some parameters: head.*{momentum=0}
 
 
@@ -73,7 +75,7 @@ def target_type(call: PassCall, x: TensorType) -> TensorType:
     axis = int(call.arguments.get("axis", 1))
     if not -x.rank <= axis < x.rank:
         raise InputError("GT0613", f"cross_entropy over axis {axis} of {x}",
-                         hint="name the axis of the classes: cross_entropy{axis=-1}")
+                         hint="give the axis of the classes: cross_entropy{axis=-1}")
     axis %= x.rank
     return TensorType(dtypes.int64, (*x.shape[:axis], *x.shape[axis + 1:]))
 
@@ -81,27 +83,28 @@ def target_type(call: PassCall, x: TensorType) -> TensorType:
 # ---- reading them ------------------------------------------------------------------------------
 
 def check(recipe: Recipe) -> None:
-    """Raises UsageError GT0624 where a step is described that no optimizer takes."""
+    """Raise UsageError GT0624 for settings of a step if there is no optimizer."""
     of_a_step = ("lr", "clip_value", "clip_norm", "accumulate", "decay_vectors", "groups")
     usual = {f.name: f.default for f in fields(Recipe)}
     idle = [n for n in of_a_step if getattr(recipe, n) not in (usual[n], [])]
     if recipe.optimizer is None and idle:
-        raise UsageError("GT0624", f"there is no optimizer to take {', '.join(idle)}",
-                         hint="name one, as in --optimizer adamw")
+        raise UsageError("GT0624", f"there is no optimizer, so these have no effect: "
+                                   f"{', '.join(idle)}",
+                         hint="give one, for example --optimizer adamw")
 
 
 def loss_call(text: str, outputs: Mapping[str, int]) -> PassCall:
-    """The loss with its arguments. Raises UsageError GT0616 where there is no such loss."""
+    """The loss with its arguments. Raises UsageError GT0616 if there is no such loss."""
     also = f", or an output: {', '.join(outputs)}" if outputs else ""
     return one("loss", "GT0616", text, LOSSES, also)
 
 
 def optimizer_call(text: str) -> PassCall:
-    """The optimizer with its arguments. Raises UsageError GT0616 where there is none such."""
+    """The optimizer with its arguments. Raises UsageError GT0616 if there is no such optimizer."""
     return one("optimizer", "GT0616", text, {n: row.update for n, row in OPTIMIZERS.items()})
 
 
 def group_call(text: str, optimizer: str) -> tuple[str, Mapping[str, Any]]:
-    """A pattern of parameters' names, and what the optimizer takes for them instead."""
+    """A pattern of parameter names, and the optimizer's arguments for these parameters."""
     pattern, brace, rest = text.partition("{")
     return pattern.strip(), optimizer_call(optimizer + brace + rest).arguments

@@ -1,4 +1,5 @@
-"""The state of a training graph: its donated inputs; and the small changes to graphs around it."""
+"""The state of a training graph, which is its donated inputs; and small changes to graphs for
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from graphtool.ir.trace import Builder, Tracer
 
 
 class State:
-    """The donated inputs in order, by name, and what becomes of each."""
+    """The donated inputs in order, by name, and the new value of each."""
 
     def __init__(self, builder: Builder, named: Mapping[str, Value]) -> None:
         self.builder = builder
@@ -24,11 +25,11 @@ class State:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The inputs of the state, in the order of their names' definition."""
+        """The inputs of the state, in the order in which they were added."""
         return tuple(self.named.values())
 
     def add(self, name: str, type: TensorType, start: float) -> Tracer:
-        """A further state; what does not start at 0 gets its values."""
+        """Add an input to the state; `start` has its initial values if they are not 0."""
         t = self.builder.input(type, name)
         self.named[name] = t.value
         if start:
@@ -46,7 +47,8 @@ def opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
 
 
 def renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
-    """Inputs under the names given (constants are marked with an @ that inputs do not have)."""
+    """The graph with these names for its inputs (constants are marked with an @, which inputs do
+    not have)."""
     fresh = {v: Value(v.type, names[v]) for v in graph.inputs if v in names and v.hint != names[v]}
     if not fresh:
         return graph
@@ -61,7 +63,7 @@ def renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:
 
 
 def holding(graph: Graph) -> Builder:
-    """A builder that has the graph's nodes already."""
+    """A builder that already has the nodes of the graph."""
     builder = Builder()
     for node in graph.nodes:
         builder.add(node)

@@ -1,4 +1,4 @@
-"""Trained weights back into a graph: its parameters by name, with new values."""
+"""Puts trained weights back into a graph: the parameters by name, with new values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Array = np.ndarray[Any, Any]
 
 def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -> tuple[
         Module, int]:
-    """The module with each constant that an array is named after; and how many these are.
+    """The module with new values for each constant that has the name of an array; and the number of
+    such constants.
 
-    Names that the graph does not have are left. Raises InputError GT0618 where none fits, or one
-    has another shape.
+    Names that the graph does not have are ignored. Raises InputError GT0618 if no name matches, or
+    a shape differs.
     """
     names = value_names(module.graph)
     nodes: list[Node] = []
@@ -34,7 +35,7 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
         old, new = node.attrs["data"], arrays[name]
         if old.shape != new.shape:
             raise InputError("GT0618", f"{name} has the shape {list(new.shape)}, "
-                                       f"{list(old.shape)} expected", where=where)
+                                       f"expected {list(old.shape)}", where=where)
         data = weight(new.astype(old.dtype.numpy))
         nodes.append(replace(node, attrs={**node.attrs, "data": data}))
         count += 1

@@ -1,4 +1,4 @@
-"""Which values a list like `params,inputs,fc1.weight,!head.*` means."""
+"""The values that a list such as `params,inputs,fc1.weight,!head.*` selects."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from graphtool.ir.graph import Graph, Value, is_constant
 def selected(graph: Graph, names: Mapping[Value, str], wrt: Sequence[str]) -> list[Value]:
     """Float values of the graph, each once, in the order of the list.
 
-    `params` are the trained parameters, `inputs` the float inputs; else a value's own name or a
-    pattern of names (`*` any letters, `?` one, `[ab]` either). `!` before a pattern leaves out what
-    it matches; a list of nothing else starts from `params`. Raises InputError GT0611 for an entry
-    that matches nothing, and where nothing is left.
+    `params` are the trained parameters, `inputs` the float inputs; any other entry is a value's own
+    name or a pattern of names (`*` any letters, `?` one, `[ab]` one of these). `!` before a pattern
+    excludes the values that it matches; a list with only such entries starts from `params`. Raises
+    InputError GT0611 for an entry that matches nothing, and if nothing is left.
     """
     constants = [n for n in graph.nodes if is_constant(n)]
     groups = {"params": [n.outputs[0] for n in constants

@@ -24,12 +24,12 @@ def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any =
     cut = len(operands) - num_scan_inputs
     axes = scan_input_axes or (0,) * num_scan_inputs
     flips = scan_input_directions or (0,) * num_scan_inputs
-    xs = [_turned(_fronted(x, axis_of(a, x.ndim)), f)
+    xs = [_flipped(_fronted(x, axis_of(a, x.ndim)), f)
           for x, a, f in zip(operands[cut:], axes, flips, strict=True)]
     out = _scanned(list(operands[:cut]), xs, body, ctx)
     count = len(body.output) - cut
     axes, flips = scan_output_axes or (0,) * count, scan_output_directions or (0,) * count
-    return [*out[:cut], *(_backed(_turned(y, f), axis_of(a, y.ndim))
+    return [*out[:cut], *(_backed(_flipped(y, f), axis_of(a, y.ndim))
                           for y, a, f in zip(out[cut:], axes, flips, strict=True))]
 
 
@@ -41,7 +41,7 @@ def _backed(x: Any, axis: int) -> Any:
     return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
-def _turned(x: Any, flip: int) -> Any:
+def _flipped(x: Any, flip: int) -> Any:
     return o.reverse(x, axes=(0,)) if flip else x
 
 

@@ -8,7 +8,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import aten, handler
-from graphtool.importers.torch.families.linalg import transposed_attrs, turned
+from graphtool.importers.torch.families.linalg import transposed_attrs, transposed_weights
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import Tracer, inline, trace
 from graphtool.symbolic import product
@@ -117,7 +117,7 @@ def convolution_backward(c: Context, grad_output: Tracer, input: Tracer, weight:
     """The vjp of our conv; a transposed convolution is first written as a plain one."""
     n = weight.ndim - 2
     if transposed:
-        w = turned(c, weight, groups)
+        w = transposed_weights(c, weight, groups)
         attrs = transposed_attrs(weight, stride, padding, output_padding, groups, dilation)
     else:
         w = weight
@@ -128,7 +128,7 @@ def convolution_backward(c: Context, grad_output: Tracer, input: Tracer, weight:
     gx, gw = conv.vjp(grad_output, None, input, w, **complete_attrs(conv, attrs))
     gb = o.reduce_sum(grad_output, axes=(0, *range(2, 2 + n))) if c.used(2) else None
     return (gx if c.used(0) else None,
-            (turned(c, gw, groups) if transposed else gw) if c.used(1) else None,
+            (transposed_weights(c, gw, groups) if transposed else gw) if c.used(1) else None,
             gb if gb is None else c.reshape(gb, (grad_output.shape[1],)))
 
 

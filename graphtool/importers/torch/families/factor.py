@@ -17,7 +17,8 @@ from graphtool.ops.matrices import identity, triangle
 from graphtool.symbolic import Dim
 
 
-def _turned(c: Context, x: Tracer) -> Tracer:
+def _swap(c: Context, x: Tracer) -> Tracer:
+    """x with its last two axes exchanged."""
     return c.transpose(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
@@ -53,7 +54,7 @@ def _first(c: Context, bad: Tracer) -> Tracer:
 # ---- Cholesky ----------------------------------------------------------------------------------
 
 def _upper(c: Context, x: Tracer, upper: bool) -> Tracer:
-    return _turned(c, x) if upper else x
+    return _swap(c, x) if upper else x
 
 
 @aten("cholesky")
@@ -75,7 +76,7 @@ def cholesky_solve(c: Context, self: Tracer, input2: Tracer, upper: bool = False
     """x of L·Lᵀ·x = b: one triangular_solve with L, one with Lᵀ."""
     b, factor = _spread(c, self, _upper(c, input2, upper))
     half = o.triangular_solve(factor, b)
-    return o.triangular_solve(_turned(c, factor), half, lower=False)
+    return o.triangular_solve(_swap(c, factor), half, lower=False)
 
 
 @aten("cholesky_inverse")
@@ -93,8 +94,8 @@ def linalg_solve_triangular(c: Context, self: Tracer, B: Tracer, *, upper: bool,
     a, b = _spread(c, self, B)
     if left:
         return o.triangular_solve(a, b, lower=not upper, unit=unitriangular)
-    x = o.triangular_solve(_turned(c, a), _turned(c, b), lower=upper, unit=unitriangular)
-    return _turned(c, x)
+    x = o.triangular_solve(_swap(c, a), _swap(c, b), lower=upper, unit=unitriangular)
+    return _swap(c, x)
 
 
 @aten("triangular_solve")
@@ -103,7 +104,7 @@ def triangular_solve(c: Context, self: Tracer, A: Tracer, upper: bool = True,
     """(x, a) with a·x = b, or aᵀ·x = b, by triangular_solve."""
     b, a = _spread(c, self, A)
     if transpose:
-        a, upper = _turned(c, a), not upper
+        a, upper = _swap(c, a), not upper
     x = o.triangular_solve(a, b, lower=not upper, unit=unitriangular)
     return x, _spread(c, A, self)[0] if c.used(1) else None
 
@@ -139,17 +140,17 @@ def linalg_lu_factor_ex(c: Context, A: Tracer, *, pivot: bool = True,
 def linalg_lu_solve(c: Context, LU: Tracer, pivots: Tracer, B: Tracer, *, left: bool = True,
                     adjoint: bool = False) -> Any:
     """x of a·x = b, x·a = b or the same with aᵀ, from a's LU factors and row swaps."""
-    factors, b = _spread(c, LU, B if left else _turned(c, B))
+    factors, b = _spread(c, LU, B if left else _swap(c, B))
     swaps = c.broadcast(_from_zero(c, pivots), (*factors.shape[:-2], pivots.shape[-1]))
     x = _transposed_solve(c, factors, swaps, b) if adjoint is left else (
         o.lu_solve(factors, swaps, b))
-    return x if left else _turned(c, x)
+    return x if left else _swap(c, x)
 
 
 def _transposed_solve(c: Context, factors: Tracer, swaps: Tracer, b: Tracer) -> Any:
     """Solves aᵀ·x = b: first with Uᵀ, then with Lᵀ, then the row swaps are undone."""
-    turned = _turned(c, factors)
-    x = o.triangular_solve(turned, o.triangular_solve(turned, b), lower=False, unit=True)
+    transposed = _swap(c, factors)
+    x = o.triangular_solve(transposed, o.triangular_solve(transposed, b), lower=False, unit=True)
     order = o.swapped(swaps, size=b.shape[-2])
     return o.scatter(x, c.reshape(order, (*order.shape, 1)), x, axes=(b.ndim - 2,),
                      batch=b.ndim - 2)
@@ -216,9 +217,9 @@ def solve(c: Context, A: Tracer, B: Tracer, *, left: bool = True,
     shape = c.out.shape
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     b = c.reshape(B, (*B.shape, 1)) if vector else B
-    a, b = _spread(c, A, b) if left or vector else _spread(c, _turned(c, A), _turned(c, b))
+    a, b = _spread(c, A, b) if left or vector else _spread(c, _swap(c, A), _swap(c, b))
     x = o.lu_solve(*_lu(c, a), b)
-    x = x if left or vector else _turned(c, x)
+    x = x if left or vector else _swap(c, x)
     return c.reshape(x, shape), None, None, _sound(c, 3)
 
 
@@ -261,7 +262,7 @@ def ormqr(c: Context, self: Tracer, input2: Tracer, input3: Tracer, left: bool =
     """reflect: Q·x or x·Q, with Q or its transpose; Q stands as Householder vectors."""
     if left:
         return o.reflect(self, input2, input3, transpose=transpose)
-    return _turned(c, o.reflect(self, input2, _turned(c, input3), transpose=not transpose))
+    return _swap(c, o.reflect(self, input2, _swap(c, input3), transpose=not transpose))
 
 
 @aten("linalg_qr")

@@ -172,7 +172,7 @@ def conv_transpose(c: Context, input: Tracer, weight: Tracer, bias: Tracer | Non
     """conv of the input dilated by the stride (lhs_dilation), with the window reversed."""
     single = input.ndim == weight.ndim - 1
     x = c.reshape(input, (1, *input.shape)) if single else input
-    y = o.conv(x, turned(c, weight, groups),
+    y = o.conv(x, transposed_weights(c, weight, groups),
                **transposed_attrs(weight, stride, padding, output_padding, groups, dilation))
     y = _biased(c, y, bias)
     return c.reshape(y, y.shape[1:]) if single else y
@@ -188,8 +188,11 @@ def transposed_attrs(w: Tracer, stride: Any, padding: Any, output_padding: Any, 
     return {"padding": edges, "lhs_dilation": strides, "rhs_dilation": spread, "groups": groups}
 
 
-def turned(c: Context, w: Tracer, groups: int) -> Tracer:
-    """[in, out / groups, *window] as [out, in / groups, *window] back to front; its own inverse."""
+def transposed_weights(c: Context, w: Tracer, groups: int) -> Tracer:
+    """[in, out / groups, *window] as [out, in / groups, *window], with the window reversed.
+
+    It is its own inverse.
+    """
     inputs, outputs, *window = w.shape
     space = range(2, w.ndim)
     if groups == 1:
