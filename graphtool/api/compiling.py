@@ -24,7 +24,7 @@ from graphtool.native.training import build_training
 from graphtool.passes import run as run_passes
 from graphtool.target import X86_64, Target, family
 from graphtool.train import checkpoint
-from graphtool.train import data as examples
+from graphtool.train import dataset as examples
 from graphtool.train.loop import Plan, Progress, Trainer
 from graphtool.train.model import TrainModel
 

@@ -20,8 +20,8 @@ from graphtool.cli import (
     transform,
     tuning,
 )
-from graphtool.cli.examples import epilog
 from graphtool.cli.group import SETTINGS, group
+from graphtool.cli.usage_examples import epilog
 from graphtool.cli.versions import versions
 
 VERBS: tuple[tuple[str, Callable[..., object]], ...] = (

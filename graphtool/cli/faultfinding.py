@@ -30,7 +30,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     from graphtool.cli.transform import module_inputs
     from graphtool.io import files, npz
     from graphtool.target import detect
-    from graphtool.verify.reduce import Reducer
+    from graphtool.verify.reducer import Reducer
     from graphtool.verify.reduction_criteria import command_fails, compiled_differs, passes_change
     if command is not None and (compiled or passes is not None):
         raise UsageError("GT3025", "--command is a fault of its own, beside --compiled and "

@@ -138,7 +138,7 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
 
     If it is killed, the same command with --resume continues and ends with the same bits."""
     from graphtool.train import checkpoint as checkpoints
-    from graphtool.train.data import load
+    from graphtool.train.dataset import load
     from graphtool.train.loop import Plan, Trainer
     from graphtool.train.model import TrainModel
     if resume and checkpoint is None:

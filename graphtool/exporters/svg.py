@@ -1,9 +1,9 @@
-"""A picture as one SVG file, with the layout of layout.py; needs no other program and no script."""
+"""A picture as one SVG file, laid out by diagram_layout.py; it needs no other program."""
 
 from __future__ import annotations
 
 from graphtool.exporters.colours import FILL, STROKE
-from graphtool.exporters.layout import Point, layout
+from graphtool.exporters.diagram_layout import Point, layout
 from graphtool.exporters.picture import Box, Picture
 
 _CHAR, _LINE, _MARGIN = 6.7, 14.0, 16.0  # of an 11 px monospaced font

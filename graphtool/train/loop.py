@@ -19,7 +19,7 @@ import numpy as np
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.train import checkpoint, curve
-from graphtool.train.data import Data, cuts, order_of, padded
+from graphtool.train.dataset import Data, cuts, order_of, padded
 from graphtool.train.model import TrainModel
 from graphtool.train.schedule import schedule
 from graphtool.transforms.training.recipe import loss_call

@@ -23,7 +23,7 @@ from graphtool.native import runtime
 from graphtool.native.build import build
 from graphtool.target import Target
 from graphtool.verify.compare import compare
-from graphtool.verify.reduce import Fault
+from graphtool.verify.reducer import Fault
 
 Array = np.ndarray[Any, Any]
 Results = Callable[[Module, Mapping[str, Array]], dict[str, Array]]

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 from graphtool.cli.app import app
-from graphtool.cli.examples import EXAMPLES
+from graphtool.cli.usage_examples import EXAMPLES
 from tests.cli.conftest import SAMPLES, Cli
 
 

@@ -71,7 +71,7 @@ def test_a_wrong_artifact_is_named(text: Any, code: str) -> None:
 
 def test_a_missing_weight_is_an_error(tmp_path: Path) -> None:
     name = next(n for n in NAMES if program(n).weights)
-    with pytest.raises(InputError, match="not at hand") as found:
+    with pytest.raises(InputError, match="of the program are missing") as found:
         serial.save(program(name), tmp_path / "m.program.json", {})
     assert found.value.code == "GT0367"
 

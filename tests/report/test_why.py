@@ -79,8 +79,8 @@ def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
 @pytest.mark.parametrize(("dtype", "shape", "op", "words"), [
     (dtypes.float32, (1, 4, 16, 8), "attend", "attention by its kernel"),
     (dtypes.float64, (1, 4, 16, 8), "matmul", "computes only float32, not float64"),
-    (dtypes.float32, (16, 8), "matmul", "there is no axis of them"),
-    (dtypes.float32, (1, symbol("heads"), 16, 8), "matmul", "how many heads there are")])
+    (dtypes.float32, (16, 8), "matmul", "needs an axis of heads"),
+    (dtypes.float32, (1, symbol("heads"), 16, 8), "matmul", "known number and size of heads")])
 def test_attention_says_whether_its_kernel_fits(dtype: dtypes.DType, shape: Any, op: str,
                                                 words: str) -> None:
     types = [TensorType(dtype, shape)] * 3
@@ -95,7 +95,7 @@ def test_attention_says_whether_its_kernel_fits(dtype: dtypes.DType, shape: Any,
 
 
 @pytest.mark.parametrize(("high", "strides", "words"), [
-    (2, (1, 1), "by 2×2 phases"), (1, (1, 1), "no multiple of its strides"),
+    (2, (1, 1), "by 2×2 phases"), (1, (1, 1), "not a multiple of its strides"),
     (2, (2, 2), "it also has strides")])
 def test_a_transposed_convolution_says_what_became_of_its_zeros(
         high: int, strides: tuple[int, int], words: str) -> None:

@@ -23,7 +23,7 @@ from graphtool.cli.faults import run as cli
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.native.training import build_training
 from graphtool.train import checkpoint
-from graphtool.train.data import cuts, prepared
+from graphtool.train.dataset import cuts, prepared
 from graphtool.train.loop import Plan, Trainer
 from graphtool.train.model import TrainModel
 from graphtool.train.schedule import schedule

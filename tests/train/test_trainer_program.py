@@ -23,7 +23,7 @@ from graphtool.native.compiler import supports
 from graphtool.native.training import build_training
 from graphtool.symbolic import Symbol, symbol
 from graphtool.train import checkpoint
-from graphtool.train.data import load, shuffled
+from graphtool.train.dataset import load, shuffled
 from graphtool.train.loop import Plan, Trainer
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training

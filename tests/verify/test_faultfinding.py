@@ -14,7 +14,7 @@ from graphtool.ir.graph import Module
 from graphtool.rewrite.engine import rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
-from graphtool.verify.reduce import Reducer
+from graphtool.verify.reducer import Reducer
 from graphtool.verify.reduction_criteria import command_fails, compiled_differs, passes_change
 from tests.passes.pass_samples import SAMPLES, module
 

@@ -7,7 +7,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import entry, fresh
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
-from graphtool.ops.images import CHANNELS
+from graphtool.ops.pictures import CHANNELS
 from graphtool.symbolic import maximum, product
 
 
