@@ -28,5 +28,5 @@ def test_a_refusal_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_short_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(b"x" * 10)
-    with pytest.raises(InputError, match="incomplete"):
+    with pytest.raises(InputError, match="cut short"):
         memory_map.mapped(tmp_path / "w", 8, 100)
