@@ -1,7 +1,7 @@
-"""What a kernel was chosen over: a record that graphs, programs and builds keep.
+"""The record of a choice among kernels, which graphs, programs and builds keep.
 
-It is history: nothing that is computed depends on it. Reading a build needs this and no more of
-plans, which stand in plan.py.
+It is history: no computation depends on it. Reading a build needs only this part of plans; the rest
+is in plan.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a plan was chosen over: microseconds by plan, the chosen one first.
+    """The candidates from which a plan was chosen: microseconds by plan, the chosen one first.
 
-    `site` says what is computed, as `product{m=8,n=64,k=64}`; `by` is "cost" where the times were
-    expected, "tuned" where they were measured.
+    `site` says what is computed, for example `product{m=8,n=64,k=64}`; `by` is "cost" if the times
+    were estimated, "tuned" if they were measured.
     """
 
     site: str

@@ -19,13 +19,13 @@ Kind = Literal["float", "int", "uint", "bool", "string"]
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One element type: what it is here, in C, in numpy, and in the formats of others.
+    """One element type: its names and properties here, in C, in numpy, and in other formats.
 
-    `source` is numpy's type, or the name of one of ml_dtypes, which is imported at first use. `c`
-    is the C type of an element that has bytes of its own; C functions for the type end in its short
-    name. `onnx` is the number in a TensorProto, `torch` the name there and `torch_code` the number
-    in its archives, `safetensors` the name there and `rank` the place that it gives an array among
-    those of one file. 0 or "" says that there is no such type.
+    `source` is numpy's type, or the name of a type of ml_dtypes, which is imported at first use.
+    `c` is the C type of an element that has its own bytes; C functions for the type end in its
+    short name. `onnx` is the number in a TensorProto, `torch` the name in torch and `torch_code`
+    the number in its archives; `safetensors` is the name in that format and `rank` the position of
+    such arrays in a file. 0 or "" means that there is no such type.
     """
 
     name: str
@@ -42,7 +42,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype:
-        """The type of arrays of such elements."""
+        """The numpy type of arrays with such elements."""
         return _narrow(self.source) if isinstance(self.source, str) else self.source
 
     @property
@@ -52,7 +52,8 @@ class DType:
 
     @property
     def npy(self) -> str:
-        """The type as .npy files name it, without the byte order: V for what numpy lacks."""
+        """The name of the type in .npy files, without the byte order: V if numpy does not have
+        the type."""
         letter = {"float": "f", "int": "i", "uint": "u", "bool": "b", "string": "T"}[self.kind]
         return f"{'V' if self.is_borrowed else letter}{self.bytes}"
 
@@ -63,7 +64,8 @@ class DType:
 
     @property
     def is_packed(self) -> bool:
-        """Whether elements share bytes in files and in constants of C, from the low end."""
+        """Whether elements share bytes in files and in constants of C, the first in the lowest
+        bits."""
         return self.bits < 8
 
     @property
@@ -78,13 +80,14 @@ class DType:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is a float type that C lacks: stored in this type, computed in float32."""
+        """Whether it is a float type that C does not have: it is stored in this type and
+        computed in float32."""
         return self.is_float and self.bits < 32
 
     @property
     def computes(self) -> DType:
-        """The type that is computed in: float32 for narrow floats, which each store rounds to;
-        a byte for smaller integers."""
+        """The type of computations: float32 for narrow floats, which are rounded when stored;
+        one byte for smaller integers."""
         if self.is_narrow:
             return float32
         return (int8 if self.kind == "int" else uint8) if self.is_packed else self
@@ -152,7 +155,8 @@ TABLE: tuple[DType, ...] = (
     bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool", 9, "bool", 12, "BOOL", 0),
     string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string", 8),
 )
-HALVES = (bfloat16, float16)  # that kernels read as they are; their headers number them from 1
+# the 16-bit types that kernels read directly; their headers number them from 1
+HALVES = (bfloat16, float16)
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}
 BY_ONNX = {row.onnx: row for row in TABLE if row.onnx}
 BY_SAFETENSORS = {row.safetensors: row for row in TABLE if row.safetensors}
@@ -177,13 +181,16 @@ def of_numpy(numpy_type: np.dtype) -> DType:
     own = np.dtype(numpy_type)
     row = string if own.kind == "U" else _OF_NUMPY.get(own) or _by_numpy().get(own)
     if row is None:
-        raise InputError("GT0302", f"numpy type {numpy_type} has no counterpart here")
+        raise InputError("GT0302", f"the numpy type {numpy_type} is not supported")
     return row
 
 
 def as_array(x: Any) -> np.ndarray[Any, Any]:
-    """x as an array of one of the types above: numpy's strings of fixed length become `string`,
-    and so does a Python string, which is how numpy hands out an element of one."""
+    """x as an array of one of the types above.
+
+    numpy's strings of fixed length become `string`, and so does a Python string, because numpy
+    returns a single element as one.
+    """
     array = np.asarray(x)
     return array.astype(string.numpy) if array.dtype.kind == "U" else array
 

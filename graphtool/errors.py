@@ -1,4 +1,4 @@
-"""The error tree. Every error has a code, and says what was expected, what came, and where.
+"""The error tree. Every error has a code, and says what was expected, what was found, and where.
 
     GraphtoolError
     ├── UsageError         exit 2   the command line or an argument is wrong
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 
 class GraphtoolError(Exception):
-    """Base of all. `code` is `GTnnnn`; `where` names the place; `hint` says what to do."""
+    """The base class. `code` is `GTnnnn`; `where` is the place of the fault; `hint` says what to
+    do."""
 
     exit_code = 70
 
@@ -38,18 +39,19 @@ class UsageError(GraphtoolError):
 
 
 class InputError(GraphtoolError):
-    """A file or a value that came in is bad."""
+    """A file or an input value is bad."""
 
     exit_code = 3
 
 
 class TypeMismatch(InputError):
-    """Operands that an operation cannot take; raised by `infer`."""
+    """Operands that do not fit an operation; raised by `infer`."""
 
 
 @dataclass(frozen=True)
 class Unsupported:
-    """One thing that is missing: its name (`aten.fft_fft`), why, and each place it occurs."""
+    """One thing that is not supported: its name (`aten.fft_fft`), the reason, and each place
+    where it occurs."""
 
     name: str
     reason: str
@@ -57,7 +59,7 @@ class Unsupported:
 
 
 class UnsupportedError(GraphtoolError):
-    """Everything unsupported at once: `items` with counts and places."""
+    """Everything that is not supported, in one error: `items` with counts and places."""
 
     exit_code = 4
 
@@ -87,7 +89,8 @@ class InternalError(GraphtoolError):
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """Names with commas; of more than `most` the first ones, and how many there are."""
+    """Names separated by commas; if there are more than `most`, the first ones and the total
+    number."""
     found = list(names)
     if len(found) <= most:
         return ", ".join(found) or "none"

@@ -1,7 +1,7 @@
-"""What a plug-in imports: the records, and the functions that add them to graphtool.
+"""The names that a plug-in imports: the records, and the functions that add them to graphtool.
 
-Each function is called while the plug-in is imported, raises UsageError GT3103 for a name that is
-taken, and notes who added what, so that an artifact can say which plug-in it needs.
+Each function is called while the plug-in is imported. It raises UsageError GT3103 for a name that
+already exists, and records which plug-in added what, so that a file can say which plug-in it needs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
     "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
     "spelled", "symbol_of", "torch_op"]
 
-ops: Any = _ops  # typed Any: the types of graphtool.ops list built-in ops only
+ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RewritePass = Literal["simplify", "integer", "recognise", "freeze"]
 _RULES: dict[RewritePass, list[Rule]] = {
@@ -68,9 +68,9 @@ _RULES: dict[RewritePass, list[Rule]] = {
 
 
 def add_op(op: Op) -> Op:
-    """Add an op. Every verb knows it then; what its fields mean stands at `Op`.
+    """Add an op; every verb then knows it. `Op` documents its fields.
 
-    Raises UsageError GT3107 where its fields contradict each other.
+    Raises UsageError GT3107 if its fields contradict each other.
     """
     if op.name in OPS:
         raise taken("op", op.name)
@@ -82,10 +82,11 @@ def add_op(op: Op) -> Op:
 
 
 def composite(fn: Callable[..., Any], *, traits: Trait = Trait.NONE) -> Op:
-    """Add an op that a function over other ops defines: its types, values, gradient and C follow.
+    """Add an op that is defined by a function over other ops: its types, values, gradient and C
+    follow from it.
 
-    The function's name is the op's, its keyword parameters are the attributes. With `Trait.KERNEL`
-    it stays whole until `select`, whose chooser for it then replaces it.
+    The function's name is that of the op, its keyword parameters are the attributes. With
+    `Trait.KERNEL` the op is not decomposed before `select`, where its selector then replaces it.
     """
     name = getattr(fn, "__name__", "composite")
     if name in OPS:
@@ -107,9 +108,10 @@ def add_scalar(row: Scalar) -> Op:
 
 
 def add_rule(new: Rule, to: RewritePass = "simplify", *, before: str = "") -> Rule:
-    """Add a rewrite rule to a pass: last, or `before` the rule of that name.
+    """Add a rewrite rule to a pass: as the last one, or `before` the rule of that name.
 
-    At each node the first rule that fires is taken. Raises UsageError GT3106 for an unknown place.
+    At each node the first rule that fires is used. Raises UsageError GT3106 if there is no rule or
+    pass of that name.
     """
     rules = _RULES[to]
     if any(r.name == new.name for r in rules):
@@ -121,10 +123,11 @@ def add_rule(new: Rule, to: RewritePass = "simplify", *, before: str = "") -> Ru
 
 def add_pass(new: Pass, *, before: str = "",
              order: Sequence[tuple[str, str, str]] = ()) -> Pass:
-    """Add a pass to the pipeline: last, or `before` the first run of the pass of that name.
+    """Add a pass to the pipeline: as the last one, or `before` the first run of the pass of that
+    name.
 
     `order` are pairs of passes that must run in this order, with the reason. Raises UsageError
-    GT3106 for an unknown place.
+    GT3106 if there is no pass of that name.
     """
     if any(p.name == new.name for p in PASSES):
         raise taken("pass", new.name)
@@ -138,16 +141,16 @@ def add_pass(new: Pass, *, before: str = "",
 
 def _place(names: list[str], before: str, kind: str, last: int) -> int:
     if before and before not in names:
-        raise UsageError("GT3106", f"there is no {kind} {before!r} to stand before",
+        raise UsageError("GT3106", f"there is no {kind} {before!r} before which it can be added",
                          hint=listed(dict.fromkeys(names), most=40))
     return names.index(before) if before else last
 
 
 def onnx_op(*names: str, domain: str, since: int = 1) -> Callable[[Handler], Handler]:
-    """Declare the handler of operators of an ONNX domain, from opset `since` of it on.
+    """Declare the handler for operators of an ONNX domain, from version `since` of its opset on.
 
-    Its positional parameters are the operator's inputs (None when left out), its keyword-only
-    parameters the attributes, annotated; it returns a result, or a list of them.
+    Its positional parameters are the operator's inputs (None if left out), its keyword-only
+    parameters the attributes, with annotations. It returns a result, or a list of results.
     """
     from graphtool.importers.onnx import HANDLERS, onnx_handler
 
@@ -165,10 +168,11 @@ def onnx_op(*names: str, domain: str, since: int = 1) -> Callable[[Handler], Han
 
 
 def torch_op(*names: str) -> Callable[[Handler], Handler]:
-    """Declare the handler of operators of torch.library, named as in torch: `audio::snake`.
+    """Declare the handler for operators of torch.library, with their names in torch:
+    `audio::snake`.
 
-    Its parameters are those of the operator's schema, after the context; `c.out` is the type of
-    the result that torch computed.
+    Its parameters are those of the operator's schema, after the context; `c.out` is the type of the
+    result that torch computed.
     """
     from graphtool.importers.torch import HANDLERS, aten
 
@@ -187,14 +191,14 @@ def torch_op(*names: str) -> Callable[[Handler], Handler]:
 def add_kernel(record: Record, header: Path) -> Record:
     """Add a kernel: its record, and the C header NAME.h that it describes, which builds copy.
 
-    The op that it serves is added before, with `lowering=Lowering.TEMPLATE`. Raises UsageError
-    GT3106 where the header is not there, or not called after the kernel.
+    The op that it computes must be added before, with `lowering=Lowering.TEMPLATE`. Raises
+    UsageError GT3106 if the header does not exist, or does not have the kernel's name.
     """
     if record.name in KERNELS or record.contract.header in headers.names():
         raise taken("kernel", record.name)
     if header.name != record.contract.header or not header.is_file():
         raise UsageError("GT3106", f"the header of {record.name} is not {header.name}",
-                         hint=f"{record.contract.header} beside the plug-in")
+                         hint=f"put {record.contract.header} next to the plug-in")
     headers.ADDED[header.name] = header.read_text()
     added("header", header.name, partial(headers.ADDED.pop, header.name))
     register_kernel(record)
@@ -203,9 +207,9 @@ def add_kernel(record: Record, header: Path) -> Record:
 
 
 def add_site(kind: str, site: type[OwnSite]) -> None:
-    """Add a class of sites, a frozen dataclass of ints and bools: what kernels are chosen for.
+    """Add a class of sites for which kernels are chosen: a frozen dataclass of ints and bools.
 
-    The alternatives of kernels for it stand in their records.
+    The alternatives for it are in the records of the kernels.
     """
     if kind in SITES:
         raise taken("site", kind)
@@ -214,8 +218,11 @@ def add_site(kind: str, site: type[OwnSite]) -> None:
 
 
 def add_selector(op: str, selector: Selector) -> None:
-    """Add what `select` does with an op: `selector(goal, node, operands)` gives its results, or
-    None to leave the node as it is. `goal.best` places the kernel that is best for a site."""
+    """Add the function by which `select` rewrites an op.
+
+    `selector(goal, node, operands)` returns the node's results, or None to leave the node
+    unchanged. `goal.best` returns the result of the best kernel for a site.
+    """
     if op in SELECTORS:
         raise taken("selector", op)
     SELECTORS[op] = selector
@@ -223,7 +230,7 @@ def add_selector(op: str, selector: Selector) -> None:
 
 
 def add_target(row: Target) -> Target:
-    """Add a machine that C can be emitted for, by `--march NAME`."""
+    """Add a machine for which C can be emitted, by `--march NAME`."""
     if row.name in TARGETS:
         raise taken("target", row.name)
     register_target(row)
@@ -232,7 +239,7 @@ def add_target(row: Target) -> Target:
 
 
 def add_code(code: str, title: str, text: str) -> None:
-    """Add a code that `graphtool explain` knows: capitals and digits, such as AUDIO01."""
+    """Add a code for `graphtool explain`: capitals and digits, such as AUDIO01."""
     if code in CODES:
         raise taken("error code", code)
     CODES[code] = Code(title, text)

@@ -1,7 +1,8 @@
-"""The reference evaluator: a module run in numpy, at any stage before lowering. Speed is no goal.
+"""The reference evaluator: runs a module in numpy, at any stage before lowering. It is not made for
+speed.
 
-`run` binds the symbolic sizes to the shapes that come in, then replays the graph and drops each
-value after its last use.
+`run` takes the values of symbolic sizes from the shapes of the inputs, then replays the graph and
+frees each value after its last use.
 """
 
 from __future__ import annotations
@@ -30,22 +31,25 @@ _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, 
 
 @dataclass(frozen=True)
 class Setting:
-    """What evaluation depends on besides the operands: sizes bound so far, and a wider float."""
+    """The things on which evaluation depends besides the operands: known sizes, and a wider
+    float type."""
 
     sizes: dict[str, Dim] = field(default_factory=dict)
     dtype: DType | None = None
 
     def widened(self, d: DType) -> DType:
-        """The type in which `d` is evaluated: the setting's type for floats, if it has one."""
+        """The type in which `d` is evaluated: the setting's float type for floats, if it has
+        one."""
         return self.dtype if self.dtype and d.is_float else d
 
 
 def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = None,
         on_value: Callable[[str, Array], None] | None = None) -> dict[str, Array]:
-    """The outputs under their names, in order; `on_value` sees each computed value by its name.
+    """The outputs by name, in order; `on_value` is called with the name and array of each computed
+    value.
 
-    `dtype` evaluates in another float type: inputs, constants and attributes are converted.
-    Raises InputError GT051x for inputs that do not fit, GT050x where an operation fails on them.
+    `dtype` evaluates in another float type: inputs, constants and attributes are converted. Raises
+    InputError GT051x for inputs that do not fit, GT050x if an operation fails on them.
     """
     graph = module.graph
     setting = Setting({}, dtype)
@@ -65,14 +69,14 @@ def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = No
 
 
 def evaluate_graph(graph: Graph, args: Sequence[Array], setting: Setting) -> list[Array]:
-    """A closed graph on arrays; what the body of a `cond`, `while_` or `scan` comes to."""
+    """The results of a closed graph on arrays, such as the body of a `cond`, `while_` or `scan`."""
     inner = Setting(dict(setting.sizes), setting.dtype)
     return replay(graph, args, lambda node, *xs: evaluate_node(node, xs, inner),
                   done=lambda _: None)
 
 
 def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list[Array]:
-    """The node's results, checked against its types; symbols it defines are bound on the way."""
+    """The node's results, checked against its types; sizes that it defines become known."""
     try:
         results = evaluate_op(node.op, operands, node.attrs, setting,
                               [x.type.dtype if isinstance(x, Value) else None
@@ -90,11 +94,12 @@ def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list
 def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
                 setting: Setting | None = None,
                 declared: Sequence[DType | None] = ()) -> list[Array]:
-    """`op.eval` with sizes put into the attributes; a region arrives there as a function."""
+    """`op.eval` with numbers for sizes in the attributes; a region becomes a function."""
     setting = setting or Setting()
     bound = {k: _bind(v, setting) for k, v in attrs.items()
              if not (k == "size" and Trait.SIZE in op.traits and isinstance(v, Poly))}
-    if op is o.bitcast and setting.dtype:  # bits mean something in the declared type only
+    # the bits are those of the declared type, so a wider one has no meaning
+    if op is o.bitcast and setting.dtype:
         bound = dict(attrs)
         operands = [x.astype(d.numpy) if d else x
                     for x, d in zip(operands, declared, strict=True)]
@@ -137,13 +142,13 @@ def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
         if len(r.shape) == v.type.rank:
             for d, n in zip(v.type.shape, r.shape, strict=True):
                 name = bare(d)
-                if name and name.name not in setting.sizes:  # a size this node defines
+                if name and name.name not in setting.sizes:  # a size that this node defines
                     setting.sizes[name.name] = n
                     check_bounds(name, n)
         shape = tuple(substitute(d, setting.sizes) for d in v.type.shape)
         if shape != r.shape or wanted.numpy != r.dtype:
             raise InternalError("GT7501", f"{node.op.name} evaluated to {r.dtype}{list(r.shape)}, "
-                                          f"declared is {v.type}", where=_place(node))
+                                          f"but its declared type is {v.type}", where=_place(node))
 
 
 def _place(node: Node) -> str:
@@ -154,11 +159,13 @@ def _place(node: Node) -> str:
 # ---- inputs ------------------------------------------------------------------------------------
 
 def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -> list[Array]:
-    """The arrays in the order of the graph's inputs; fills `setting.sizes` from their shapes."""
+    """The arrays in the order of the graph's inputs; adds the sizes in their shapes to
+    `setting.sizes`."""
     names = value_names(module.graph)
     wanted = {names[v]: v.type for v in module.graph.inputs}
     listing = listed(f"{n}: {t}" for n, t in wanted.items())
-    if extra := [n for n in inputs if n not in wanted]:  # first: it may be one misspelt
+    # check this first: it may be a misspelt name
+    if extra := [n for n in inputs if n not in wanted]:
         raise InputError("GT0512", f"there is no input {listed(extra)}",
                          hint=f"the inputs are {listing}")
     if missing := [n for n in wanted if n not in inputs]:
@@ -175,7 +182,7 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
 
 
 def _array(x: Any, t: TensorType) -> Array:
-    """x as an array; objects are strings where strings are expected."""
+    """x as an array; objects become strings if strings are expected."""
     array = np.asarray(x)
     if t.dtype is dtypes.string and array.dtype.kind in "OSU":
         return dtypes.as_strings(array)
@@ -189,7 +196,7 @@ def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
         error.where = f"input {name}"
         raise
     if have is not t.dtype and have is not setting.widened(t.dtype):
-        raise InputError("GT0513", f"input {name} is {have.short}, {t.dtype.short} expected")
+        raise InputError("GT0513", f"the input {name} is {have.short}, expected {t.dtype.short}")
     if len(x.shape) != t.rank:
         raise _bad_shape(name, x.shape, t)
     return x.astype(setting.widened(t.dtype).numpy, copy=False)
@@ -197,7 +204,7 @@ def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
 
 def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
                 sizes: dict[str, Dim]) -> None:
-    """Read each symbol off a dimension that it determines: plain ones first, then a·s + b."""
+    """Find the value of each symbol from a dimension: first from plain ones, then from a·s + b."""
     pairs = [(d, n) for name, t in types.items()
              for d, n in zip(t.shape, arrays[name].shape, strict=True) if isinstance(d, Poly)]
     for d, n in sorted(pairs, key=lambda p: bare(p[0]) is None):
@@ -209,7 +216,7 @@ def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
 
 
 def _solve(d: Dim, name: str, n: int) -> int | None:
-    """The s with d(s) = n where d is a·s + b."""
+    """The s for which d(s) = n, where d is a·s + b."""
     at0, at1 = substitute(d, {name: 0}), substitute(d, {name: 1})
     slope = at1 - at0
     if not isinstance(slope, int) or slope == 0 or not isinstance(at0, int):
@@ -232,7 +239,7 @@ def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
 
 
 def check_bounds(row: Symbol, size: Dim) -> None:
-    """Raises InputError GT0515 where a size lies outside its symbol's declared range."""
+    """Raise InputError GT0515 if a size is outside of its symbol's declared range."""
     if (row.lo is not None and size < row.lo) or (row.hi is not None and size > row.hi):
         most = "" if row.hi is None else f" and at most {row.hi}"
         raise InputError("GT0515", f"{row.name} = {size}, at least {row.lo}{most} expected")
@@ -245,9 +252,10 @@ _WORDS = ("", "a", "an apple", "1", "Été")
 
 def random_inputs(module: Module, seed: int = 0,
                   sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Inputs that the module can run on: indices in range, masks of 0 and 1, normal floats.
+    """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
+    distributed floats.
 
-    A symbol that `sizes` does not name becomes 3, or the nearest value that its bounds allow.
+    A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds allow.
     """
     rng = np.random.default_rng(seed)
     bound: dict[str, Dim] = {}
@@ -262,7 +270,8 @@ def random_inputs(module: Module, seed: int = 0,
         shape = [n for d in v.type.shape if isinstance(n := substitute(d, bound), int)]
         try:
             out[names[v]] = _random_array(rng, v, shape, limits.get(v))
-        except (ValueError, MemoryError) as error:  # numpy's limits, and the machine's
+        # too large for numpy or for the machine's memory
+        except (ValueError, MemoryError) as error:
             raise InputError("GT0333", f"cannot make up {names[v]}: {error}",
                              hint="choose smaller sizes, as in --dim batch=8") from error
     return out
@@ -282,7 +291,7 @@ def _random_array(rng: np.random.Generator, v: Value, shape: list[int], limit: i
 
 
 def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
-    """For each value that ends up as an index, the least extent that it indexes."""
+    """For each value that is used as an index, the smallest extent that it indexes."""
     limits: dict[Value, int] = {}
 
     def lower(v: object, limit: int) -> None:
@@ -304,7 +313,7 @@ def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
 
 
 def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
-    """The sizes of the axes that the node's indices are places in."""
+    """The sizes of the axes that the node's indices address."""
     x = node.inputs[indexing.into]
     if not isinstance(x, Value):
         raise InternalError("GT7502", f"{node.op.name} indexes a literal", where=_place(node))
@@ -313,5 +322,5 @@ def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
 
 
 def _passes_on(op: Op) -> bool:
-    """Whether the elements of the result are those of the operands."""
+    """Whether the elements of the result are elements of the operands."""
     return bool(op.movement) or Trait.PICKS in op.traits or op is o.cast

@@ -1,7 +1,7 @@
-"""By which kernel, and with which parameters, a node is computed.
+"""Plans: the kernel that computes a node, and the kernel's parameters.
 
-A plan stands in the node that it belongs to; what it was chosen over is a `Choice`. The plans that
-a place in a graph has, and what they cost, are known in kernels/.
+A plan is an attribute of its node; the candidates from which it was chosen are a `Choice`. The
+modules of kernels/ know which plans are possible and what they cost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from graphtool.choice import Choice
 from graphtool.errors import InputError
 
-SHOWN = 5  # plans that a choice names, the chosen one first
+SHOWN = 5  # the number of plans in a choice, with the chosen one first
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
 
 
@@ -25,20 +25,20 @@ class Plan:
     parameters: tuple[tuple[str, int], ...] = ()
 
     def get(self, name: str, default: int) -> int:
-        """The value of a parameter, or `default` where the plan does not give it."""
+        """The value of a parameter, or `default` if the plan does not have it."""
         return dict(self.parameters).get(name, default)
 
     def __str__(self) -> str:
-        """`winograd{tile=4,group=28}`, or the kind alone where there are no parameters."""
+        """`winograd{tile=4,group=28}`, or the kind alone if there are no parameters."""
         inner = ",".join(f"{k}={v}" for k, v in self.parameters)
         return f"{self.kind}{{{inner}}}" if inner else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel's plans: its meaning, and the values from `least` to `most`.
+    """One parameter of a kernel's plans: its meaning, and its values, from `least` to `most`.
 
-    `default` is what a plan without it means; None where lowering derives the value.
+    `default` is the value if a plan does not have it; None if lowering computes the value.
     """
 
     name: str
@@ -50,23 +50,24 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the plans of one kind look like: their parameters, in the order they are written."""
+    """The form of the plans of one kind: their parameters, in the order in which they are
+    written."""
 
     kind: str
     parameters: tuple[Parameter, ...] = ()
 
     def plan(self, **given: int) -> Plan:
-        """The plan with these values, in the form's order."""
+        """The plan with these values, in the order of the form."""
         return Plan(self.kind, tuple((p.name, given[p.name]) for p in self.parameters
                                      if p.name in given))
 
     def values(self, plan: Plan | None) -> dict[str, int]:
-        """The values of a plan by name, with defaults where it gives none."""
+        """The values of a plan by name, with defaults for those that are missing."""
         usual = {p.name: p.default for p in self.parameters if p.default is not None}
         return usual | dict(plan.parameters if plan else ())
 
     def fault(self, plan: Plan) -> str:
-        """Why the plan is not one of this form, in words; empty where it is."""
+        """Why the plan does not have this form; empty if it has."""
         known = {p.name: p for p in self.parameters}
         names = [name for name, _ in plan.parameters]
         if names != [name for name in known if name in names]:
@@ -86,7 +87,8 @@ def choice(site: str, by: str, ranking: Mapping[Plan, float]) -> Choice:
 
 
 def of_plan(made: Choice | None, plan: Plan) -> Choice | None:
-    """The choice with `plan` first: it may not be what was chosen, in a graph edited by hand."""
+    """The choice with `plan` first: in a graph that was edited by hand, another plan may have
+    been chosen."""
     if made is None or next(iter(made.us)) == str(plan):
         return made
     return Choice(made.site, made.by, {str(plan): made.us.get(str(plan), 0.0)} | made.us)
@@ -102,8 +104,8 @@ def call(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
     match = _CALL.fullmatch(text)
     pairs = [p.partition("=") for p in match[2].split(",")] if match and match[2] else []
     if match is None or not all(k.isidentifier() and v.isdigit() for k, _, v in pairs):
-        raise InputError("GT0631", f"{text!r} names no kernel or site",
-                         hint="as in winograd{tile=4,group=28}")
+        raise InputError("GT0631", f"{text!r} is not the text of a plan or site",
+                         hint="write it like winograd{tile=4,group=28}")
     return match[1], tuple((k, int(v)) for k, _, v in pairs)
 
 

@@ -1,8 +1,9 @@
 """Plug-ins: Python files that add ops, rules, passes, kernels, targets and importers.
 
-A plug-in registers by the functions of `graphtool.extend` while it is imported; who added what is
-kept here. Only a person loads one: by `--plugin FILE`, `graphtool.load_plugin`, or by installing
-a package with the entry point group `graphtool.plugins`. No artifact can.
+A plug-in calls the functions of `graphtool.extend` while it is imported; this module records who
+added what. Only a person can load a plug-in: by `--plugin FILE`, `graphtool.load_plugin`, or by
+installing a package with the entry point group `graphtool.plugins`. A graph, program or build
+cannot.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ _loading: list[PlugIn] = []  # the one that is being imported
 
 
 def added(kind: str, name: str, undo: Undo) -> None:
-    """Note that the plug-in which is being loaded, if any, has added `name`; `undo` takes it out
+    """Record that the plug-in which is being loaded, if any, added `name`; `undo` removes it
     again. For `graphtool.extend`."""
     if _loading:
         _loading[-1].added[kind, name] = undo
 
 
 def taken(kind: str, name: str) -> UsageError:
-    """The error for a name that there is already."""
+    """The error for a name that already exists."""
     owner = owner_of(kind, name)
-    return UsageError("GT3103", f"the {kind} {name!r} is there already"
-                      + (f", of the plug-in {owner.name}" if owner else ""),
+    return UsageError("GT3103", f"the {kind} {name!r} already exists"
+                      + (f", added by the plug-in {owner.name}" if owner else ""),
                       hint="give it another name")
 
 
@@ -70,8 +71,8 @@ def needed(kind: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def missing(what: str, rows: Sequence[tuple[str, str, str, str]], where: str) -> UnsupportedError:
-    """The error for an artifact that needs what is not loaded: rows of kind, name, plug-in and its
-    version."""
+    """The error for a file that needs plug-ins which are not loaded; a row has kind, name,
+    plug-in and its version."""
     files = dict.fromkeys(plugin for _, _, plugin, _ in rows)
     return UnsupportedError(
         "GT0358", f"the {what} needs the plug-in {', '.join(files)}",
@@ -81,17 +82,17 @@ def missing(what: str, rows: Sequence[tuple[str, str, str, str]], where: str) ->
 
 
 def owner_of(kind: str, name: str) -> PlugIn | None:
-    """The plug-in that added `name`; None for what is graphtool's own."""
+    """The plug-in that added `name`; None if it is part of graphtool itself."""
     return next((p for p in LOADED.values() if (kind, name) in p.added), None)
 
 
 # ---- loading -----------------------------------------------------------------------------------
 
 def load_plugin(file: str | Path) -> PlugIn:
-    """Import the plug-in in a Python file; the same file again changes nothing.
+    """Import the plug-in in a Python file; importing the same file again changes nothing.
 
-    Raises UsageError GT3101 where there is no such file, GT3103 for a name that is taken, GT3104
-    for a second plug-in of the same name, InputError GT3102 where the file fails.
+    Raises UsageError GT3101 if there is no such file, GT3103 for a name that already exists, GT3104
+    for a second plug-in of the same name, InputError GT3102 if the file fails.
     """
     path = Path(file).resolve()
     if not path.is_file() or path.suffix != ".py":
@@ -101,7 +102,7 @@ def load_plugin(file: str | Path) -> PlugIn:
     def run() -> object:
         name = f"graphtool_plugin_{path.stem}"
         spec = util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None  # of a .py file
+        assert spec is not None and spec.loader is not None  # true of a .py file
         module = sys.modules[name] = util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
@@ -118,7 +119,7 @@ def load_installed() -> None:
 
 
 def _file_of(module: str) -> str:
-    """The file that a module would be imported from, or its name where there is none."""
+    """The file from which a module would be imported, or the module's name if there is none."""
     with suppress(ImportError):
         if (spec := util.find_spec(module)) and spec.origin:
             return spec.origin
@@ -126,7 +127,8 @@ def _file_of(module: str) -> str:
 
 
 def _any_installed() -> bool:
-    """Whether any package names the group: reading all metadata takes longer than `show`."""
+    """Whether any package has the entry point group: reading all metadata takes longer than
+    `show`."""
     folders = [Path(p) for p in sys.path if p]
     return any(f"[{GROUP}]" in text for folder in folders if folder.is_dir()
                for text in _entry_points(folder))
@@ -159,7 +161,7 @@ def _load(name: str, source: str, run: Callable[[], object]) -> PlugIn:
 
 
 def unload(name: str) -> None:
-    """Take a plug-in out again, with all that it added."""
+    """Remove a plug-in with everything that it added."""
     _take_out(LOADED.pop(name))
 
 
@@ -169,7 +171,7 @@ def _take_out(plugin: PlugIn) -> None:
         undo()
 
 
-# ---- faults ------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------
 
 def _failed(plugin: PlugIn, error: BaseException) -> GraphtoolError:
     """One clear error that says which line of the plug-in failed."""
@@ -184,7 +186,7 @@ def _failed(plugin: PlugIn, error: BaseException) -> GraphtoolError:
 
 
 def blamed(error: BaseException) -> GraphtoolError | None:
-    """The error to show for an exception that a function of a plug-in raised while a verb ran."""
+    """The error to show if a function of a plug-in raised an exception while a verb ran."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         for plugin in LOADED.values():
             if frame.filename == plugin.source:

@@ -1,6 +1,6 @@
-"""The processors of this machine, as its system tells: how many, their features, their caches.
+"""The processors of this machine as the operating system describes them: number, features, caches.
 
-What follows from it for C stands in target.py. A deployed model imports this module alone.
+What this means for C is in target.py. A deployed model imports only this module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cpu_flags() -> frozenset[str]:
 
 @cache
 def caches() -> tuple[int, int, int]:
-    """Bytes of the data caches of a core, as Linux tells them; 0 for what it does not tell."""
+    """Bytes of the data caches of a core, according to Linux; 0 if unknown."""
     sizes = [0, 0, 0]
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:

@@ -1,7 +1,8 @@
-"""The table of machines that C is emitted for: one row each, which alone knows a machine's facts.
+"""The table of machines for which C is emitted: one row each, the only place with a machine's
+facts.
 
-A new target is one row: `register(Target("znver5", …))`. The emitted C assumes nothing of a row: it
-has the number of lanes in itself, and picks instructions by the compiler's own macros.
+A new target is one row: `register(Target("znver5", …))`. The emitted C does not depend on the row:
+it contains the number of lanes, and selects instructions by the compiler's own macros.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ Flags = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A family of targets that one library can hold side by side, as `--march fat` builds it.
+    """A family of targets that can be together in one library, as `--march fat` builds it.
 
-    `call` is the C expression for the level that the processor has, `header` what defines it.
+    `call` is the C expression for the level of the processor; `header` is the file that defines it.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Target:
 
     @property
     def foreign(self) -> bool:
-        """Whether this machine is known to be of another kind, where its compilers know nothing of
+        """Whether this machine is known to be of another kind, so that its compilers do not know
         the target."""
         return bool(self.machines) and platform.machine().lower() not in self.machines
 
@@ -93,8 +94,8 @@ class Target:
 
 
 def spelled(name: str, *, usual: bool = False) -> tuple[Flags, ...]:
-    """The flags of a machine in gcc's and clang's spelling, then in zig's; `usual`: what a compiler
-    that knows neither assumes anyway."""
+    """The flags of a machine in the spelling of gcc and clang, then of zig. `usual`: what a
+    compiler that knows neither assumes by default."""
     return (f"-march={name}",), (f"-mcpu={name.replace('-', '_')}",), *(((),) if usual else ())
 
 
@@ -102,10 +103,10 @@ TABLE: dict[str, Target] = {}
 
 
 def register(row: Target) -> Target:
-    """Add a row to the table. Raises UsageError GT2102 where one has its name or an alias of it."""
+    """Add a row to the table. Raises UsageError GT2102 if its name or an alias already exists."""
     taken = {"native", "fat", *(n for t in TABLE.values() for n in (t.name, *t.aliases))}
     if found := taken.intersection((row.name, *row.aliases)):
-        raise UsageError("GT2102", f"there is a target {min(found)!r} already",
+        raise UsageError("GT2102", f"the target {min(found)!r} already exists",
                          hint="give the new one another name")
     TABLE[row.name] = row
     return row
@@ -118,7 +119,7 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 def _x86(level: int, name: str, title: str, lanes: int, mr: int, **facts: Any) -> Target:
-    """A row of the family; what all its members share stands here."""
+    """A row of the x86 family; facts that all its members share are here."""
     return Target(name, title, lanes, mr, 2, levels=X86_64, level=level,
                   machines=("x86_64", "amd64"),
                   cross="python -m ziglang cc -target x86_64-linux-musl",
@@ -163,12 +164,14 @@ def recognised(machine: str, flags: frozenset[str]) -> Target:
 
 
 def isa(target: Target) -> str:
-    """The instruction set by name, as tuning files and the cost model tell targets apart."""
+    """The name of the instruction set, by which tuning files and the cost model tell targets
+    apart."""
     return f"{target.name}+bf16" if target.bf16 else target.name
 
 
 def tile_rows(target: Target, nv: int, limit: int | None) -> int:
-    """Rows of a register tile nv vectors wide: accumulators, a row of B, one broadcast."""
+    """Rows of a register tile of nv vectors: the accumulators, a row of B and one broadcast must
+    fit the registers."""
     most = max(1, min(16, (target.registers - nv - 1) // nv))
     return most if limit is None else max(1, min(most, limit))
 

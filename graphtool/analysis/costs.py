@@ -44,14 +44,14 @@ Attrs = tuple[tuple[str, Any], ...]
 
 
 def signature(node: Node) -> tuple[tuple[Any, ...], Attrs]:
-    """Operand types (literals unchanged) and attributes: everything that a composite's cost depends
-    on."""
+    """Operand types (literals unchanged) and attributes: everything on which a composite's cost
+    depends."""
     return (tuple(x.type if isinstance(x, Value) else x for x in node.inputs),
             tuple(node.attrs.items()))
 
 
 def decomposed(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Graph:
-    """What a composite comes to on operands of these types, one level down."""
+    """The decomposition of an op on operands of these types, one level deep."""
     def run(*args: Any) -> Any:
         rest = iter(args)
         operands = [next(rest) if isinstance(t, TensorType) else t for t in types]
@@ -63,7 +63,8 @@ def decomposed(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Graph:
 def _composite(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Dim:
     try:
         return total(flops, decomposed(op, types, attrs))
-    except GraphtoolError:  # sizes it cannot decide on: one operation an element, at the least
+    # symbolic sizes can make this fail: then count one operation for each element
+    except GraphtoolError:
         return sum((elements(t) for t in types[:1] if isinstance(t, TensorType)), 0)
 
 
@@ -87,7 +88,7 @@ def regions(node: Node) -> Iterator[Graph]:
 
 
 def trip_count(node: Node) -> Dim:
-    """The trip count of a node's regions: a scan's length; 1 where the data decide."""
+    """The trip count of a node's regions: the length of a scan; 1 if it depends on data."""
     length: Dim = node.attrs.get("length", 1)
     return length
 
@@ -106,5 +107,5 @@ def total(cost: Cost, graph: Graph) -> Dim:
 
 
 def covered(op: Op) -> bool:
-    """Whether the op's cost is known rather than assumed; a test asks it of the whole registry."""
+    """Whether the op's cost is known and not assumed; a test checks this for the whole registry."""
     return op.cost is not None or op.decompose is not None or op.category != "compute"

@@ -1,6 +1,7 @@
 """Peak memory of the intermediates when nodes run in order, each freed after its last use.
 
-An estimate from liveness alone: reshapes share their operand's bytes, nothing works in place.
+It is an estimate from liveness alone: reshapes share their operand's bytes, and no op works in
+place.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Peak:
 
 
 def at_least_sizes(d: Dim) -> int:
-    """The value of d with each symbol at its least size; 1 at the lowest."""
+    """The value of d with each symbol at its least size; 1 or more."""
     if not isinstance(d, Poly):
         return d
     value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
@@ -34,10 +35,10 @@ def at_least_sizes(d: Dim) -> int:
 
 
 def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:
-    """Inputs and constants are the caller's and the file's, and count as nothing, as do values
-    `without` a place of their own.
+    """The peak. Inputs and constants are not counted, because they belong to the caller and to the
+    file; values in `without` are not counted either.
 
-    Where dims are symbolic, the place is the one that is largest at the least sizes.
+    If dimensions are symbolic, the node is the one with the largest sum at the least sizes.
     """
     tally = _Tally(without)
     replay(graph, graph.inputs, tally.define, tally.drop)
@@ -46,7 +47,8 @@ def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:
 
 @dataclass
 class _Tally:
-    """What is live now. `owner` says whose bytes a value is; `users` how many values share them."""
+    """The values that are live now. `owner` says whose bytes a value uses; `users` how many
+    values share them."""
 
     without: Collection[Value] = ()
     live: Dim = 0
@@ -83,8 +85,11 @@ class _Tally:
 
 
 def placeless(graph: Graph) -> set[Value]:
-    """What a step's arena has no place for: its outputs, which are the caller's or updated in
-    place, and what one elementwise node makes for one other, which a kernel keeps to itself."""
+    """The values of a step that need no memory in its arena.
+
+    These are its outputs, which belong to the caller or are updated in place, and the result of one
+    elementwise node for one other, which stays inside a kernel.
+    """
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for x in node.inputs:

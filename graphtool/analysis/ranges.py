@@ -57,7 +57,7 @@ def narrow(x: Any) -> Narrow | None:
 
 
 def _cast(x: Any) -> Narrow | None:
-    """A widened number of a narrow type, or of a cast between wide ones."""
+    """A widened number of a narrow type, or a cast of one between wide types."""
     if x.dtype in BYTES:
         return Narrow(x)
     if x.dtype in SMALL:
@@ -76,7 +76,8 @@ def is_single(x: Any) -> bool:
 
 
 def known_array(x: Any, depth: int = 6) -> Array | None:
-    """The values, if they follow by so many ops at most from constants that nobody trains."""
+    """The values, if they can be computed by at most so many ops from constants that are not
+    trained."""
     if not isinstance(x, Tracer):
         return None if x is None else np.asarray(x)
     node = maker(x)

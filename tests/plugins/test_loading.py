@@ -20,7 +20,7 @@ BAD = {  # file: its text, the error's code, a word of the message, the exit cod
     "leaves": ("import sys\nsys.exit(0)", "GT3102", "SystemExit", 3),
     "syntax": ("def", "GT3102", "SyntaxError", 3),
     "taken": ("from graphtool.extend import *\nadd_op(Op('relu', lambda x: x))", "GT3103",
-              "the op 'relu' is there already", 2),
+              "the op 'relu' already exists", 2),
     "promise": ("from graphtool.extend import *\n"
                 "add_op(Op('same', lambda x: x, lambda x: x, axes=ALONG, doc='x'))", "GT3102",
                 "has no attribute 'axis'", 3),
