@@ -120,7 +120,7 @@ def test_no_traceback(fault: type[Exception]) -> None:
 
 
 def test_wrong_result_is_found() -> None:
-    with pytest.raises(InternalError, match="declared is f32"):
+    with pytest.raises(InternalError, match="its declared type is f32"):
         interp.run(odd("wrong", lambda x: x[:2], (4,), X), {"x": ones(4)})
 
 

@@ -1,10 +1,11 @@
 /* Scaled dot-product attention, a template: for each head and block of query rows the scores of all
-   keys, or of so many at a time, their softmax, and the weighted sum of the values; sums of
-   earlier keys are scaled where a higher score turns up. Define the macros, include this file,
+   keys, or of so many at a time, their softmax, and the weighted sum of the values; sums of earlier
+   keys are scaled when a higher score is found. Define the macros, include this file,
    repeat; it undefines them at its end.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
-   GT_KEYS        keys at a time, at least, where there are twice as many or more; 0 for all of them
+   GT_KEYS        the least number of keys that are processed together, if there are twice as many;
+                  0: all
    GT_MR, GT_NV   the register tile of both products: up to MR rows (a literal) of NV vectors;
                   NR = NV·GT_LANES
    GT_HEADS       how many independent attentions
@@ -24,8 +25,8 @@
                   int64_t count GT_PARAMS): takes `count` elements of row s from d on; acc is
                   vector-aligned
 
-   A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Heads
-   that follow each other and share keys and values (grouped queries) pack them once. */
+   A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Adjacent
+   heads that share keys and values (grouped queries) pack them once. */
 #include "scores.h"
 #include "tile.h"
 
@@ -39,12 +40,12 @@
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
-/* Whether scores become weights as they are, but for a factor. */
+/* Whether scores become weights without any change but a factor. */
 #define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
 
 /* The scores of row s from key k0 on, scaled, capped and masked, to weights; the sum of these.
-   `highest` is of all keys so far: it is raised here unless scores are plain, when it counts these
-   already. */
+   `highest` is the greatest score so far. It is updated here, unless scores are plain: then it
+   already includes these. */
 GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t k0,
                                            int64_t seen, float *highest GT_PARAMS)
 {
@@ -77,7 +78,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
     const int64_t wide = GT_WIDE;
     const float factor = (GT_PLAIN ? (GT_SCALE) : 1.0f) * 1.44269504f;
     float tops[GT_MR * GT_LANES] GT_ALIGNED;
-    /* so many keys are seen by all rows: the largest of their scores are kept by the lane */
+    /* keys that all rows see: each lane keeps the greatest of their scores */
     const int64_t common = gt_max(0, (((GT_CAUSAL) ? gt_min(k1, s + 1) : k1) - k0) / GT_NR);
     for (int i = 0; i < rows * GT_LANES; i++) tops[i] = -INFINITY;
     for (int64_t p = 0; p < gt_ceil_div(k1 - k0, GT_NR); p++) {
@@ -117,7 +118,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
     }
 }
 
-/* What the keys from k0 to k1 add to the sums in `tile`; after the last one the epilogue. */
+/* Adds what the keys from k0 to k1 contribute to the sums in `tile`; calls the epilogue after the
+   last one. */
 GT_INLINE void GT_JOIN(GT_NAME, _values)(const int rows, int64_t b, int64_t s, int64_t k0,
                                          int64_t k1, int64_t last, const float *values,
                                          const float *scores, const float *past,
@@ -196,7 +198,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _rows)(int64_t rows, int64_t b, int64_t s, const
     }
 }
 
-/* One query row straight on the rows of keys and values: nothing is packed. */
+/* One query row, computed from the rows of keys and values without packing. */
 GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
 {
     const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T);

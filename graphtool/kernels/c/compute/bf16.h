@@ -91,8 +91,8 @@ GT_INLINE void gt_zip_pairs(const uint16_t *x, const uint16_t *y, int64_t n, int
 #endif
 }
 
-/* The same for an A that lies transposed: the elements of a column are adjacent, and from one k to
-   the next it is ldk. Pairs are made block by block, in a small array of the thread. */
+/* The same for an A that is transposed in memory: the elements of a column are adjacent, and
+   columns are ldk apart. Pairs are made block by block, in a small array of the thread. */
 GT_INLINE void gt_tile_bf16_across(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
                                    int64_t ldk, const uint16_t *b, int64_t depth)
 {

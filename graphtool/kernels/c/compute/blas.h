@@ -8,7 +8,7 @@
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   as gemm.h has it, with b = 0 and n = 0: a whole row at a time
 
-   Threads take rows each and call the library for these; it is told to start none of its own.
+   Each thread calls the library for its own rows; the library is told not to start threads.
    GT_BLAS(f) is the library's name for f, with a prefix in builds of scipy. */
 #include "prelude.h"
 

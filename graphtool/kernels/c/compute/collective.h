@@ -4,8 +4,8 @@
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread 0 works
    GT_KIND       the start of 0 sum, 1 max, 2 min (from X into Y, which may be X), 3 gather,
                  4 scatter of the sum, 5 broadcast of the first process's; 6 waits, and Y gets what
-                 is in X; 7 is no exchange: Y gets the number of this process
-   GT_NOW        a literal: 1 if the start is to wait itself, which is quicker than to wait later
+                 is in X; 7 exchanges nothing: Y gets the rank of this process
+   GT_NOW        a literal: 1 if the start also waits, which is faster than waiting later
    GT_PROCESSES  how many there must be for gather and scatter
    GT_COUNT      elements, of one process, an integer expression
    GT_TYPE       the element type, and GT_MPI_TYPE what MPI calls it

@@ -1,4 +1,5 @@
-/* What this C needs of its compiler. Where that is missing, it refuses to compile and says why. */
+/* What this C needs from its compiler. If that is missing, compilation stops with an error that
+   says why. */
 #ifndef GT_COMPILER_H
 #define GT_COMPILER_H
 

@@ -82,7 +82,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
     float tile[GT_MR * GT_NR] GT_ALIGNED;
     const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
                      + group * (GT_C);
-    /* where a kernel row covers adjacent floats, its columns and channels are one loop */
+    /* if a kernel row reads adjacent floats, its columns and channels are one loop */
     const int merged = (GT_DW) == 1 && (GT_XW) == (GT_C);
     const int64_t runs = merged ? 1 : (GT_KW), run = merged ? (GT_KW) * (GT_C) : (GT_C);
     gt_tile_zero(acc, pixels, GT_NV);
@@ -172,7 +172,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
     int64_t rest = u - first * all * blocks;
     int64_t p = rest / (width * blocks), tile = rest % (width * blocks);
-    /* together the tiles of a panel prefetch all of the next one */
+    /* together, the tiles of a panel prefetch the whole next panel */
     int64_t step = gt_ceil_div(GT_NR * 4, width * blocks);
     for (; u < end; u++) {
         const int64_t row = base + first + tile / blocks, block = tile % blocks;

@@ -128,7 +128,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
     int64_t rest = u - first * all * blocks;
     int64_t p = rest / (width * blocks), tile = rest % (width * blocks);
-    /* together the tiles of a panel prefetch all of the next one */
+    /* together, the tiles of a panel prefetch the whole next panel */
     int64_t step = gt_ceil_div(GT_NR * 4, width * blocks);
     for (; u < end; u++) {
         const int64_t row = first + tile / blocks, block = tile % blocks;

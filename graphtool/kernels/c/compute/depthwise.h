@@ -73,8 +73,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
         }
         GT_UNROLL for (int h = 0; h < height; h++)
         {
-            /* an input pixel is loaded once, and serves every output of the row it touches; taps so
-               far apart that outputs share none load their own */
+            /* an input pixel is loaded once and used for every output of the row that reads it; if
+               taps are so far apart that outputs share none, each loads its own */
             const int columns = (width - 1) * (GT_SW) + ((GT_KW)-1) * (GT_DW) + 1;
             if (GT_APART || columns >= width * (GT_KW)) {
                 GT_UNROLL for (int i = 0; i < width * (GT_KW); i++)

@@ -145,7 +145,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     int64_t first = rest / (panels * chunk) * chunk, width = gt_min(chunk, blocks - first);
     rest -= first * panels;
     int64_t panel = rest / width, block = first + rest % width;
-    /* together the blocks of a panel prefetch all of the next one */
+    /* together, the blocks of a panel prefetch the whole next panel */
     int64_t step = gt_ceil_div(GT_NR * 4, width);
     for (; u < end; u++) {
         const int64_t at = base + block, m = at * shorter + gt_min(at, longer);

@@ -91,7 +91,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _chunk)(int64_t b, int64_t first, int64_t width,
 {
     const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
     const int64_t shorter = (GT_M) / all, longer = (GT_M) % all;
-    /* together the blocks of a panel prefetch all of the next one */
+    /* together, the blocks of a panel prefetch the whole next panel */
     const int64_t step = gt_ceil_div(GT_NR * 4, width);
     for (; u < end; u++) {
         const int64_t panel = u / width, block = first + u % width;

@@ -41,7 +41,7 @@ GT_INLINE gt_vf gt_widened(const int type, gt_vh h)
     return (gt_vf)((gt_vw)scaled | special | (bits & 0x8000) << 16);
 }
 
-/* The first `count` < GT_LANES numbers at p and zeros after them; reads nothing beyond. */
+/* The first `count` < GT_LANES numbers at p, then zeros; it reads nothing after them. */
 GT_INLINE gt_vh gt_first_halves(const uint16_t *p, int64_t count)
 {
 #if GT_LANES == 16 && defined __AVX512BW__ && defined __AVX512VL__
@@ -122,8 +122,8 @@ GT_INLINE void gt_tile_half_lines(gt_vf *acc, const int rows, const int nv, cons
     }
 }
 
-/* The same for an A that lies transposed: the elements of a column are adjacent, and from one k to
-   the next it is ldk. */
+/* The same for an A that is transposed in memory: the elements of a column are adjacent, and
+   columns are ldk apart. */
 GT_INLINE void gt_tile_half_across(gt_vf *acc, const int rows, const int nv, const int type,
                                    const uint16_t *a, int64_t ldk, const uint16_t *b,
                                    int64_t depth, const char *ahead, int64_t step,

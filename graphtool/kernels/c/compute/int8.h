@@ -52,7 +52,7 @@ GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
 #endif
 }
 
-/* The `count` <= 4 bytes at a, zeros after them, in every lane. */
+/* The `count` <= 4 bytes at a, then zeros, in every lane. */
 GT_INLINE gt_vi gt_splat_bytes(const char *a, const int64_t count)
 {
     int32_t word = 0;

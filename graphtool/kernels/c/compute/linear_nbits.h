@@ -56,7 +56,7 @@ GT_INLINE gt_vf gt_centred_nibble(gt_vi words)
     const gt_vf table = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
     return (gt_vf)_mm512_permutexvar_ps((__m512i)words, (__m512)table);
 }
-/* The first `count` floats, without a way through memory. */
+/* The first `count` floats, without storing them to memory. */
 GT_INLINE gt_vf gt_first_scales(const float *p, const int count)
 {
     return (gt_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
@@ -119,15 +119,16 @@ GT_INLINE int64_t GT_JOIN(GT_NAME, _sorted)(int64_t row, float *to GT_PARAMS)
     return sorted;
 }
 
-/* `rows` rows of sorted x by `columns` rows of w from n on; both are literals. A weight becomes a
-   number once and meets all rows. */
+/* `rows` rows of sorted x by `columns` rows of w from n on; both are literals. A weight is
+   converted to a number once and used for all rows. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64_t n,
                                        int64_t sorted, const float *x GT_PARAMS)
 {
     enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
     enum { words = GT_JOIN(GT_NAME, _words), mask = (1 << GT_BITS) - 1 };
     const int64_t all = (GT_PARTS) * (GT_BLOCK);
-    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1))); /* sums lose less from there */
+    /* the middle: sums from there have smaller rounding errors */
+    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1)));
     gt_vf sums[8][4];
     float rest[8][4];
     GT_UNROLL

@@ -1,6 +1,6 @@
 /* Types below 16 bits, one byte each: floats of 8 and 4 bits, integers of 4 and 2. Conversions are
-   bit-exact: to nearest even, what is too large becomes what the type has for it. A saturating
-   conversion clamps beforehand. */
+   bit-exact: they round to nearest even, and a number that is too large becomes infinity or
+   whatever the type has for it. A saturating conversion clamps before. */
 #ifndef GT_NARROW_H
 #define GT_NARROW_H
 
@@ -80,8 +80,8 @@ GT_INLINE float gt_f8e8m0_to_f32(uint8_t h)
     return h == 0xff ? NAN : gt_float_of_bits(h ? (uint32_t)h << 23 : 0x00400000);
 }
 
-/* A double on its way to a narrow type: the last bit says that something was cut off, so that the
-   second rounding does what one would. */
+/* A double that is rounded to float before it is rounded to a narrow type: the last bit says
+   whether bits were cut off, so that two roundings give the same as one. */
 GT_INLINE float gt_f64_to_odd(double x)
 {
     const float y = (float)x;

@@ -25,7 +25,7 @@
 #endif
 
 #if defined(__clang__)
-/* Where clang does not follow a simd pragma the loop is slower, not wrong. */
+/* If clang ignores a simd pragma, the loop is slower, but not wrong. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 

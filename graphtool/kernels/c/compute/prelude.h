@@ -51,7 +51,7 @@ typedef float gt_vfu __attribute__((vector_size(GT_LANES * 4), may_alias, aligne
 typedef int32_t gt_vi __attribute__((vector_size(GT_LANES * 4), may_alias));
 #endif
 
-/* x in every lane. Spelled out: `(gt_vf){0} + x` would cost an addition. */
+/* x in every lane. It is written out, because `(gt_vf){0} + x` would cost an addition. */
 GT_INLINE gt_vf gt_splat(float x)
 {
 #if GT_LANES == 1
@@ -139,7 +139,7 @@ GT_INLINE uint16_t gt_f32_to_f16(float x)
 
 GT_INLINE float gt_bf16_to_f32(uint16_t h) { return gt_float_of_bits((uint32_t)h << 16); }
 
-/* Rounds to nearest even; NaN stays NaN (made quiet, lest rounding turn it into Inf). */
+/* Rounds to nearest even; NaN stays NaN (it is made quiet, so that rounding cannot make it Inf). */
 GT_INLINE uint16_t gt_f32_to_bf16(float x)
 {
     const uint32_t bits = gt_bits_of_float(x);

@@ -20,8 +20,8 @@
    GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
-   Directions and blocks of batch rows are shared out. Where these are fewer than threads, all of
-   them work at each step, on some of the state each, and wait for each other once a step. */
+   Directions and blocks of batch rows are shared out. If these are fewer than the threads, all
+   threads work on each step, each on a part of the state, and wait for each other once per step. */
 #include "nest.h"
 #include "runtime.h"
 #include "tile.h"
@@ -204,7 +204,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t blocks = gt_ceil_div(GT_ROWS, GT_BLOCK), units = (GT_DIRS) * blocks, n = GT_H;
     float *h = GT_WORK(t), *c = h + GT_BLOCK * n, *a = c + GT_BLOCK * n;
     float *g = a + GT_BLOCK * n;
-    /* a barrier costs as much as some 10⁴ weights of a step */
+    /* a barrier costs as much time as about 10⁴ weights of a step */
     const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
     const int together = GT_PANEL > 0 && GT_KIND != 1 && units < threads && n % nr == 0 && n > nr
                          && GT_GATES * n * n >= 1 << 16;

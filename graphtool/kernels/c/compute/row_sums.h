@@ -5,7 +5,7 @@
 #include "prelude.h"
 
 /* sums[c·apart] = Σ y[w·step + c·across] over `width` pixels, for the channels first to last. Four
-   sums run side by side, lest each addition wait for the one before. */
+   sums are computed side by side, so that no addition waits for the one before it. */
 GT_INLINE void gt_row_sums(const float *y, int64_t width, int64_t step, int64_t across,
                            float *sums, int64_t apart, int64_t first, int64_t last)
 {

@@ -24,7 +24,7 @@
 #endif
 
 #if defined GT_ROWS_WIDE && GT_LANES == 16 && defined __AVX512BW__ && defined __AVX512VL__
-#define GT_ROWS_MASKED /* what fills no vector is read and written behind a mask */
+#define GT_ROWS_MASKED /* elements that do not fill a vector are read and written with a mask */
 #define GT_ROWS_FIRST(n) ((__mmask16)((1u << (n)) - 1))
 #endif
 

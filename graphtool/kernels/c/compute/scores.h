@@ -61,7 +61,7 @@ GT_INLINE float gt_exp2_negative(float x)
     return gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
 }
 
-/* The largest of x, at least `top`; NaN are passed over. */
+/* The largest of x and `top`; NaN are ignored. */
 GT_INLINE float gt_highest(const float *x, int64_t n, float top)
 {
     GT_SIMD_REDUCE(max, top)
@@ -69,8 +69,8 @@ GT_INLINE float gt_highest(const float *x, int64_t n, float top)
     return top;
 }
 
-/* Scores times a positive scale to weights that still want dividing by their sum, which is
-   returned; 0 for a row that sees nothing. `top` is the largest score. Its constants would take
+/* Turns scores, times a positive scale, into weights that must still be divided by their sum, which
+   is returned; 0 for a row that sees nothing. `top` is the largest score. Its constants would take
    registers from the tiles beside it, as loops over rows that are unrolled do. */
 GT_NOINLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, float top)
 {

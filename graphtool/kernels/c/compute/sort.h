@@ -23,7 +23,7 @@ GT_INLINE int GT_JOIN(GT_NAME, _before)(int64_t row, int64_t a, int64_t b GT_PAR
     return GT_BEFORE(left, right);
 }
 
-/* Few of many: a sorted list of the best so far, into which most elements never come. */
+/* A few of many: a sorted list of the best so far; most elements never enter it. */
 GT_INLINE void GT_JOIN(GT_NAME, _select)(int64_t row, int64_t *best GT_PARAMS)
 {
     int64_t held = 0;

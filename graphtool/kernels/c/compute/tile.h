@@ -66,7 +66,7 @@ GT_INLINE void gt_tile_fma_lines(gt_vf *acc, const int rows, const int nv, const
     }
 }
 
-/* The same for an A that lies transposed: from one k to the next it is `ldk` floats. */
+/* The same for an A that is transposed in memory: its columns are `ldk` floats apart. */
 GT_INLINE void gt_tile_fma_across(gt_vf *acc, const int rows, const int nv, const float *a,
                                   int64_t lda, int64_t ldk, const float *b, int64_t depth)
 {

@@ -21,7 +21,8 @@
 
 enum { GT_JOIN(GT_NAME, _width) = 8 };
 
-/* Eight walks side by side, each a row and a tree: none waits for another's memory. */
+/* Eight walks at the same time, each for one row and one tree, so that none waits for the memory of
+   another. */
 GT_INLINE void GT_JOIN(GT_NAME, _walk)(const GT_T *const *x, int32_t *at GT_PARAMS)
 {
     int open = 1;

@@ -32,7 +32,7 @@
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
    all threads work in GT_WORK(0), with barriers inside: each weight is then read by one thread
-   only, which pays where the weights outweigh the image. */
+   only, which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"
 #ifdef GT_SHARED

@@ -1,5 +1,5 @@
 /* The loss curve of a run as SVG, to the bytes of `graphtool train`: steps in grey, epochs in
-   colour. Reads the log, knows no training. */
+   colour. It reads only the log. */
 #ifndef GT_CURVE_H
 #define GT_CURVE_H
 
@@ -12,7 +12,8 @@
 #include "json.h"
 
 enum { CURVE_WIDTH = 720, CURVE_HEIGHT = 400, CURVE_EDGE = 48 };
-enum { CURVE_POINTS = 600 }; /* of the line of steps; more are averaged */
+/* the most points in the line of steps; if there are more, they are averaged */
+enum { CURVE_POINTS = 600 };
 
 typedef struct {
     double x, y;
@@ -150,7 +151,7 @@ static void curve_write(FILE *out, const curve_line lines[3])
             CURVE_WIDTH / 2.0, CURVE_HEIGHT - 14, a.right);
 }
 
-/* Draws the log to a file; -1 where one of them cannot be used. */
+/* Draws the log to a file; -1 if the log or the file cannot be used. */
 static int curve_draw(const char *log, const char *path)
 {
     curve_line lines[3] = {{"steps", "#bbb", "1.0", 0, 0, 0},

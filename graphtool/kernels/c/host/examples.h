@@ -52,7 +52,7 @@ typedef struct {
     unsigned char *batch;
 } example_array;
 
-/* The rows of an array, one after the other, where a step reads them. */
+/* Copies the rows of an array, one after the other, to where a step reads them. */
 static void example_gather(const example_array *a, const int64_t *rows, int64_t n)
 {
     const int64_t to = a->each * (a->port->type[1] - '0'), count = a->found->shape[0];

@@ -13,7 +13,7 @@ typedef struct {
     int count, bad;
 } inflate_bits;
 
-/* The next n ≤ 16 bits; zeros, and `bad`, behind the end. */
+/* The next n ≤ 16 bits; after the end zeros, and `bad` is set. */
 static inline uint32_t inflate_take(inflate_bits *b, int n)
 {
     while (b->count < n) {
@@ -65,7 +65,7 @@ static inline int inflate_symbol(inflate_bits *b, const inflate_code *c)
     return 0;
 }
 
-/* The codes that stand before a block, themselves coded. */
+/* The codes before a block, which are themselves coded. */
 static inline int inflate_codes(inflate_bits *b, inflate_code *literals, inflate_code *distances)
 {
     static const unsigned char order[19] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
@@ -92,7 +92,7 @@ static inline int inflate_codes(inflate_bits *b, inflate_code *literals, inflate
     return inflate_build(literals, lengths, n) || inflate_build(distances, lengths + n, m);
 }
 
-/* The codes of a block that brings none. */
+/* The codes of a block that does not contain its own. */
 static inline void inflate_fixed(inflate_code *literals, inflate_code *distances)
 {
     unsigned char lengths[288];

@@ -1,5 +1,6 @@
 /* JSON as far as checkpoints and logs need it: a cursor over a text, and numbers as Python prints
-   them. Reads nothing behind the end; what it cannot read it says with a 0. Needs libc only. */
+   them. It reads nothing after the end, and returns 0 for text that it cannot read. Needs libc
+   only. */
 #ifndef GT_JSON_H
 #define GT_JSON_H
 
@@ -19,7 +20,7 @@ static inline void json_space(json *j)
         j->at++;
 }
 
-/* Whether the next sign is c; it is then passed. */
+/* Whether the next character is c; if so, the cursor moves past it. */
 static inline int json_take(json *j, char c)
 {
     json_space(j);
@@ -28,7 +29,7 @@ static inline int json_take(json *j, char c)
     return 1;
 }
 
-/* Four hexadecimal digits; -1 where they are not. */
+/* The value of four hexadecimal digits; -1 if they are not there. */
 static inline int json_hex(json *j)
 {
     int v = 0;
@@ -53,7 +54,8 @@ static inline size_t json_utf8(unsigned v, char *out)
     return (size_t)more + 1;
 }
 
-/* A string without its quotes and escapes, zero-terminated; 0 where it is none or has no room. */
+/* A string without its quotes and escapes, zero-terminated; 0 if there is no string or it does not
+   fit. */
 static inline int json_string(json *j, char *out, size_t room)
 {
     static const char *const plain = "\"\\/bfnrt", *const meant = "\"\\/\b\f\n\r\t";
@@ -108,7 +110,7 @@ static inline int json_number(json *j, double *v)
     return n && !*stop;
 }
 
-/* The next key of an object, whose { is passed; 0 behind the last one or at a fault. */
+/* The next key of an object after its {; 0 after the last key or on an error. */
 static inline int json_key(json *j, char *out, size_t room)
 {
     if (json_take(j, '}')) return 0;
@@ -116,7 +118,7 @@ static inline int json_key(json *j, char *out, size_t room)
     return json_string(j, out, room) && json_take(j, ':');
 }
 
-/* Passes a value of any kind; 0 at a fault. */
+/* Moves past a value of any kind; 0 on an error. */
 static inline int json_skip(json *j)
 {
     int depth = 0, quoted = 0;

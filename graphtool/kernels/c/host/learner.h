@@ -1,5 +1,5 @@
 /* A training model at work: its state in one block, and calls of its parts on rows of the examples.
-   The generated file that includes this defines `model`, a table of what there is. */
+   The generated file that includes this defines `model`, a table of its parts. */
 #ifndef GT_LEARNER_H
 #define GT_LEARNER_H
 
@@ -74,7 +74,7 @@ static void learner_dims(const learner *l, const learner_part *p, int64_t batch,
 static int learner_grow(learner *l, size_t bytes)
 {
     if (bytes <= l->room && l->arena) return 0;
-    l->arena = main_aligned(bytes); /* a few sizes a run: the smaller one is not given back */
+    l->arena = main_aligned(bytes); /* a run has only a few sizes: the smaller block is not freed */
     l->room = bytes;
     return l->arena ? 0 : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
 }
@@ -111,7 +111,7 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
         if (p->out_at[i] != LEARNER_GIVEN) continue;
         to[i] = out;
         if (given++ == 0) continue;
-        size_t bytes = (size_t)(p->out[i].type[1] - '0'); /* results that nobody looks at */
+        size_t bytes = (size_t)(p->out[i].type[1] - '0'); /* results that are not used */
         for (int k = 0; k < p->out[i].rank; k++) bytes *= (size_t)p->out[i].shape[k];
         if (bytes > spare_room) spare = main_aligned(bytes), spare_room = bytes;
         to[i] = spare;
@@ -121,7 +121,7 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
     return MAIN_FINE;
 }
 
-/* ---- how well the model does ---- */
+/* ---- the score of the model ---- */
 
 /* Whether the largest of the classes is the right one; the first of equals, and NaN before all. */
 static int learner_right(const main_port *out, const void *scores, int64_t at, int64_t stride,
