@@ -105,7 +105,8 @@ def test_nothing_stays_behind() -> None:
 
 @pytest.mark.parametrize(("text", "word"), [
     ("add_kernel(Record(Contract('mine', 'd', (), (), print)), Path('other.h'))", "not other.h"),
-    ("add_kernel(Record(Contract('gemm', 'd', (), (), print)), Path('gemm.h'))", "'gemm' already exists"),
+    ("add_kernel(Record(Contract('gemm', 'd', (), (), print)), Path('gemm.h'))",
+     "'gemm' already exists"),
     ("add_selector('attention', print)", "'attention' already exists"),
     ("add_target(Target('generic', 'd', 1, 4, 4))", "'generic' already exists")])
 def test_what_cannot_be_added(text: str, word: str, gt: Cli, tmp_path: Path) -> None:
