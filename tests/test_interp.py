@@ -48,7 +48,7 @@ def test_outputs_in_order_under_their_names() -> None:
 @pytest.mark.parametrize(("inputs", "code", "message"), [
     ({"x": ones(2, 4)}, "GT0511", "missing input y"),
     ({"x": ones(2, 4), "y": ones(4, 2), "z": ones(1)}, "GT0512", "no input z"),
-    ({"x": ones(2, 4).astype(int), "y": ones(4, 2)}, "GT0513", "x is i64, f32 expected"),
+    ({"x": ones(2, 4).astype(int), "y": ones(4, 2)}, "GT0513", "x is i64, expected f32"),
     ({"x": ones(2, 5), "y": ones(4, 2)}, "GT0514", r"\[2, 5\], \[B,4\] expected"),
     ({"x": ones(2), "y": ones(4, 2)}, "GT0514", "expected"),
     ({"x": ones(9, 4), "y": ones(4, 2)}, "GT0515", "B = 9, at least 1 and at most 8"),
