@@ -4,6 +4,7 @@
     ├── UsageError         exit 2   the command line or an argument is wrong
     ├── InputError         exit 3   a file or a value that came in is bad
     │   └── TypeMismatch            operands that do not fit an operation
+    │       └── Undecided           operands that fit for some sizes only
     ├── UnsupportedError   exit 4   the model needs what this tool does not have; lists everything
     ├── CompilerError      exit 5   the C compiler is missing or failed
     └── InternalError      exit 70  a fault of graphtool itself
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 class GraphtoolError(Exception):
@@ -46,6 +48,15 @@ class InputError(GraphtoolError):
 
 class TypeMismatch(InputError):
     """Operands that do not fit an operation; raised by `infer`."""
+
+
+class Undecided(TypeMismatch):
+    """Sizes that an operation needs to be equal, and that are so for some inputs only: `pairs`."""
+
+    def __init__(self, code: str, message: str, pairs: Iterable[tuple[Any, Any]] = (), *,
+                 where: str = "", hint: str = "") -> None:
+        super().__init__(code, message, where=where, hint=hint)
+        self.pairs = tuple(pairs)
 
 
 @dataclass(frozen=True)

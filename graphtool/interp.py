@@ -23,7 +23,18 @@ from graphtool.ir.op import Op, evaluate
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import replay
-from graphtool.symbolic import Dim, Poly, Symbol, exact_quotient, substitute, symbols, text
+from graphtool.symbolic import (
+    Dim,
+    Poly,
+    Symbol,
+    check_bounds,
+    check_required,
+    exact_quotient,
+    sample_sizes,
+    substitute,
+    symbols,
+    text,
+)
 
 Array = np.ndarray[Any, Any]
 _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError)
@@ -178,6 +189,7 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
     for name, size in setting.sizes.items():
         if row := module.symbols.get(name):
             check_bounds(row, size)
+    check_required(module.requires, setting.sizes)
     return list(arrays.values())
 
 
@@ -210,39 +222,35 @@ def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
     for d, n in sorted(pairs, key=lambda p: bare(p[0]) is None):
         free = [s for s in symbols(d) if s.name not in sizes]
         if len(free) == 1:
-            solved = _solve(substitute(d, sizes), free[0].name, n)
+            solved = _solve(substitute(d, sizes), free[0], n)
             if solved is not None:
                 sizes[free[0].name] = solved
 
 
-def _solve(d: Dim, name: str, n: int) -> int | None:
-    """The s for which d(s) = n, where d is a·s + b."""
-    at0, at1 = substitute(d, {name: 0}), substitute(d, {name: 1})
-    slope = at1 - at0
+def _solve(d: Dim, s: Symbol, n: int) -> int | None:
+    """The value of s with d(s) = n where d is a·s + b; n where d is s, whatever its step."""
+    if bare(d) == s:
+        return n
+    at0 = substitute(d, {s.name: s.offset})
+    slope = substitute(d, {s.name: s.offset + s.step}) - at0
     if not isinstance(slope, int) or slope == 0 or not isinstance(at0, int):
         return None
-    solved = exact_quotient(n - at0, slope)
-    fits = isinstance(solved, int) and substitute(d, {name: solved}) == n
-    return solved if fits and isinstance(solved, int) else None
+    turns = exact_quotient(n - at0, slope)
+    solved = turns * s.step + s.offset if isinstance(turns, int) else None
+    return solved if solved is not None and substitute(d, {s.name: solved}) == n else None
 
 
 def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
                  sizes: Mapping[str, Dim]) -> None:
     for d, n in zip(t.shape, shape, strict=True):
-        if substitute(d, sizes) != n:
+        own = bare(d)  # of one with a step, the remainder is checked later
+        if (substitute(d, sizes) if own is None else sizes.get(own.name)) != n:
             raise _bad_shape(name, shape, t)
 
 
 def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
     wanted = f"[{','.join(map(text, t.shape))}]"
     return InputError("GT0514", f"input {name} has the shape {list(shape)}, {wanted} expected")
-
-
-def check_bounds(row: Symbol, size: Dim) -> None:
-    """Raise InputError GT0515 if a size is outside of its symbol's declared range."""
-    if (row.lo is not None and size < row.lo) or (row.hi is not None and size > row.hi):
-        most = "" if row.hi is None else f" and at most {row.hi}"
-        raise InputError("GT0515", f"{row.name} = {size}, at least {row.lo}{most} expected")
 
 
 # ---- made-up inputs ----------------------------------------------------------------------------
@@ -255,14 +263,14 @@ def random_inputs(module: Module, seed: int = 0,
     """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
     distributed floats.
 
-    A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds allow.
+    A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
+    module's requirements allow.
     """
     rng = np.random.default_rng(seed)
-    bound: dict[str, Dim] = {}
+    bound = sample_sizes(module.symbols, module.requires, sizes or {})
     for name, row in module.symbols.items():
-        bound[name] = (sizes or {}).get(name, max(row.lo or 0, min(3, 3 if row.hi is None
-                                                                   else row.hi)))
         check_bounds(row, bound[name])
+    check_required(module.requires, bound)
     limits = _index_limits(module.graph, bound)
     names = value_names(module.graph)
     out = {}

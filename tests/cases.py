@@ -736,6 +736,7 @@ for _size in (1, 2, 7, 8, 320, 321):
 
 case("size", [ints(3)], size=3)
 case("size", [ints(3)], size=3, most=7)
+case("assume", [(2, 3)], shape=(2, 3))
 case("nonzero", [ints([0, 3, 0, 5, -1, 0])], size=3)
 case("nonzero", [ints([[0, 3, 0], [5, -1, 0]], "i32")], size=3)
 case("nonzero", [np.array([[[True], [False]], [[True], [True]]])], size=3)

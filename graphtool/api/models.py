@@ -11,6 +11,7 @@ import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
 from graphtool.dtypes import dtype as named_dtype
+from graphtool.importers.assumptions import Bounds
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
@@ -22,7 +23,7 @@ Torch = TypeVar("Torch")  # torch.nn.Module or torch.export.ExportedProgram: tor
 
 def import_model(source: Pathlike | Torch, args: tuple[object, ...] | None = None, *,
                  inputs: Sequence[str] = (), capture: Capture = "export",
-                 dynamic: Mapping[str, tuple[int, int | None]] | None = None,
+                 dynamic: Mapping[str, Bounds] | None = None,
                  kwargs: Mapping[str, object] | None = None) -> Module:
     """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, a torch module, or a program
     of torch.export.

@@ -13,6 +13,7 @@ from graphtool.errors import InputError, UsageError, listed
 if TYPE_CHECKING:
     import numpy as np
 
+    from graphtool.importers.assumptions import Bounds
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.rules import Rules
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 # NAME=1x4xf32=0.5: sizes, an element type, and one value for all elements
 _FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", re.DOTALL)
-_RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*))?")
+_RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*)(\s+step\s+(?P<step>\d+))?)?")
+_EQUAL = re.compile(r"(?P<name>[^=]+)=\s*(?P<size>[^=.]+)")
 
 
 class Read(NamedTuple):
@@ -100,18 +102,27 @@ def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
     return out
 
 
-def bounds(dims: Sequence[str] | None) -> dict[str, tuple[int, int | None]]:
-    """`--dynamic batch=1..64` as a mapping; a bare name is 1 or more. Raises UsageError GT3020."""
-    out: dict[str, tuple[int, int | None]] = {}
+def bounds(dims: Sequence[str] | None) -> dict[str, Bounds]:
+    """`--dynamic batch=1..64` as a mapping; a bare name is 1 or more. `H=32..1024 step 32` has a
+    third number, `W=H` and `M=2*N` are texts. Raises UsageError GT3020."""
+    out: dict[str, Bounds] = {}
     for text in dims or ():
-        match = _RANGE.fullmatch(text)
-        if match is None:
+        match, equal = _RANGE.fullmatch(text), _EQUAL.fullmatch(text)
+        if match is None and equal is None:
             raise UsageError("GT3020", f"--dynamic {text!r} is not NAME=LOW..HIGH",
-                             hint="as in --dynamic batch=1..64, seq=2.. or batch")
+                             hint="as in --dynamic batch=1..64, seq=2.., batch, "
+                                  "'H=32..1024 step 32', W=H or N=1")
+        if match is None:
+            assert equal is not None
+            size = equal["size"].strip()
+            out[equal["name"]] = (int(size), int(size)) if size.isdecimal() else size
+            continue
         low, high = int(match["low"] or 1), int(match["high"]) if match["high"] else None
         if high is not None and high < low:
             raise UsageError("GT3020", f"--dynamic {text!r}: {high} is less than {low}")
-        out[match["name"]] = (low, high)
+        if match["step"] == "0":
+            raise UsageError("GT3020", f"--dynamic {text!r}: a step is 1 or more")
+        out[match["name"]] = (low, high, int(match["step"])) if match["step"] else (low, high)
     return out
 
 

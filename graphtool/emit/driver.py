@@ -9,9 +9,10 @@ from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type
-from graphtool.emit.lines import Writer
+from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.ports import may_be_empty
-from graphtool.emit.statuses import status_function, statuses
+from graphtool.emit.rules import atom_text, atoms, rules
+from graphtool.emit.statuses import rule_statuses, status_function, statuses
 from graphtool.emit.steps import Steps
 from graphtool.loops.ir import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
@@ -41,8 +42,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     printer = ExprPrinter(dims)
     held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
     with w.block("static void run_thread(const run_state *s, int t, int threads)\n{"):
-        for i in range(len(program.dims)):
-            w.line(f"const int64_t d{i} = s->dims[{i}];")
+        for i, symbol in enumerate(program.dims):
+            w.line(f"const int64_t d{i} = {atom_text(symbol, f's->dims[{i}]')};")
             w.line(f"(void)d{i};")
         for i in range(len(program.sizes)):
             w.line(f"int64_t size{i} = 0;")
@@ -120,8 +121,8 @@ def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
         w.line(f"return {arena_room(program.arena)};")
         return
     w.line(f"if (!dims || {out_of_range(program)}) return 0;")
-    for i in range(len(program.dims)):
-        w.line(f"const int64_t d{i} = dims[{i}];")
+    for i, s in enumerate(program.dims):
+        w.line(f"const int64_t d{i} = {atom_text(s, f'dims[{i}]')};")
         w.line(f"(void)d{i};")
     most = bounds(program.arena)[1]
     if most is None or most >= 2 ** 40:
@@ -147,6 +148,8 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
             w.line(f"if ({out_of_range(program)}) return {name.upper()}_BAD_DIM;")
         for line in pointer_checks(program, built_in):
             w.line(line)
+        for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):
+            w.line(f"if (!({holds})) return {status.number}; /* {c_comment(rule)} */")
         more = ""
         if program.sizes:
             w.line("int status = 0;")
@@ -159,7 +162,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
             work, least = parallel_work(program)
             w.line(f"if (threads > {program.threads}) threads = {program.threads};")
             few = known(work, "<", least)
-            given = ExprPrinter({s.name: f"dims[{i}]" for i, s in enumerate(program.dims)})
+            given = ExprPrinter(atoms(program, "dims"))
             if few is not False:
                 w.line("/* so little work is done sooner by one thread than by waking others */")
                 when = "" if few else f"if ({given.index(work)} < {least}) "

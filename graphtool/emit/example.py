@@ -6,7 +6,7 @@ from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.ports import arguments, open_sizes
 from graphtool.loops.ir import Port, Program
-from graphtool.symbolic import product
+from graphtool.symbolic import product, sample_sizes
 
 SHOWN = 8  # numbers of an output that the example prints
 
@@ -41,7 +41,8 @@ def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
     if known:
         told = ", ".join([*(c_comment(s.name) for s in program.dims),
                           *(f"{c_comment(s.name)} (computed)" for s in program.sizes)])
-        values = [str(max(s.lo or 0, min(1, s.hi or 1))) for s in program.dims]
+        sizes = sample_sizes({s.name: s for s in program.dims}, program.requires, {}, 1)
+        values = [str(sizes[s.name]) for s in program.dims]
         values += ["0"] * len(program.sizes)
         const = "" if program.sizes else "const "
         w.line(f"{const}int64_t dims[] = {{{', '.join(values)}}}; /* {told} */")

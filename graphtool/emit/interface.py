@@ -9,6 +9,7 @@ from graphtool.emit.lines import c_comment
 from graphtool.emit.ports import port_lines
 from graphtool.emit.statuses import enumeration, statuses
 from graphtool.loops.ir import Program, binds
+from graphtool.symbolic import divides
 
 ALIGN = 64  # of the weights and of the arena, in bytes
 
@@ -129,7 +130,8 @@ def _dims(program: Program) -> Iterator[str]:
     """The contents of `dims`: the sizes that the caller gives, then those that the run computes."""
     for i, s in enumerate(program.dims):
         limit = "" if s.hi is None else f", at most {s.hi}"
-        yield f"dims[{i}]: {c_comment(s.name)}, at least {s.lo}{limit}"
+        rule = f", {divides(s)}" if s.step > 1 else ""
+        yield c_comment(f"dims[{i}]: {s.name}, at least {s.lo}{limit}{rule}")
     for i, b in enumerate(binds(program.steps), len(program.dims)):
         least = "any number" if b.size.lo is None else b.size.lo
         yield (f"dims[{i}]: {c_comment(b.size.name)}, which the run computes: {least} to "

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_string
+from graphtool.emit.rules import atom_text, rules
 from graphtool.loops.ir import Port, Program
-from graphtool.symbolic import symbol_of, text
+from graphtool.symbolic import dim_of, text
 
 
 def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> None:
@@ -40,14 +41,17 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
 
 
 def shape_function(w: Writer, program: Program, name: str) -> None:
-    """The function that computes every size from the dims."""
+    """The function that computes every size from the dims, and returns the rule that they break."""
     known = (*program.dims, *program.sizes)
     printer = ExprPrinter({s.name: f"d{i}" for i, s in enumerate(known)})
     room = {b.slot: b.size for b in program.buffers if b.space == "output"}
-    with w.block(f"static void {name}(const int64_t *dims, main_port *in, main_port *out)\n{{"):
+    with w.block(f"static const char *{name}(const int64_t *dims, main_port *in,\n"
+                 "        main_port *out)\n{"):
         w.line("(void)dims, (void)in, (void)out;")
-        for i in range(len(known)):
-            w.line(f"const int64_t d{i} = dims[{i}];")
+        for holds, rule in rules(program):
+            w.line(f"if (!({holds})) return {c_string(rule)};")
+        for i, s in enumerate(known):
+            w.line(f"const int64_t d{i} = {atom_text(s, f'dims[{i}]')};")
             w.line(f"(void)d{i};")
         for kind, ports in (("in", program.inputs), ("out", program.outputs)):
             for n, p in enumerate(ports):
@@ -55,6 +59,7 @@ def shape_function(w: Writer, program: Program, name: str) -> None:
                     w.line(f"{kind}[{n}].shape[{axis}] = {printer.index(d)};")
                 if kind == "out":
                     w.line(f"out[{n}].room = {printer.index(room[n])};")
+        w.line("return 0;")
     w.line()
 
 
@@ -79,7 +84,7 @@ def dim_rows(program: Program) -> list[str]:
     rows = []
     for s in program.dims:
         at = next(((n, axis) for n, p in enumerate(program.inputs)
-                   for axis, d in enumerate(p.shape) if d == symbol_of(s)), (-1, -1))
+                   for axis, d in enumerate(p.shape) if d == dim_of(s)), (-1, -1))
         most = -1 if s.hi is None else s.hi
         rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {at[0]}, {at[1]}}}")
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import c_comment
+from graphtool.emit.rules import atoms
 from graphtool.loops.ir import Port, Program
 from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols
 
@@ -14,8 +15,7 @@ class MacroPrinter(ExprPrinter):
     """Prints sizes as C of the standard headers alone, in terms of a macro's argument `dims`."""
 
     def __init__(self, program: Program) -> None:
-        known = (*program.dims, *program.sizes)
-        super().__init__({s.name: f"(dims)[{i}]" for i, s in enumerate(known)})
+        super().__init__(atoms(program, "(dims)"))
 
     def atom(self, a: Symbol | Call) -> str:
         """As the base class does, without its functions."""

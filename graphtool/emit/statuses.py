@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphtool.emit.lines import Writer, c_comment, c_string
+from graphtool.emit.rules import rules
 from graphtool.loops.ir import Program
 
 
@@ -25,12 +26,20 @@ MISALIGNED = Status(-4, "MISALIGNED", "weights or arena does not start at a mult
 NO_FILE = Status(-5, "NO_FILE", "the weights file cannot be read")
 BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another model's")
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
+FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
 FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMORY)
 
 
 def statuses(program: Program) -> tuple[Status, ...]:
     """All that the functions of this program may return, besides 0."""
-    return tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
+    fixed = tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
+    return fixed + rule_statuses(program)
+
+
+def rule_statuses(program: Program) -> tuple[Status, ...]:
+    """One status for each of the program's rules, in their order."""
+    return tuple(Status(FIRST_RULE - i, "", f"{rule} does not hold")
+                 for i, (_, rule) in enumerate(rules(program)))
 
 
 def enumeration(name: str, rows: Sequence[Status]) -> str:

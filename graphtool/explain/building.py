@@ -93,6 +93,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "or give other inputs."),
     "GT2219": ("a build that cannot be profiled",
                "It was made by an older version. Build it again."),
+    "GT2231": ("sizes that do not go together",
+               "The model adds, joins or multiplies tensors whose sizes are equal under this "
+               "condition only. Give inputs that satisfy it; the header and build.json list all "
+               "conditions under `requires`."),
     "GT2228": ("a profile of one of several processes",
                "A step that exchanges gradients runs under mpirun only. Build the training graph "
                "without --mpi and profile that."),

@@ -13,6 +13,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0311": ("unreadable dimension",
                "A dimension is an integer, a declared symbol, or a sum, product, // or % of "
                "these, with min, max and parentheses."),
+    "GT0317": ("sizes that can never be equal",
+               "The model adds, joins or multiplies tensors whose sizes differ for every input. "
+               "If the model broadcasts a size of 1, say so: --dynamic NAME=1..1."),
     "GT0320": ("unreadable weights file",
                "The .safetensors file beside a graph or program is missing, cut short, or was "
                "written by something else. Copy both files together."),

@@ -42,6 +42,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0514": ("an input of another shape", "The error shows the shape that is expected."),
     "GT0515": ("a size out of bounds",
                "The dim was declared with bounds at import, and the size is outside of them."),
+    "GT0516": ("sizes that do not go together",
+               "The model adds, joins or multiplies tensors whose sizes are open, and equal under "
+               "a condition only, which `graphtool show` lists as `require`. Give inputs that "
+               "satisfy it."),
     "GT0570": ("a program reads or writes outside of a buffer",
                "The interpreter of programs checks every access. Either the program was edited, "
                "or lowering has a fault."),

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graphtool.errors import UsageError
+from graphtool.importers.assumptions import Bounds
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 
 FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or PACKAGE.MODULE:NAME")
-Dynamic = Mapping[str, tuple[int, int | None]]
+Dynamic = Mapping[str, Bounds]
 
 
 def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "export",

@@ -25,11 +25,14 @@ class PortRow:
 
 @dataclass(eq=False, repr=False)
 class DimRow:
-    """An open dimension and its bounds; `max` None: none."""
+    """An open dimension and its bounds; `max` None: none. Its values are `offset`,
+    `offset + step` and so on."""
 
     name: str
     min: int
     max: int | None
+    step: int = 1
+    offset: int = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -86,6 +89,7 @@ class ProgramRow:
     inputs: list[PortRow]
     outputs: list[PortRow]
     dims: list[DimRow]
+    requires: list[tuple[int | str, int | str]] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)
@@ -137,6 +141,7 @@ class Manifest:
     precision: str = "default"  # the class of numerics: strict, default, fast
     sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
+    requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 
 

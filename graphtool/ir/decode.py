@@ -30,7 +30,7 @@ from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRo
 from graphtool.ir.requires import satisfied
 from graphtool.ir.trace import infer
 from graphtool.plan import Plan
-from graphtool.symbolic import Dim, Poly, Symbol, symbol
+from graphtool.symbolic import Dim, Equation, Poly, Symbol, dim_of
 from graphtool.symbolic.parse import parse as parse_dim
 
 Place = Callable[[str, str], str]
@@ -97,9 +97,13 @@ class _Reader:
             if row.min is not None and row.max is not None and row.max < row.min:
                 raise InputError("GT0356", f"the dim {name} is at least {row.min} and at most "
                                            f"{row.max}")
-            self.table[name] = symbol(name, row.min, row.max)
+            if not 0 <= row.offset < row.step:
+                raise InputError("GT0356", f"the dim {name} cannot have the step {row.step} and "
+                                           f"the offset {row.offset}")
+            size = Symbol(name, row.min, row.max, None, row.step, row.offset)
+            self.table[name] = dim_of(size)
             if not row.defined:
-                self.symbols[name] = Symbol(name, row.min, row.max)
+                self.symbols[name] = size
         graph, by_name = self.body(file.inputs, file.params, file.nodes,
                                    [o.value for o in file.outputs])
         made = {v: n for n in graph.nodes for v in n.outputs}
@@ -113,7 +117,12 @@ class _Reader:
                       tuple(o.name for o in file.outputs), self.symbols,
                       {r.id: Location(r.at, r.text) for r in file.locations},
                       tuple(self.donations(graph, by_name)), self.meta, initial,
-                      {r.id: tuple(r.rules) for r in file.history}, self.choices)
+                      {r.id: tuple(r.rules) for r in file.history}, self.choices,
+                      tuple(Equation(*map(self.size, pair)) for pair in file.requires))
+
+    def size(self, d: str | int) -> Dim:
+        with self.row("requires"):
+            return d if isinstance(d, int) else parse_dim(d, self.table)
 
     def donations(self, graph: Graph, by_name: Mapping[str, Value]) -> Iterator[tuple[int, int]]:
         position = {v: i for i, v in enumerate(graph.inputs)}

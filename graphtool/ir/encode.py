@@ -26,7 +26,7 @@ from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.plan import Plan
-from graphtool.symbolic import Poly, text
+from graphtool.symbolic import Dim, Poly, Symbol, text
 
 INLINE = 16  # elements up to which a constant stands in the JSON itself
 
@@ -57,24 +57,39 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     head = [
         *(f'"{k}": {files.compact(v)}' for k, v in GRAPH.head.items()),
         f'"meta": {files.compact(told(module))}', f'"weights": {files.compact(weights_name)}',
-        '"symbols": ' + files.compact({s.name: {"min": s.lo, "max": s.hi}
-                                       for s in module.symbols.values()} | _sizes(module.graph)),
+        '"symbols": ' + files.compact({s.name: symbol_row(s) for s in module.symbols.values()}
+                                      | _sizes(module.graph)),
     ]
     initial = {i: data_row(w, embed) for i, w in module.initial.items()}
     inputs = [_input_row(v, names) | initial.get(i, {})
               for i, v in enumerate(module.graph.inputs)]
-    tables = [("inputs", inputs), ("params", params),
-              ("nodes", nodes), ("outputs", outputs), ("regions", writer.regions),
-              ("groups", [_group_row(g, names) for g in module.graph.groups]),
-              ("locations", [{"id": k, "at": v.at} | ({"text": v.text} if v.text else {})
-                             for k, v in module.locations.items()])]
+    tables: list[tuple[str, list[Any]]] = [
+        ("inputs", inputs), ("params", params), ("nodes", nodes), ("outputs", outputs),
+        ("regions", writer.regions),
+        ("groups", [_group_row(g, names) for g in module.graph.groups]),
+        ("locations", [{"id": k, "at": v.at} | ({"text": v.text} if v.text else {})
+                       for k, v in module.locations.items()])]
     if module.history:
         tables.append(("history", [{"id": k, "rules": list(v)}
                                    for k, v in module.history.items()]))
     if writer.choices:
         tables.append(("choices", writer.choices))
+    if module.requires:
+        tables.append(("requires", [[size_text(e.left), size_text(e.right)]
+                                    for e in module.requires]))
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
+
+
+def symbol_row(s: Symbol) -> dict[str, Any]:
+    """A symbol's bounds, and its step if it has one."""
+    step = {"step": s.step, "offset": s.offset} if s.step > 1 else {}
+    return {"min": s.lo, "max": s.hi, **step}
+
+
+def size_text(d: Dim) -> int | str:
+    """A size as JSON has it: a number, or text."""
+    return d if isinstance(d, int) else text(d)
 
 
 def _sizes(graph: Graph) -> dict[str, Any]:
@@ -83,7 +98,7 @@ def _sizes(graph: Graph) -> dict[str, Any]:
     return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in found}
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _table(rows: list[Any]) -> str:
     return "[\n " + ",\n ".join(map(files.compact, rows)) + "\n]" if rows else "[]"
 
 

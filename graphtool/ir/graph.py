@@ -15,7 +15,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op
 from graphtool.ir.types import TensorType as TensorType
-from graphtool.symbolic import Symbol
+from graphtool.symbolic import Equation, Symbol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,8 @@ class Module:
     `donations` pairs (output, input) that share one buffer; `initial` gives the first contents of a
     donated input (if absent: zeros). `history` has, by the name of a value, the rules that made it
     and notes; `choices`, by the first result of a node with a plan, the alternatives of that plan.
-    `diff` ignores both.
+    `diff` ignores both. `requires` has the sizes that must be equal, though the shapes of the
+    inputs may differ in them; what a symbol's step requires stands in the symbol.
     """
 
     graph: Graph
@@ -104,6 +105,7 @@ class Module:
     initial: Mapping[int, Weight] = field(default_factory=dict)
     history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     choices: Mapping[Value, Choice] = field(default_factory=dict)
+    requires: tuple[Equation, ...] = ()
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)

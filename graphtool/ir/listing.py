@@ -20,7 +20,7 @@ from graphtool.ir.requires import KEY as PLUGINS
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
-from graphtool.symbolic import Symbol, text
+from graphtool.symbolic import Symbol, divides, text
 
 FILL = 1 << 16  # elements up to which equal ones are written as one
 _SHORT = len("sha256:") + 12
@@ -52,6 +52,7 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
         yield f"weights {quoted(form.weights)}"
     for s in module.symbols.values():
         yield f"dim {_bounds(s)}"
+    yield from (f"require {rule}" for rule in required(module))
     most = limits(module.graph)
     for name, node in definitions(module.graph).items():
         size = defined(node)
@@ -74,6 +75,11 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
     for key, value in told(module).items():
         if form.full or key == PLUGINS:
             yield f"meta {name_text(key)} = {files.compact(value)}"
+
+
+def required(module: Module) -> list[str]:
+    """What must hold of the sizes of a run: `H % 32 == 0`, `M == N`."""
+    return [*filter(None, map(divides, module.symbols.values())), *map(str, module.requires)]
 
 
 def _bounds(s: Symbol) -> str:

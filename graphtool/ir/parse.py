@@ -18,6 +18,8 @@ _STATEMENT = re.compile(r"([a-z]+)(?=[ \t]+[^\s=:,]|[ \t]*(?:\n|#|$))")
 _BOUNDS = re.compile(r"(-?\d{1,30})?\.\.(-?\d{1,30})?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _REGION = re.compile(r"([A-Za-z_]\w*)[ \t]*:[ \t]*(?:#[^\n]*)?(?=\n|$)")
+_REQUIRED = re.compile(r"([^=\n]+)==([^=#\n]+)")
+_STEP = re.compile(r"([^\s%()*/+-]+)\s*%\s*(\d{1,18})\s*==\s*(\d{1,18})")
 _REST = re.compile(r"[^\n]*")
 
 Row = terms.Row
@@ -49,9 +51,10 @@ class _Parser:
         raw: Row = {
             **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
             "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
-            "locations": [], "history": [], "choices": self.choices}
+            "locations": [], "history": [], "choices": self.choices, "requires": []}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
+            "require": self.require,
             "group": self.group, "location": self.location, "history": self.history,
             "choice": self.choice, "meta": self.meta, "return": self.returned}
         while self.more():
@@ -213,6 +216,23 @@ class _Parser:
         self.dim(into)
         for name in into["symbols"].keys() - known:
             into["symbols"][name]["defined"] = True
+
+    def require(self, into: Row) -> None:
+        """`require H % 32 == 0`, the step of a dim, or `require M == 2*N`, two equal sizes."""
+        scan = self.scan
+        scan.skip()
+        start = scan.at
+        match = scan.match(_REQUIRED)
+        if match is None:
+            raise scan.fault("expected two sizes that must be equal", hint="M == N, H % 32 == 0")
+        step = _STEP.fullmatch(match[0].strip())
+        if step is None:
+            into["requires"].append([int(d) if d.isdecimal() else d
+                                     for d in (match[1].strip(), match[2].strip())])
+        elif step[1] not in into["symbols"]:
+            raise scan.fault(f"the dim {step[1]} is not declared", start)
+        else:
+            into["symbols"][step[1]] |= {"step": int(step[2]), "offset": int(step[3])}
 
     def group(self, into: Row) -> None:
         """`group ROOT (nest): a, b`."""

@@ -9,11 +9,13 @@ import msgspec
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
     """A symbol's bounds. `defined`: a node with the attribute `size` defines it; else the shapes of
-    the inputs do."""
+    the inputs do. Its values are `offset`, `offset + step` and so on."""
 
     min: int | None = None
     max: int | None = None
     defined: bool = False
+    step: int = 1
+    offset: int = 0
 
 
 class InputRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -122,3 +124,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     locations: list[LocationRow] = []
     history: list[HistoryRow] = []
     choices: list[ChoiceRow] = []
+    requires: list[tuple[str | int, str | int]] = []  # pairs of sizes that must be equal

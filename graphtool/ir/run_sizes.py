@@ -18,6 +18,7 @@ from graphtool.symbolic import (
     Poly,
     Symbol,
     bounds,
+    dim_of,
     exact_quotient,
     floordiv,
     maximum,
@@ -29,11 +30,11 @@ from graphtool.symbolic import (
 
 
 def bare(d: Any) -> Symbol | None:
-    """The symbol that d consists of; None if d is anything else."""
-    if isinstance(d, Poly) and len(d.terms) == 1:
-        (mono, coeff), = d.terms
-        if coeff == 1 and len(mono) == 1 and mono[0][1] == 1 and isinstance(mono[0][0], Symbol):
-            return mono[0][0]
+    """The symbol whose value d is; None if d is anything else."""
+    if isinstance(d, Poly) and len(d.terms) <= 2 and len(d.terms[0][0]) == 1:
+        atom = d.terms[0][0][0][0]
+        if isinstance(atom, Symbol) and d == dim_of(atom):
+            return atom
     return None
 
 

@@ -172,9 +172,9 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
         return op.infer(*types, **attrs)
     except InputError as error:
         rows = [f"{x.hint}: {x.type}" for x in inputs if isinstance(x, Value)]
-        where = "\n".join(s for s in (where, error.where, *rows) if s)
-        raise type(error)(error.code, f"{op.name}: {error.message}", where=where,
-                          hint=error.hint) from None
+        error.where = "\n".join(s for s in (where, error.where, *rows) if s)
+        error.message = f"{op.name}: {error.message}"
+        raise error from None
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         _check_arity(op, len(inputs))
         raise TypeMismatch("GT0404", f"{op.name}: {error}", where=where) from error

@@ -60,7 +60,7 @@ from graphtool.loops.records import (
     VarRow,
 )
 from graphtool.loops.requires import satisfied
-from graphtool.symbolic import Dim, Symbol, symbol_of
+from graphtool.symbolic import Dim, Equation, Symbol, dim_of
 from graphtool.symbolic.parse import parse as parse_dim
 
 MODES = ("serial", "parallel", "simd", "parallel simd")
@@ -81,7 +81,8 @@ def program_of(file: ProgramFile, where: str) -> Program:
         steps,
         reader.dim(file.arena), file.threads,
         tuple((i, o.donates) for i, o in enumerate(file.outputs) if o.donates is not None),
-        tuple((b.id, b.data) for b in file.buffers if b.data), meta)
+        tuple((b.id, b.data) for b in file.buffers if b.data), meta,
+        tuple(Equation(reader.dim(a), reader.dim(b)) for a, b in file.requires))
 
 
 class _Reader:
@@ -102,7 +103,7 @@ class _Reader:
         if isinstance(d, int):
             return d
         if d not in self.parsed:
-            table = {n: symbol_of(s) for n, s in self.named.items()}
+            table = {n: dim_of(s) for n, s in self.named.items()}
             try:
                 self.parsed[d] = parse_dim(d, table)
             except InputError as error:
@@ -112,7 +113,10 @@ class _Reader:
 
     def symbol(self, row: SymbolRow) -> Symbol:
         extent = None if row.extent is None else self.dim(row.extent)
-        return Symbol(row.id, row.min, row.max, extent)
+        if not 0 <= row.offset < row.step:
+            raise self.fault("GT0366", f"{row.id} cannot have the step {row.step} and the offset "
+                                       f"{row.offset}")
+        return Symbol(row.id, row.min, row.max, extent, row.step, row.offset)
 
     def symbols(self, rows: list[SymbolRow]) -> None:
         """The symbols of a kernel. An extent may use any other symbol, so each is read once

@@ -54,6 +54,9 @@ def lines(program: Program, weights_name: str) -> list[str]:
         ("buffers", [compact(_buffer(b, data.get(b.name, ""))) for b in program.buffers]),
         ("kernels", [_KernelWriter(k, program).text() for k in program.kernels]),
         ("steps", [compact(_step(s)) for s in program.steps])]
+    if program.requires:
+        tables.append(("requires", [compact([_dim(e.left), _dim(e.right)])
+                                    for e in program.requires]))
     head = [("name", program.name), ("meta", told(program)), ("weights", weights_name),
             ("threads", program.threads), ("arena", _dim(program.arena))]
     return [*(f'"{k}": {compact(v)}' for k, v in head),
@@ -70,6 +73,7 @@ def _dim(d: Dim) -> int | str:
 
 def _symbol(s: Symbol) -> dict[str, Any]:
     row: dict[str, Any] = {"id": s.name, "min": s.lo, "max": s.hi}
+    row |= {"step": s.step, "offset": s.offset} if s.step > 1 else {}
     return row if s.extent is None else row | {"extent": _dim(s.extent)}
 
 

@@ -43,7 +43,7 @@ from graphtool.loops.ir import (
     Times,
 )
 from graphtool.scalars.table import BY_NAME
-from graphtool.symbolic import Dim, evaluate, symbol_of
+from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
 
 Array = np.ndarray[Any, Any]
 
@@ -90,11 +90,17 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
 
 def bind(program: Program, inputs: Mapping[str, Array]) -> dict[str, int]:
     """The program's dimensions, from the shapes of the inputs; a dimension that is in no shape
-    has its least value."""
-    dims = {s.name: s.lo or 0 for s in program.dims}
+    has its least value.
+
+    Raises InputError GT0515 and GT0516 for sizes that the program does not allow.
+    """
+    dims = {s.name: at_least(s, 0) for s in program.dims}
     for p in program.inputs:
         for d, n in zip(p.shape, np.shape(inputs[p.name]), strict=True):
-            dims.update({s.name: n for s in program.dims if d == symbol_of(s)})
+            dims.update({s.name: n for s in program.dims if d == dim_of(s)})
+    for s in program.dims:
+        check_bounds(s, dims[s.name])
+    check_required(program.requires, dims)
     return dims
 
 

@@ -15,7 +15,7 @@ from graphtool import dtypes
 from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.loops.interned import Interned, InternedNumber
-from graphtool.symbolic import Dim, Symbol, ceildiv
+from graphtool.symbolic import Dim, Equation, Symbol, ceildiv
 
 # ---- expressions ----
 
@@ -336,7 +336,7 @@ class Program:
     """The whole input of the C back end.
 
     `dims` are the symbols that become parameters; `sizes` are those that a run computes, with the
-    greatest value of each.
+    greatest value of each. `requires` are dims that must be equal.
     """
 
     name: str
@@ -351,6 +351,7 @@ class Program:
     donations: tuple[tuple[int, int], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)
+    requires: tuple[Equation, ...] = ()
 
     def __repr__(self) -> str:
         return (f"<Program {self.name}: {len(self.kernels)} kernels, "

@@ -122,6 +122,8 @@ class SymbolRow(Row):
     min: int | None = None
     max: int | None = None
     extent: DimText | None = None
+    step: int = 1  # its values are offset, offset + step and so on
+    offset: int = 0
 
 
 class ParamRow(Row):
@@ -237,3 +239,4 @@ class ProgramFile(Row):
     buffers: list[BufferRow]
     kernels: list[KernelRow]
     steps: list[StepRow]
+    requires: list[tuple[DimText, DimText]] = []  # pairs of sizes that must be equal

@@ -73,6 +73,9 @@ class _Program:
             raise fault("GT0370", "a counter or size is declared twice")
         self.counted = frozenset(counted)
         self.sizes = frozenset(s.name for s in self.p.sizes)
+        for e in self.p.requires:
+            self.only_dims(e.left, "a requirement")
+            self.only_dims(e.right, "a requirement")
         for port in (*self.p.inputs, *self.p.outputs):
             for d in port.shape:
                 self.only_dims(d, port.name, self.sizes if port in self.p.outputs else frozenset())

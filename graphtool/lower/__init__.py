@@ -19,7 +19,7 @@ from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
-from graphtool.lower.rename_dims import name_before, own_names
+from graphtool.lower.rename_dims import name_before, one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
 from graphtool.plan import of_plan
@@ -37,16 +37,17 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     locations.
     """
     _refuse_unsupported(module)
-    module = own_names(module)
+    given = own_names(module)
+    module = one_name(given)
     graph = module.graph
     bounds = limits(graph)
     places = {n: at.at for n, at in module.locations.items()}
     lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places,
                          module.choices)
     all_units = units_of(graph)
-    given = donation(module, all_units)
-    steps = lowering.graph(graph, all_units, given)
-    return _program(module, name, target, lowering, steps, given.donors)
+    donated = donation(module, all_units)
+    steps = lowering.graph(graph, all_units, donated)
+    return _program(module, given.graph.inputs, name, target, lowering, steps, donated.donors)
 
 
 def units_of(graph: Graph) -> list[Unit]:
@@ -159,8 +160,8 @@ def _no_form(node: Node) -> str:
     return ""
 
 
-def _program(module: Module, name: str, target: Target, lowering: _Lowering,
-             steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
+def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
+             lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
     for b in lowering.buffers.values():
         b.size = _room(b, lowering.limits)
     offsets, arena = plan_arena(lowering.buffers, lifetimes(steps))
@@ -174,13 +175,13 @@ def _program(module: Module, name: str, target: Target, lowering: _Lowering,
             buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, b.label)
     steps = Barriers(lowering.table.kernels, buffers).steps(steps)
     return Program(
-        name, _dims(module), tuple(_port(v, v.hint) for v in module.graph.inputs),
+        name, _dims(module), tuple(_port(v, v.hint) for v in inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
         tuple(buffers.values()), lowering.table.kernels, steps, arena, target.threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),
-         "precision": str(module.meta.get("precision", "default"))})
+         "precision": str(module.meta.get("precision", "default"))}, module.requires)
 
 
 def _room(b: Storage, limits: Limits) -> Dim:

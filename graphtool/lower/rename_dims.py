@@ -1,16 +1,17 @@
-"""Renames the dims of a module whose names are those of the lowering's own iterators (`n`,
-`i0`)."""
+"""Renames the dims of a module: those called like the lowering's own iterators (`n`, `i0`), and
+those that must be equal to other ones."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Group, Module
-from graphtool.ir.run_sizes import defined, definitions
+from graphtool.ir.run_sizes import bare, defined, definitions
 from graphtool.passes.specialize import bind
-from graphtool.symbolic import symbol
+from graphtool.symbolic import Dim, dim_of
 
 # iterators and scalars of nests, and the indices that templates hand to their hooks
 _OWN = re.compile(r"(acc|at|c|i|j|k|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t")
@@ -32,11 +33,23 @@ def own_names(module: Module) -> Module:
         return module
     symbols = {renamed.get(n, n): replace(s, name=renamed.get(n, n))
                for n, s in module.symbols.items()}
+    made = {n: dim_of(replace(taken[n], name=new)) for n, new in renamed.items()}
+    module = replace(module, symbols=symbols, requires=tuple(e.under(made)
+                                                             for e in module.requires))
+    return _rebound(module, made)
+
+
+def one_name(module: Module) -> Module:
+    """The module, in whose graph each size has one name: what must be equal to another size is
+    written as that one."""
+    own = {s.name: e.right for e in module.requires if (s := bare(e.left)) is not None}
+    return _rebound(module, own) if own else module
+
+
+def _rebound(module: Module, sizes: Mapping[str, Dim]) -> Module:
     old = module.graph
-    new_graph = bind(old, {n: symbol(new, taken[n].lo, taken[n].hi)
-                           for n, new in renamed.items()})
-    graph = _grouped(old, new_graph)
-    return replace(module, graph=graph, symbols=symbols, choices=carried(graph, module.choices))
+    graph = _grouped(old, bind(old, sizes))
+    return replace(module, graph=graph, choices=carried(graph, module.choices))
 
 
 def name_before(name: str) -> str:

@@ -24,6 +24,8 @@ def view_of(node: Node, v: View) -> View | None:
             return broadcast_view(v, a["shape"])
         case "size" | "barrier" | "checkpoint":
             return v
+        case "assume":
+            return View(v.buffer, v.dtype, a["shape"], v.strides, v.offset)
         case _:
             return reshape_view(v, a["shape"])
 

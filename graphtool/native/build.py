@@ -249,7 +249,10 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "live": most_live(program), "threads": asdict(threads_of(program)),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
-        "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi} for s in program.dims],
+        "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi}
+                 | ({"step": s.step, "offset": s.offset} if s.step > 1 else {})
+                 for s in program.dims],
+        "requires": [[dim(e.left), dim(e.right)] for e in program.requires],
         "sizes": [{"name": b.size.name, "min": b.size.lo, "max": b.size.hi,
                    "most": None if b.most == ENDLESS else dim(b.most)}
                   for b in binds(program.steps)],

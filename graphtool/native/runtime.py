@@ -16,6 +16,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed
 from graphtool.io.manifest import PortRow, read_manifest
 from graphtool.native import memory_map
+from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -55,7 +56,7 @@ class Model:
     def __init__(self, build_dir: Path, threads: int | None) -> None:
         self.manifest = m = read_manifest(build_dir)
         self._threads = threads or cores()
-        self._table = {d.name: symbol(d.name, d.min, d.max) for d in m.dims}
+        self._table = dim_table(m.dims)
         self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
         table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
         self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
@@ -155,8 +156,11 @@ class Model:
                         f"{d.name} = {self._dims[i]} ({'any' if d.min is None else d.min} to "
                         f"{d.max if d.most is None else d.most})" for i, d in rows)
                     + "; the bounds are those of --dynamic, or what torch._check promised")
-            case _:
+            case -1:
                 raise InputError("GT2215", "a dimension is out of its range")
+            case _:
+                require(self.manifest.dims, self.manifest.requires, self.sizes)
+                raise InputError("GT2215", f"the model returned {status}")
 
     def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
                outputs: Sequence[int]) -> None:
@@ -228,6 +232,7 @@ class Model:
                     name = symbols(d)[0].name
                     if sizes.setdefault(name, n) != n:
                         raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+        require(self.manifest.dims, self.manifest.requires, sizes)
         for spec, a in zip(self.inputs, arrays, strict=True):
             for d, n in zip(spec.shape, a.shape, strict=True):
                 if substitute(d, sizes) != n:

@@ -131,5 +131,6 @@ def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[st
     return {**roles, "name": name, "state_bytes": size,
             "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
                        "offset": c.offset} for c in cells],
-            "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims")}
+            "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims",
+                                                 "requires")}
                          for part, row in rows.items()}}

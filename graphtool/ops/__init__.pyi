@@ -97,6 +97,13 @@ class _asinh(Op):
 
 asinh: _asinh
 
+class _assume(Op):
+    def __call__(self, x: Tensor, /, *, shape: tuple[Dim, ...]) -> Any:
+        """x itself. Its sizes are those of `shape` when the model runs, because the module requires
+        it, though they are written otherwise"""
+
+assume: _assume
+
 class _atan(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """the angle in (−π/2, π/2) whose tangent is x"""

@@ -4,7 +4,7 @@ op."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.errors import TypeMismatch
+from graphtool.errors import TypeMismatch, Undecided
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
@@ -28,25 +28,55 @@ def fail(message: str) -> TypeMismatch:
     return TypeMismatch("GT0412", message)
 
 
+def undecided(pairs: Sequence[tuple[Dim, Dim]]) -> Undecided:
+    """The error for sizes of which it is not known whether they are equal, for the caller to
+    raise."""
+    a, b = pairs[0]
+    return Undecided("GT0412", f"cannot tell whether the dimensions {text(a)} and {text(b)} are "
+                               "equal", pairs)
+
+
+def equal_dims(a: Sequence[Dim], b: Sequence[Dim], message: str) -> None:
+    """Raises TypeMismatch GT0412 with this message unless the sizes are equal, one by one.
+
+    It is Undecided, with these sizes, where some are equal for some inputs only.
+    """
+    if len(a) != len(b) or any(known(x, "==", y) is False for x, y in zip(a, b, strict=True)):
+        raise fail(message)
+    if pairs := [(x, y) for x, y in zip(a, b, strict=True) if x != y]:
+        raise undecided(pairs)
+
+
+def equal_types(got: TensorType, want: TensorType, message: str) -> None:
+    """Raises TypeMismatch GT0412 with this message unless element types and sizes are equal."""
+    need(got.dtype is want.dtype, message)
+    equal_dims(got.shape, want.shape, message)
+
+
 def broadcast_dims(a: Dim, b: Dim) -> Dim:
     """NumPy's rule for one dimension pair. Raises TypeMismatch where they do not fit."""
     if a == b or b == 1:
         return a
     if a == 1:
         return b
-    if known(a, "==", b) is None:
-        raise fail(f"cannot tell whether the dimensions {text(a)} and {text(b)} are equal")
-    raise fail(f"dimensions {text(a)} and {text(b)} do not broadcast")
+    equal_dims((a,), (b,), f"dimensions {text(a)} and {text(b)} do not broadcast")
+    return a
 
 
 def broadcast_shapes(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The shape that these shapes broadcast to; axes are aligned at the end, as in numpy."""
     rank = max(map(len, shapes))
-    out: tuple[Dim, ...] = (1,) * rank
+    out: list[Dim] = [1] * rank
+    pairs: list[tuple[Dim, Dim]] = []
     for s in shapes:
-        padded = (1,) * (rank - len(s)) + tuple(s)
-        out = tuple(broadcast_dims(a, b) for a, b in zip(out, padded, strict=True))
-    return out
+        for i, d in enumerate(s, rank - len(s)):
+            if d != 1 and out[i] != 1 and known(d, "==", out[i]) is None:
+                pairs.append((out[i], d))
+            else:
+                out[i] = broadcast_dims(out[i], d)
+    if pairs:
+        raise undecided(pairs)
+    return tuple(out)
 
 
 def check_axis(axis: int, rank: int) -> int:

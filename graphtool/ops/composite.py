@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.ir.axes import OVER
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
-from graphtool.ops.common import check_axis, composite, count, need
+from graphtool.ops.common import check_axis, composite, count, equal_dims, equal_types, need
 from graphtool.ops.costs import taken
 from graphtool.ops.reduce import kept_dims
 from graphtool.symbolic import known
@@ -40,9 +40,10 @@ def reduce_var(x: Any, *, axes: tuple[int, ...], correction: int = 0) -> Any:
 def _linear_types(x: TensorType, w: TensorType, bias: TensorType | None = None) -> TensorType:
     need(x.rank >= 1 and w.rank == 2, f"x {x} and w {w}: w must be [out, in]")
     need(x.dtype is w.dtype, f"element types differ: {x.dtype.short} and {w.dtype.short}")
-    need(x.shape[-1] == w.shape[1], f"inner dimensions differ: x {x}, w {w}")
-    need(bias is None or (bias.dtype is x.dtype and bias.shape == (w.shape[0],)),
-         f"the bias is {bias}, {TensorType(x.dtype, w.shape[:1])} expected")
+    equal_dims(x.shape[-1:], w.shape[1:], f"inner dimensions differ: x {x}, w {w}")
+    if bias is not None:
+        want = TensorType(x.dtype, w.shape[:1])
+        equal_types(bias, want, f"the bias is {bias}, {want} expected")
     return TensorType(x.dtype, (*x.shape[:-1], w.shape[0]))
 
 

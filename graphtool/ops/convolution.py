@@ -19,7 +19,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
-from graphtool.ops.common import Array, need
+from graphtool.ops.common import Array, equal_dims, need
 from graphtool.ops.costs import elements
 from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
 from graphtool.ops.window import slide
@@ -44,8 +44,8 @@ def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None 
          f"strides, padding and dilations need {n} entries each, one per spatial axis")
     batch, channels, space = x.shape[0], x.shape[-1 if channels_last else 1], (
         x.shape[1:-1] if channels_last else x.shape[2:])
-    need(channels == w.shape[1] * groups,
-         f"x has {channels} channels, but the weights are for {w.shape[1]} × {groups} groups")
+    equal_dims((channels,), (w.shape[1] * groups,),
+               f"x has {channels} channels, but the weights are for {w.shape[1]} × {groups} groups")
     need(w.shape[0] % groups == 0, f"{w.shape[0]} output channels cannot be divided into {groups} "
                                    f"groups")
     need(batch_groups == 1 or groups == 1, "groups and batch_groups cannot both be greater than 1")

@@ -18,7 +18,16 @@ from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
-from graphtool.ops.common import Array, check_axis, filled, iota_like, need, took
+from graphtool.ops.common import (
+    Array,
+    check_axis,
+    equal_dims,
+    equal_types,
+    filled,
+    iota_like,
+    need,
+    took,
+)
 from graphtool.ops.costs import taken
 from graphtool.symbolic import Dim, known, maximum, minimum, product, text
 
@@ -40,8 +49,8 @@ def _check(x: TensorType, indices: TensorType, axes: tuple[int, ...], batch: int
          f"the last dimension of the indices must be the number of axes, {len(axes)}")
     need(all(check_axis(a, x.rank) == a >= batch for a in axes) and len(set(axes)) == len(axes),
          f"axes {axes} must be distinct, counted from the front, and not batch axes")
-    need(x.shape[:batch] == indices.shape[:batch],
-         "the batch dimensions of x and the indices differ")
+    equal_dims(x.shape[:batch], indices.shape[:batch],
+               "the batch dimensions of x and the indices differ")
 
 
 def _split_index(x: Array, indices: Array, axes: tuple[int, ...], batch: int) -> tuple[Any, ...]:
@@ -125,7 +134,7 @@ def _scatter_infer(x: TensorType, indices: TensorType, updates: TensorType, *,
                    axes: tuple[int, ...], batch: int = 0, kind: str = "set") -> TensorType:
     need(kind in ("set", "add", "mul", "min", "max"), f"unknown kind {kind!r}")
     want = _gather_infer(x, indices, axes=axes, batch=batch)
-    need(updates == want, f"the updates are {updates}, expected {want}")
+    equal_types(updates, want, f"the updates are {updates}, expected {want}")
     return x
 
 

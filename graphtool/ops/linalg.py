@@ -10,14 +10,13 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.errors import TypeMismatch
 from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
-from graphtool.ops.common import Array, broadcast_shapes, need
+from graphtool.ops.common import Array, broadcast_shapes, equal_dims, need
 from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, product, symbol_of, text
 
@@ -29,8 +28,7 @@ def _matmul_infer(a: TensorType, b: TensorType, *, transpose_a: bool = False,
     need(a.dtype is not dtypes.bool_, "is not defined on bool")
     m, ka = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
     kb, n = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
-    if ka != kb:
-        raise TypeMismatch("GT0412", f"inner dimensions differ: {text(ka)} and {text(kb)}")
+    equal_dims((ka,), (kb,), f"inner dimensions differ: {text(ka)} and {text(kb)}")
     return TensorType(dtype or a.dtype, (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n)
                       if a.rank > 2 or b.rank > 2 else (m, n))
 

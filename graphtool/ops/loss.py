@@ -7,7 +7,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.facets import Indexing
-from graphtool.ops.common import composite, count, need
+from graphtool.ops.common import composite, count, equal_dims, need
 
 
 def _reduce(loss: Any, reduction: str) -> Any:
@@ -95,8 +95,8 @@ def nll_loss(x: Any, labels: Any, weight: Any = None, *, axis: int = 1, reductio
 
 def _nll(x: Any, labels: Any, weight: Any, axis: int, reduction: str, ignore_index: int) -> Any:
     need(labels.dtype.is_integer, "the labels must be integers")
-    need(labels.shape == (*x.shape[:axis], *x.shape[axis + 1:]),
-         "x without the class axis and the labels must have the same shape")
+    equal_dims(labels.shape, (*x.shape[:axis], *x.shape[axis + 1:]),
+               "x without the class axis and the labels must have the same shape")
     need(reduction in ("mean", "sum", "none"),
          f"reduction must be mean, sum or none, not {reduction!r}")
     kept = o.ne(labels, ignore_index)

@@ -13,6 +13,7 @@ from graphtool.ops.common import (
     check_axis,
     composite,
     count,
+    equal_types,
     like_first,
     need,
 )
@@ -132,7 +133,8 @@ def _channel_types(x: TensorType, *vectors: TensorType | None, axis: int = 1,
     axis = check_axis(axis, x.rank)
     want = TensorType(x.dtype, (x.shape[axis],))
     for v in vectors:
-        need(v is None or v == want, f"a vector with one entry per channel must be {want}, got {v}")
+        if v is not None:
+            equal_types(v, want, f"a vector with one entry per channel must be {want}, got {v}")
     return like_first(x)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ops.common import composite, like_first, need
+from graphtool.ops.common import composite, equal_types, like_first, need
 from graphtool.ops.recurrence_steps import COUNT, at, parts
 from graphtool.ops.recurrences import steps
 
@@ -28,7 +28,8 @@ def _check(gates: int, x: TensorType, w: TensorType, r: TensorType, bias: Tensor
                              ("bias", bias, (directions, 2 * rows)),
                              *(("a state", s, (directions, batch, hidden)) for s in states)):
         want = TensorType(x.dtype, shape)
-        need(got is None or got == want, f"{name} is {got}, expected {want}")
+        if got is not None:
+            equal_types(got, want, f"{name} is {got}, expected {want}")
     like_first(x)
     return (TensorType(x.dtype, (length, directions, batch, hidden)),
             TensorType(x.dtype, (directions, batch, hidden)))

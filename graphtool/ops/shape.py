@@ -14,7 +14,7 @@ from graphtool.ir.facets import Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside
-from graphtool.ops.common import Array, broadcast_shapes, check_axis, fail, filled, need
+from graphtool.ops.common import Array, broadcast_shapes, check_axis, equal_dims, fail, filled, need
 from graphtool.ops.costs import nothing, taken
 from graphtool.ops.indexing import flatten_index, inverse, reshape_blocks, unflatten_index
 from graphtool.symbolic import (
@@ -33,9 +33,9 @@ from graphtool.symbolic import (
 
 def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
     have, want = product(x.shape), product(shape)
-    same = known(have, "==", want)
-    if same is False or (same is None and not _takes_the_rest(have, shape)):
-        raise fail(f"cannot reshape {x} of {text(have)} elements into {text(want)}")
+    if have != want and not _takes_the_rest(have, shape):
+        equal_dims((have,), (want,),
+                   f"cannot reshape {x} of {text(have)} elements into {text(want)}")
     return TensorType(x.dtype, shape)
 
 
@@ -241,9 +241,8 @@ def _concat_infer(*xs: TensorType, axis: int) -> TensorType:
     total: Dim = 0
     for x in xs:
         need(x.dtype is xs[0].dtype, f"element types differ: {xs[0].dtype.short}, {x.dtype.short}")
-        need(x.rank == xs[0].rank and all(
-            a == b for i, (a, b) in enumerate(zip(x.shape, xs[0].shape, strict=True)) if i != axis),
-            f"{x} and {xs[0]} differ in another axis than axis {axis}")
+        ours, first = ((*t.shape[:axis], *t.shape[axis + 1:]) for t in (x, xs[0]))
+        equal_dims(ours, first, f"{x} and {xs[0]} differ in another axis than axis {axis}")
         total = total + x.shape[axis]
     return TensorType(xs[0].dtype, (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1:]))
 

@@ -1,5 +1,5 @@
 """Sizes that depend on data: `size` makes a computed integer a size; `nonzero` finds as many rows
-as there are.
+as there are. `assume` gives sizes that must be equal one form.
 
 The attribute `size` is the symbol that the node defines (an int once it is known). Types and
 attributes of later nodes may use it like any other dimension.
@@ -14,12 +14,15 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.axes import Axes
+from graphtool.ir.facets import Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import like
+from graphtool.loops.pull import Pull
 from graphtool.ops.common import Array, fail, filled, need
+from graphtool.ops.costs import nothing
 from graphtool.symbolic import Dim, known, product, text
 
 # ---- size --------------------------------------------------------------------------------------
@@ -52,6 +55,31 @@ register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             category="shape", traits=Trait.SIZE, lowering=Lowering.VIEW,
             doc="n itself. After this node the symbol `size` has its value, which is at most "
                 "`most`. A `checked` node stays even if nothing uses the symbol"))
+
+# ---- assume ------------------------------------------------------------------------------------
+
+
+def _assume_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
+    need(x.rank == len(shape) and all(known(a, "==", b) is not False
+                                      for a, b in zip(x.shape, shape, strict=True)),
+         f"{x} cannot have the shape {[*shape]}")
+    return TensorType(x.dtype, shape)
+
+
+def _assume_eval(x: Array, *, shape: tuple[int, ...]) -> Array:
+    if x.shape != shape:
+        raise InputError("GT0516", f"the shape is {list(x.shape)}, {list(shape)} expected",
+                         hint="the model adds or joins tensors whose sizes must be equal")
+    return x
+
+
+register(Op("assume", _assume_infer, _assume_eval,
+            lambda g, y, x, *, shape: (o.assume(g, shape=x.shape),),
+            lambda _, x, *, shape: Pull(x.dtype, shape, x.at),
+            category="shape", lowering=Lowering.VIEW, movement=Movement.KEEPS,
+            precision=Precision.FOLLOW, traffic=nothing, axes=Axes(sizes=("shape",)),
+            doc="x itself. Its sizes are those of `shape` when the model runs, because the module "
+                "requires it, though they are written otherwise"))
 
 # ---- nonzero -----------------------------------------------------------------------------------
 

@@ -9,7 +9,15 @@ from graphtool import ops as o
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import like
-from graphtool.ops.common import broadcast_shapes, composite, count, like_first, need
+from graphtool.ops.common import (
+    broadcast_shapes,
+    composite,
+    count,
+    equal_dims,
+    equal_types,
+    like_first,
+    need,
+)
 from graphtool.symbolic import known
 
 
@@ -17,10 +25,10 @@ def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorTy
                      *, causal: bool, scale: float | None, softcap: float) -> TensorType:
     need(q.rank == k.rank == v.rank >= 2, f"q {q}, k {k} and v {v} must have the same rank")
     need(q.dtype is k.dtype is v.dtype, "q, k and v must have the same element type")
-    need(q.shape[-1] == k.shape[-1], f"the last axes of q {q} and k {k} must be equal")
-    need(k.shape[:-1] == v.shape[:-1], f"k {k} and v {v} differ in heads or length")
+    equal_dims(q.shape[-1:], k.shape[-1:], f"the last axes of q {q} and k {k} must be equal")
+    equal_dims(k.shape[:-1], v.shape[:-1], f"k {k} and v {v} differ in heads or length")
     if q.rank > 2:
-        need(q.shape[:-3] == k.shape[:-3], f"q {q} and k {k} differ in their leading dims")
+        equal_dims(q.shape[:-3], k.shape[:-3], f"q {q} and k {k} differ in their leading dims")
         need(q.shape[-3] == k.shape[-3] or (k.shape[-3] != 0 and known(
             q.shape[-3] % k.shape[-3], "==", 0) is True),
              f"the heads of q {q} are not a multiple of those of k {k}")
@@ -105,7 +113,8 @@ def _part(x: Any, start: Any, limit: Any, step: int = 1) -> Any:
 
 def _rotary_types(x: TensorType, cos: TensorType, sin: TensorType, *,
                   interleaved: bool) -> TensorType:
-    need(cos == sin and cos.dtype is x.dtype, f"cos {cos} and sin {sin} do not fit x {x}")
+    need(cos.dtype is x.dtype, f"cos {cos} and sin {sin} do not fit x {x}")
+    equal_types(cos, sin, f"cos {cos} and sin {sin} do not fit x {x}")
     half = (*x.shape[:-1], cos.shape[-1])
     need(broadcast_shapes(cos.shape, half) == half and not 2 * cos.shape[-1] > x.shape[-1],
          f"cos {cos} does not broadcast to x {x}")

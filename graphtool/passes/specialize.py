@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.interp import check_bounds
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
 from graphtool.ir.trace import infer, replay
-from graphtool.symbolic import Dim, Poly, substitute
+from graphtool.symbolic import Dim, Poly, check_bounds, check_required, substitute
 
 
 def specialize(module: Module, **sizes: int) -> Module:
@@ -24,8 +23,11 @@ def specialize(module: Module, **sizes: int) -> Module:
         check_bounds(module.symbols[name], size)
     if not sizes:
         return module
+    check_required(module.requires, sizes)
     symbols = {n: s for n, s in module.symbols.items() if n not in sizes}
-    return dataclasses.replace(module, graph=bind(module.graph, sizes), symbols=symbols)
+    requires = [e.under(sizes) for e in module.requires]
+    return dataclasses.replace(module, graph=bind(module.graph, sizes), symbols=symbols,
+                               requires=tuple(e for e in requires if e.holds is not True))
 
 
 def bind(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:

@@ -24,8 +24,9 @@ from graphtool.io.manifest import Manifest, read_manifest
 from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.runtime import Array, Model, load
+from graphtool.native.sizes import dim_table
 from graphtool.report.peaks import Peaks, peaks
-from graphtool.symbolic import substitute, symbol
+from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
 from graphtool.target import named
 from graphtool.transforms.training.phases import PHASES
@@ -183,7 +184,7 @@ def _amount(model: Model, known: int | str) -> int:
     """A number of build.json, evaluated at the sizes of the last run."""
     if isinstance(known, int):
         return known
-    table = {d.name: symbol(d.name, d.min, d.max) for d in model.manifest.dims}
+    table = dim_table(model.manifest.dims)
     value = substitute(parse(known, table), model.sizes)
     return value if isinstance(value, int) else 0
 

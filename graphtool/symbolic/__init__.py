@@ -1,5 +1,7 @@
 """Exact integer polynomials over named symbols, used for dimensions and for loop indices alike."""
 
+from graphtool.symbolic.checks import check_bounds, check_required, sample_sizes
+from graphtool.symbolic.equations import Equation, equations, solved, with_steps
 from graphtool.symbolic.extremes import ceildiv, maximum, minimum
 from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.poly import (
@@ -14,14 +16,15 @@ from graphtool.symbolic.poly import (
     floordiv,
     known,
     mod,
-    symbol,
     symbol_of,
 )
+from graphtool.symbolic.steps import at_least, dim_of, divides, symbol
 from graphtool.symbolic.terms import coefficient, evaluate, product, substitute, symbols
 from graphtool.symbolic.text import text
 
 __all__ = [
-    "Atom", "Call", "Dim", "Monomial", "Poly", "Symbol", "bounds", "ceildiv",
-    "coefficient", "decide", "evaluate", "exact_quotient", "floordiv", "known", "maximum",
-    "minimum", "mod",
-    "product", "substitute", "symbol", "symbol_of", "symbols", "text"]
+    "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "bounds",
+    "ceildiv", "check_bounds", "check_required", "coefficient", "decide", "dim_of", "divides",
+    "equations", "evaluate", "exact_quotient", "floordiv", "known", "maximum", "minimum", "mod",
+    "product", "sample_sizes", "solved",
+    "substitute", "symbol", "symbol_of", "symbols", "text", "with_steps"]

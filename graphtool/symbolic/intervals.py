@@ -88,5 +88,6 @@ def _bounds(p: Sum) -> Interval:
 
 def _atom_bounds(atom: Any) -> Interval:
     if hasattr(atom, "name"):
-        return atom.lo, atom.hi
+        return (None if atom.lo is None else -((atom.offset - atom.lo) // atom.step),
+                None if atom.hi is None else (atom.hi - atom.offset) // atom.step)
     return TABLE[atom.fn](bounds(atom.a), bounds(atom.b))

@@ -22,12 +22,18 @@ Relation = Literal["<", "<=", "=="]
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A named integer in [lo, hi]; `None` is unbounded. With an `extent`, 0 ≤ symbol < extent."""
+    """A named integer in [lo, hi]; `None` is unbounded. With an `extent`, 0 ≤ symbol < extent.
+
+    Its value is `step·atom + offset`: as an atom of a polynomial it stands for the whole number of
+    steps (see steps.py).
+    """
 
     name: str
     lo: int | None = 0
     hi: int | None = None
     extent: Dim | None = None
+    step: int = 1
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +130,6 @@ class Poly:
 
 
 Dim = int | Poly
-
-
-def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None) -> Dim:
-    """The polynomial of one symbol; a plain int if the bounds allow only one value."""
-    if lo is not None and lo == hi:
-        return lo
-    return symbol_of(Symbol(name, lo, hi, extent))
 
 
 def symbol_of(atom: Atom) -> Dim:

@@ -51,7 +51,10 @@ def substitute(d: Dim, env: Mapping[str, Dim]) -> Dim:
         for atom, power in mono:
             if isinstance(atom, Symbol):
                 value = env.get(atom.name, None)
-                base = symbol_of(atom) if value is None else value
+                if value is None:
+                    base = symbol_of(atom)
+                else:
+                    base = value if atom.step == 1 else floordiv(value - atom.offset, atom.step)
             else:
                 base = _FN[atom.fn](substitute(atom.a, env), substitute(atom.b, env))
             for _ in range(power):
@@ -68,7 +71,7 @@ def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
     for mono, coeff in d.terms:
         for atom, power in mono:
             if isinstance(atom, Symbol):
-                value = int(env[atom.name])
+                value = (int(env[atom.name]) - atom.offset) // atom.step
             else:
                 a, b = evaluate(atom.a, env), evaluate(atom.b, env)
                 value = {"//": a // b if b else 0, "%": a % b if b else 0, "min": min(a, b),
@@ -79,7 +82,8 @@ def evaluate(d: Dim, env: Mapping[str, Any]) -> int:
 
 
 def coefficient(d: Dim, name: str) -> Dim | None:
-    """c in d = c·name + terms without the symbol; None if the symbol occurs in any other way."""
+    """c in d = c·atom + terms without the symbol of this name; None if it occurs in any other
+    way."""
     total: dict[Monomial, int] = {}
     for mono, coeff in terms_of(d):
         rest: list[tuple[Atom, int]] = []

@@ -1,8 +1,15 @@
-"""Polynomials as text: anything with `terms` of symbols and calls."""
+"""Polynomials as text: anything with `terms` of symbols and calls.
+
+A symbol with a step is printed as its value: of H, a multiple of 32, 16·atom is `(H//2)`.
+"""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any, Protocol
+
+Terms = list[tuple[list[str], int]]  # factors and coefficient
 
 
 class Sum(Protocol):
@@ -20,13 +27,65 @@ def text(d: int | Sum) -> str:
     if isinstance(d, int):
         return str(d)
     out = ""
-    for i, (mono, coeff) in enumerate(d.terms):
-        factors = [_atom_text(a) for a, p in mono for _ in range(p)]
+    for i, (factors, coeff) in enumerate(_expanded(d) or map(_term, d.terms)):
         if abs(coeff) != 1 or not factors:
-            factors.insert(0, str(abs(coeff)))
+            factors = [str(abs(coeff)), *factors]
         sign = ("-" if coeff < 0 else "") if i == 0 else (" - " if coeff < 0 else " + ")
         out += sign + "*".join(factors)
     return out
+
+
+def _term(term: Any) -> tuple[list[str], int]:
+    """The factors of one term, and its coefficient. An atom of a step takes what it can of that:
+    of step 32, 48·atom is 3·(H//2)."""
+    mono, coeff = term
+    factors = []
+    for atom, power in mono:
+        step = _step(atom)
+        for _ in range(power):
+            part = math.gcd(coeff, step)
+            coeff //= part
+            factors.append(_atom_text(atom) if part == step and not _offset(atom) else
+                           f"({_less(atom)}//{step // part})" if part < step else _less(atom))
+    return factors, coeff
+
+
+def _expanded(d: Sum) -> Terms | None:
+    """The terms in values of symbols, where some have an offset and all coefficients are whole:
+    2·atom + 1 of an odd H is H."""
+    if not any(_offset(a) for mono, _ in d.terms for a, _ in mono):
+        return None
+    total: dict[tuple[str, ...], Fraction] = {}
+    for mono, coeff in d.terms:
+        parts: dict[tuple[str, ...], Fraction] = {(): Fraction(coeff)}
+        for atom, power in mono:
+            step, offset = _step(atom), _offset(atom)
+            for _ in range(power):
+                more: dict[tuple[str, ...], Fraction] = {}
+                for factors, c in parts.items():
+                    for key, f in (((*factors, _atom_text(atom)), c / step),
+                                   (factors, -c * offset / step)):
+                        more[key] = more.get(key, Fraction(0)) + f
+                parts = more
+        for factors, c in parts.items():
+            total[factors] = total.get(factors, Fraction(0)) + c
+    if any(c.denominator > 1 for c in total.values()):
+        return None
+    rows = [(list(factors), int(c)) for factors, c in total.items() if c]
+    return sorted(rows, key=lambda row: (-len(row[0]), row[0]))
+
+
+def _step(a: Any) -> int:
+    return a.step if hasattr(a, "name") else 1
+
+
+def _offset(a: Any) -> int:
+    return a.offset if hasattr(a, "name") else 0
+
+
+def _less(a: Any) -> str:
+    """A symbol's value without its offset."""
+    return f"({a.name} - {a.offset})" if a.offset else str(a.name)
 
 
 def _atom_text(a: Any) -> str:
@@ -38,7 +97,8 @@ def _atom_text(a: Any) -> str:
 
 
 def _operand(d: int | Sum) -> str:
-    return text(d) if _is_plain(d) else f"({text(d)})"
+    shown = text(d)
+    return shown if _is_plain(d) or shown.isidentifier() else f"({shown})"
 
 
 def _is_plain(d: int | Sum) -> bool:

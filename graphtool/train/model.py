@@ -13,8 +13,9 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
 from graphtool.native.runtime import Seen, address, as_before, open_library
+from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
-from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.symbolic import Dim, Poly, substitute, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join
 
@@ -108,7 +109,7 @@ class _Function:
         except AttributeError as error:
             raise InputError("GT2203", f"cannot load the library: {error}") from error
         self.size.restype = ctypes.c_size_t
-        self.table: dict[str, Dim] = {d.name: symbol(d.name, d.min, d.max) for d in row.dims}
+        self.table = dim_table(row.dims)
         self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
         self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
         pointer = ctypes.c_void_p
@@ -176,6 +177,7 @@ class _Function:
                     name = next(iter(free)).name
                     if sizes.setdefault(name, n) != n:
                         raise InputError("GT2214", f"{name} would be both {sizes[name]} and {n}")
+        require(self.row.dims, self.row.requires, sizes)
         dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
             *(sizes[d.name] for d in self.row.dims))
         if not (need := int(self.size(dims))):

@@ -33,6 +33,12 @@ def reshape(w: Writer, node: Node, x: Ref) -> Any:
     return w("Reshape", x, shape(w, to), allowzero=1 if zero else None)
 
 
+@form("assume")
+def assume(w: Writer, node: Node, x: Ref) -> Any:
+    """The operand: ONNX checks sizes where they are used."""
+    return x
+
+
 @form("transpose")
 def transpose(w: Writer, node: Node, x: Ref) -> Any:
     """Transpose."""

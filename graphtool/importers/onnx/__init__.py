@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
-from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
+from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.importers.onnx.driver.inputs import Parts
@@ -58,16 +59,14 @@ from graphtool.ir.graph import Module
 
 __all__ = ["HANDLERS", "import_model", "import_onnx", "onnx_handler", "support"]
 
-Bounds = Mapping[str, tuple[int, int | None]]
-
-
-def import_onnx(path: Path, *, dynamic: Bounds | None = None,
+def import_onnx(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
                 fixed: Mapping[str, Any] | None = None,
                 made_of: Mapping[str, Parts] | None = None,
                 limits: Limits | None = None) -> Module:
     """The module of a `.onnx` file.
 
-    `dynamic` maps the name of an open dimension to its bounds, `fixed` maps the name of an input to
+    `dynamic` maps the name of an open dimension to its bounds (with a step, if there is a third
+    number; a text names an equal size), `fixed` maps the name of an input to
     its constant value, and `made_of` gives the parts of inputs that are sequences or optionals, as
     in `import_model`.
 
@@ -83,7 +82,8 @@ def import_onnx(path: Path, *, dynamic: Bounds | None = None,
         raise
 
 
-def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | None = None,
+def import_model(model: Any, base_dir: Path | None = None, *,
+                 dynamic: Mapping[str, Bounds] | None = None,
                  fixed: Mapping[str, Any] | None = None,
                  made_of: Mapping[str, Parts] | None = None,
                  limits: Limits | None = None) -> Module:
@@ -92,15 +92,34 @@ def import_model(model: Any, base_dir: Path | None = None, *, dynamic: Bounds | 
     `made_of` gives, for an input that is a sequence or an optional, the tensors that it consists
     of. They become inputs of the module with the names `NAME.0`, `NAME.1` and so on.
     """
-    importer = Importer(model, base_dir, dynamic or {}, fixed or {}, made_of,
-                        limits)
-    module = importer.run()
+    importer, module = _settled(model, base_dir, dynamic or {}, fixed or {}, made_of, limits)
     if module is None:
         items = tuple(importer.unsupported())
         count = sum(len(i.places) for i in items)
         raise UnsupportedError("GT1020", f"the model needs {count} things that are not supported",
                                items, where=model.graph.name)
     return module
+
+
+def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
+             fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None,
+             limits: Limits | None) -> tuple[Importer, Module | None]:
+    """The last of several imports: each knows what the one before had to assume of sizes."""
+    facts = Facts.given(dynamic)
+    for _ in range(ROUNDS):
+        importer = Importer(model, base_dir, dynamic, fixed, made_of, limits, facts)
+        fault, module = None, None
+        try:
+            module = importer.run()
+        except Undecided as error:
+            fault = error
+        better = importer.found.better()
+        if better == facts:
+            break
+        facts = better
+    if fault is not None:
+        raise fault
+    return importer, module
 
 
 def support(path: Path) -> list[Unsupported]:

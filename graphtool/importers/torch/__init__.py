@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
+from graphtool.importers.assumptions import Bounds
 from graphtool.importers.torch.driver.convert import to_module
 from graphtool.importers.torch.driver.pt2 import read_pt2
 from graphtool.importers.torch.driver.table import HANDLERS, aten
@@ -61,7 +62,7 @@ def need_torch() -> None:
 
 
 def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
-                 dynamic: Mapping[str, tuple[int, int | None]] | None = None,
+                 dynamic: Mapping[str, Bounds] | None = None,
                  names: Sequence[str] = (), kwargs: Mapping[str, Any] | None = None) -> Module:
     """The module that computes `model(*args, **kwargs)`, an nn.Module in the mode that it is in,
     or a program of torch.export, which needs no inputs.
@@ -72,5 +73,8 @@ def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
     """
     need_torch()
     from graphtool.importers.torch.driver import capture as captures
-    return to_module(captures.program(model, args, capture, dynamic or {}, names,
-                                      kwargs or {}))
+    plain = {name: (row[0], row[1]) for name, row in (dynamic or {}).items() if len(row) == 2
+             and not isinstance(row, str)}
+    if len(plain) < len(dynamic or {}):
+        raise UsageError("GT1104", "steps and equal sizes are for ONNX models")
+    return to_module(captures.program(model, args, capture, plain, names, kwargs or {}))

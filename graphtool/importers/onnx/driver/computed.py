@@ -11,22 +11,23 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.assumptions import Assuming
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, bounds, product, symbol
 
 _LONGEST = 40  # letters of a value's name in its size's
 _DEPTH = 16  # nodes that are looked through
 
 
-class Recorder(Builder):
+class Recorder(Assuming):
     """A builder that knows the model's symbols, and which computed integers are already sizes."""
 
     def __init__(self, symbols: Inputs, outer: Mapping[tuple[Value, int], Dim] | None = None
                  ) -> None:
-        super().__init__()
+        super().__init__(symbols.found)
         self.symbols = symbols
         self.bound: dict[tuple[Value, int], Dim] = dict(outer or {})
 

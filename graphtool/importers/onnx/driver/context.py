@@ -11,6 +11,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import Unsupported
+from graphtool.importers.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import Recorder
@@ -38,14 +39,15 @@ class Frame:
 class Session(ABC):
     """The state that all parts of one import share; `convert.py` implements how nodes run."""
 
-    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
+    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
-                 limits: Limits | None = None) -> None:
+                 limits: Limits | None = None, facts: Facts | None = None) -> None:
         self.limits, self.visited = limits or Limits(), 0
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
         self.places = Places()
-        self.inputs = Inputs(dynamic)
+        self.found = Found(facts or Facts.given(dynamic))
+        self.inputs = Inputs(dynamic, self.found)
         self.builder: Builder = Recorder(self.inputs)
         self.declared = declared_shapes(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one

@@ -21,6 +21,7 @@ from graphtool.errors import (
     InputError,
     InternalError,
 )
+from graphtool.importers.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
@@ -51,10 +52,10 @@ _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, Ov
 class Importer(Session):
     """The conversion of one ONNX model into one module."""
 
-    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Any],
+    def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
-                 limits: Limits | None = None) -> None:
-        super().__init__(model, base_dir, dynamic, fixed, made_of, limits)
+                 limits: Limits | None = None, facts: Facts | None = None) -> None:
+        super().__init__(model, base_dir, dynamic, fixed, made_of, limits, facts)
         self.functions = functions.table(model)
         self.types = declared_types(model.graph)
 
@@ -71,6 +72,9 @@ class Importer(Session):
         inputs = [v for v in graph.input if v.name not in given]
         boundary.check_parts(self, inputs)
         tracers = [t for v in inputs for t in boundary.entered(self, v, frame)]
+        self.found.settle(self.inputs.symbols)
+        for v in inputs:
+            frame.env[v.name] = self.found.entered(frame.env[v.name])
         self.nodes(graph.node, frame)
         results = [self._output(v.name, frame) for v in graph.output]
         if self.refusals:
@@ -88,7 +92,7 @@ class Importer(Session):
         nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
         graph = Graph(tuple(t.value for t in inputs), tuple(nodes), values)
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
-                      self.places.table, donations, self._meta())
+                      self.places.table, donations, self._meta(), requires=self.found.required)
 
     def _meta(self) -> dict[str, Any]:
         m = self.model

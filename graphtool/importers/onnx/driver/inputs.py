@@ -9,10 +9,11 @@ from itertools import chain, count
 from typing import Any
 
 from graphtool.errors import InputError, UsageError
+from graphtool.importers.assumptions import Bounds, Found
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim, Symbol, symbol, symbols
+from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
 
 Range = tuple[int, int | None]
@@ -24,14 +25,16 @@ _SIGNS = re.compile(r"[-+*/%(),\s]+")
 class Inputs:
     """The symbols defined so far; `dynamic` gives bounds by name."""
 
-    def __init__(self, dynamic: Mapping[str, Range]) -> None:
-        self.dynamic = dynamic
+    def __init__(self, dynamic: Mapping[str, Bounds], found: Found) -> None:
+        self.dynamic: dict[str, Range] = {name: (row[0], row[1]) for name, row in dynamic.items()
+                                          if not isinstance(row, str)}
+        self.found = found
         self.symbols: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}
         self.computed: set[str] = set()  # sizes that nodes define
         self.settled: dict[str, set[int]] = {}
         self.unnamed = 0
-        for name, (lo, hi) in dynamic.items():
+        for name, (lo, hi) in self.dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
                 raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
 
@@ -119,7 +122,7 @@ class Inputs:
 
     def _declare(self, name: str, param: str = "") -> Dim:
         lo, hi = self.dynamic.get(param or name, self.dynamic.get(name, (1, None)))
-        dim = symbol(name, lo, hi)
+        dim = self.found.facts.size(name, lo, hi)
         for s in symbols(dim):
             self.symbols[s.name] = s
         return dim

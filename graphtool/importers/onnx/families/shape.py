@@ -34,6 +34,7 @@ from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,
+    bounds,
     exact_quotient,
     floordiv,
     known,
@@ -87,7 +88,10 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
         raise ValueError(f"{len(open_axes)} entries of the shape are -1, one at most is allowed")
     if open_axes:
         wanted[open_axes[0]] = 1
-        wanted[open_axes[0]] = _quotient(product(x.shape), product(wanted))
+        have, rest = product(x.shape), product(wanted)
+        wanted[open_axes[0]] = _quotient(have, rest)
+        if bounds(rest)[0] != 0:  # an empty tensor has any sizes
+            x.builder.require(have, rest * wanted[open_axes[0]])
     return reshape(x, tuple(wanted))
 
 

@@ -15,7 +15,7 @@ typedef struct {
     main_port *in, *out;
     const int64_t *in_at, *out_at;
     const main_dim *dim;
-    void (*shapes)(const int64_t *dims, main_port *in, main_port *out);
+    const char *(*shapes)(const int64_t *dims, main_port *in, main_port *out);
     size_t (*arena)(const int64_t *dims);
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
 } learner_part;

@@ -42,7 +42,9 @@ static int learner_check(const learner *l, const learner_part *p, int64_t batch,
         return main_fail(MAIN_BAD_INPUT, "GT2215", "%s: %s is %" PRId64 ", %" PRId64 " to %" PRId64
                          " expected", path, d->name, dims[i], d->least, d->most);
     }
-    p->shapes(dims, p->in, p->out);
+    const char *broken = p->shapes(dims, p->in, p->out);
+    if (broken)
+        return main_fail(MAIN_BAD_INPUT, "GT2231", "%s: %s does not hold", path, broken);
     for (int i = 0; i < p->inputs; i++) {
         if (p->in_at[i] != LEARNER_GIVEN) continue;
         const main_port *port = &p->in[i];

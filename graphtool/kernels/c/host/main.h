@@ -12,7 +12,8 @@ typedef struct {
     int inputs, outputs, dims, sizes; /* sizes stand behind the dims */
     main_port *in, *out;
     const main_dim *dim;
-    void (*shapes)(const int64_t *dims, main_port *in, main_port *out);
+    /* fills in the sizes; what must hold of the dims and does not, or NULL */
+    const char *(*shapes)(const int64_t *dims, main_port *in, main_port *out);
     const char *(*status_text)(int status);
     size_t (*arena)(const int64_t *dims);
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
@@ -136,7 +137,9 @@ static int main_bind(const npy_array **given, int64_t *dims)
                              "%s is %" PRId64 ", at most %" PRId64 " expected", d->name,
                              dims[i], d->most);
     }
-    model.shapes(dims, model.in, model.out);
+    const char *broken = model.shapes(dims, model.in, model.out);
+    if (broken)
+        return main_fail(MAIN_BAD_INPUT, "GT2231", "%s does not hold for these inputs", broken);
     for (int i = 0; i < model.inputs; i++) {
         const main_port *p = &model.in[i];
         if (memcmp(p->shape, given[i]->shape, sizeof(int64_t) * (size_t)p->rank) == 0) continue;

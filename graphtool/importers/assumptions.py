@@ -1,0 +1,203 @@
+"""Sizes that a model needs to be equal, and that are so for some inputs only: assumed at import.
+
+An import runs with what is known so far. Where an operation needs equal sizes that are written
+differently, `Assuming` gives them one name and notes the equation. From all equations `Facts`
+derives steps (`H % 32 == 0`) and names of one size (`M == N`); then the import runs again with
+these, so that every size has one form. What no symbol can express stays an equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.errors import Undecided
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.run_sizes import bare
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import (
+    Dim,
+    Equation,
+    Poly,
+    Symbol,
+    dim_of,
+    equations,
+    known,
+    solved,
+    substitute,
+    symbol,
+    symbols,
+    text,
+    with_steps,
+)
+from graphtool.symbolic.parse import parse
+
+Bounds = tuple[int, int | None] | tuple[int, int | None, int] | str
+"""What `--dynamic` says of a name: bounds, perhaps a step, or a size that it is equal to."""
+ROUNDS = 6  # imports of one model, each with more that is known
+_TRIES = 4  # of one node
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the open sizes: steps and bounds by name, and pairs of equal sizes as text,
+    because a symbol with another step is another symbol."""
+
+    steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    equal: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def given(dynamic: Mapping[str, Bounds]) -> Facts:
+        """What a person says by `--dynamic`."""
+        steps, equal = {}, []
+        for key, row in dynamic.items():
+            name = key.partition("@")[0]
+            if isinstance(row, str):
+                equal.append((name, row))
+            elif len(row) == 3:
+                steps[name] = row[2], row[0] % row[2]
+        return Facts(steps, {}, tuple(equal))
+
+    def size(self, name: str, lo: int | None, hi: int | None) -> Dim:
+        """The size of this name, with bounds from elsewhere."""
+        low, high = self.bounds.get(name, (None, None))
+        lo = low if lo is None else lo if low is None else max(lo, low)
+        hi = high if hi is None else hi if high is None else min(hi, high)
+        return symbol(name, lo, hi, None, *self.steps.get(name, (1, 0)))
+
+    def also(self, found: Sequence[Equation], free: Mapping[str, Symbol]) -> Facts:
+        """These facts and what follows from the equations found in an import whose sizes, which
+        the inputs tell, are `free`.
+
+        Raises InputError GT0317 for equations that no size satisfies.
+        """
+        steps = {n: (s.step, s.offset) for n, s in with_steps(found, free).items()}
+        made = solved(found, list(free))
+        equal = [(name, text(d)) for name, d in made.items()]
+        bounds = dict(self.bounds)
+        for name, d in made.items():
+            if (same := bare(d)) is not None:
+                bounds[same.name] = _both(free[name], bounds.get(same.name, (None, None)))
+        return Facts({**self.steps, **steps}, bounds,
+                     tuple(dict.fromkeys((*self.equal, *equal))))
+
+
+def _both(s: Symbol, more: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    lows = [n for n in (s.lo, more[0]) if n is not None]
+    highs = [n for n in (s.hi, more[1]) if n is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+class Found:
+    """What one import knows and assumes of its sizes.
+
+    `free` has the symbols that the shapes of inputs tell, `same` those of them that are another
+    size, and `pairs` what had to be assumed.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.free: Mapping[str, Symbol] = {}
+        self.same: dict[str, Dim] = {}
+        self.pairs: list[tuple[Dim, Dim]] = []
+        self.numbers = count()
+
+    def settle(self, free: Mapping[str, Symbol]) -> None:
+        """Take over what is known of sizes, once all inputs are there."""
+        self.free, table = free, {n: dim_of(s) for n, s in free.items()}
+        for name, other in self.facts.equal:
+            if name in free:
+                d = substitute(parse(other, table), self.same)
+                self.same = {n: substitute(e, {name: d}) for n, e in self.same.items()}
+                self.same[name] = d
+
+    def entered(self, x: Any) -> Any:
+        """An input, or a tuple of them, under the names that its sizes have in the graph."""
+        if isinstance(x, tuple):
+            return tuple(map(self.entered, x))
+        if not isinstance(x, Tracer):
+            return x
+        shape = tuple(substitute(d, self.same) for d in x.shape)
+        return x if shape == x.shape else x.builder.emit(OPS["assume"], (x,), {"shape": shape},
+                                                         f"{x.value.hint}.assume")
+
+    @property
+    def assumed(self) -> list[Equation]:
+        """What was assumed of sizes that the inputs tell, and does not follow from the rest."""
+        return equations((a, b) for a, b in self.pairs if self.of_inputs(a, b))
+
+    def of_inputs(self, *dims: Dim) -> bool:
+        """Whether the inputs tell these sizes."""
+        return all(s.name in self.free for d in dims for s in symbols(d))
+
+    @property
+    def required(self) -> tuple[Equation, ...]:
+        """What a run must check besides the steps of symbols."""
+        own = [Equation(dim_of(self.free[name]), d) for name, d in self.same.items()]
+        return (*own, *self.assumed)
+
+    def better(self) -> Facts:
+        """What the next import of the model may know."""
+        order = [n for n in self.free if n not in self.same]
+        return self.facts.also(self.assumed, {n: self.free[n] for n in order})
+
+
+class Assuming(Builder):
+    """A builder that assumes sizes to be equal where an op needs that."""
+
+    def __init__(self, found: Found) -> None:
+        super().__init__()
+        self.found = found
+
+    def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        """Record one node; its operands get equal sizes if these cannot be told from theirs."""
+        for _ in range(_TRIES):
+            try:
+                return super().emit(op, operands, attrs, hint)
+            except Undecided as error:
+                operands, attrs = self._agreed(op, operands, attrs, error)
+        return super().emit(op, operands, attrs, hint)
+
+    def require(self, a: Dim, b: Dim) -> None:
+        """Assume that two sizes are equal, unless they are for all inputs."""
+        if a != b and known(a, "==", b) is not True:
+            self._note(a, b)
+
+    def _agreed(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], error: Undecided
+                ) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Operands and attributes in which the two sizes of each pair are one: the simpler one."""
+        one: dict[Dim, Dim] = {}
+        for a, b in error.pairs:
+            worse, better = sorted((a, b), key=lambda d: (len(text(d)), text(d)), reverse=True)
+            one[worse] = better
+        renamed = [self._with(x, one) for x in operands]
+        inside = {k: tuple(one.get(i, i) if isinstance(i, Poly) else i for i in v)
+                  if isinstance(v, tuple) else v for k, v in attrs.items()}
+        if op is OPS["reshape"] and inside == attrs:  # its sizes are products
+            (have, want), = error.pairs
+            flat = super().emit(op, operands, {"shape": (have,)})
+            renamed = [super().emit(OPS["assume"], (flat,), {"shape": (want,)})]
+        elif inside == attrs and all(x is y for x, y in zip(renamed, operands, strict=True)):
+            self.found.pairs += error.pairs
+            raise error
+        for a, b in error.pairs:
+            self._note(a, b)
+        return renamed, inside
+
+    def _with(self, x: Any, one: Mapping[Dim, Dim]) -> Any:
+        if not isinstance(x, Tracer):
+            return x
+        shape = tuple(one.get(d, d) for d in x.shape)
+        return x if shape == x.shape else super().emit(OPS["assume"], (x,), {"shape": shape})
+
+    def _note(self, a: Dim, b: Dim) -> None:
+        """Note the equation; a node checks it if it is about sizes that the run computes."""
+        self.found.pairs.append((a, b))
+        if not self.found.of_inputs(a, b):
+            n = super().emit(OPS["dim"], (), {"of": a - b, "dtype": dtypes.int64})
+            size = symbol(f"equal{next(self.found.numbers)}", 0)
+            super().emit(OPS["size"], (n,), {"size": size, "most": 0, "checked": True})

@@ -1,0 +1,39 @@
+"""What build.json says of the sizes of a run: their symbols, and what must hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphtool.errors import InputError
+from graphtool.io.manifest import DimRow
+from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides
+from graphtool.symbolic.parse import parse
+
+Pairs = Sequence[tuple[int | str, int | str]]
+
+
+def dim_table(rows: Sequence[DimRow]) -> dict[str, Dim]:
+    """The dims by name."""
+    return {r.name: dim_of(_symbol(r)) for r in rows}
+
+
+def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> None:
+    """Raises InputError GT2231, with both sizes, for sizes that the model was not compiled for."""
+    known = {name: n for name, n in sizes.items() if isinstance(n, int)}
+    for r in rows:
+        if r.name in known and (known[r.name] - r.offset) % r.step:
+            raise _broken(f"{divides(_symbol(r))} does not hold: {r.name} is {known[r.name]}")
+    table = dim_table(rows) if equal else {}
+    for pair in equal:
+        left, right = (d if isinstance(d, int) else parse(d, table) for d in pair)
+        if told := Equation(left, right).breach(known):
+            raise _broken(told)
+
+
+def _symbol(r: DimRow) -> Symbol:
+    return Symbol(r.name, r.min, r.max, None, r.step, r.offset)
+
+
+def _broken(told: str) -> InputError:
+    return InputError("GT2231", told, hint="the model adds or joins tensors whose sizes are equal "
+                      "under this condition only")

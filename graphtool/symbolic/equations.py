@@ -1,0 +1,156 @@
+"""Equations between sizes: what they say of the symbols, so far as that can be said by itself.
+
+`2*((H + 1)//2) == H` says that H is a multiple of 2, `N == M` that M is another name of N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graphtool.errors import InputError
+from graphtool.symbolic.intervals import bounds
+from graphtool.symbolic.poly import (
+    Call,
+    Dim,
+    Symbol,
+    from_terms,
+    known,
+    terms_of,
+)
+from graphtool.symbolic.steps import symbol
+from graphtool.symbolic.terms import coefficient, evaluate, substitute, symbols
+from graphtool.symbolic.text import text
+
+_LONGEST = 4096  # values of a symbol that are tried, one for each remainder
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """Two sizes that must be equal when the model runs."""
+
+    left: Dim
+    right: Dim
+
+    def __str__(self) -> str:
+        return f"{text(self.left)} == {text(self.right)}"
+
+    def under(self, env: Mapping[str, Dim]) -> Equation:
+        """The equation with symbols replaced by name."""
+        return Equation(substitute(self.left, env), substitute(self.right, env))
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the sides are equal for all sizes; None if that depends on the sizes."""
+        return known(self.left, "==", self.right)
+
+    def breach(self, sizes: Mapping[str, int]) -> str:
+        """`2*((H + 1)//2) == H does not hold: 66 and 65`; empty if the sizes satisfy it."""
+        left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
+        return "" if left == right else f"{self} does not hold: {left} and {right}"
+
+
+def equations(pairs: Iterable[tuple[Dim, Dim]]) -> list[Equation]:
+    """The equations of these pairs that are not always true, each once."""
+    made = (Equation(a, b) for a, b in pairs)
+    return list(dict.fromkeys(e for e in made if e.holds is not True))
+
+
+# ---- remainders --------------------------------------------------------------------------------
+
+def with_steps(found: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[str, Symbol]:
+    """The symbols of `free` whose step the equations determine, by name.
+
+    For each symbol, the equations in it alone must hold for one remainder of some divisor, and for
+    no other. Raises InputError GT0317 if they hold for none.
+    """
+    alone: dict[str, list[Dim]] = {}
+    for e in found:
+        named = symbols(e.left - e.right)
+        if len(named) == 1 and named[0].name in free:
+            alone.setdefault(named[0].name, []).append(e.left - e.right)
+    out = {}
+    for name, gaps in alone.items():
+        made = _stepped(free[name], gaps)
+        if made is not None and made != free[name]:
+            out[name] = made
+    return out
+
+
+def _stepped(s: Symbol, gaps: list[Dim]) -> Symbol | None:
+    period = math.lcm(s.step, *(s.step * (_period(g) or _LONGEST) for g in gaps))
+    if period > _LONGEST:
+        return None
+    good = []
+    for r in range(s.offset, period, s.step):
+        lo, hi = s.lo, s.hi
+        turns = symbol("k", None if lo is None else -((r - lo) // period),
+                       None if hi is None else (hi - r) // period)
+        answers = [known(substitute(g, {s.name: turns * period + r}), "==", 0) for g in gaps]
+        if None in answers and False not in answers:
+            return None
+        if all(answers):
+            good.append(r)
+    if not good:
+        raise InputError("GT0317", f"no size {s.name} makes {text(gaps[0])} 0",
+                         hint="the model adds or joins tensors whose sizes are never equal")
+    step = period // len(good)
+    if [r - good[0] for r in good] != list(range(0, period, step)):
+        return None
+    return Symbol(s.name, s.lo, s.hi, s.extent, step, good[0] % step)
+
+
+def _period(d: Dim) -> int | None:
+    """After how many values of its atom d repeats, but for what is a polynomial in it; None if
+    that is not known."""
+    found = 1
+    for mono, _ in terms_of(d):
+        for atom, _ in mono:
+            if isinstance(atom, Call):
+                inner = _period(atom.a), _period(atom.b)
+                by = 1 if atom.fn in ("min", "max") else atom.b
+                if None in inner or not isinstance(by, int):
+                    return None
+                found = math.lcm(found, math.lcm(inner[0] or 1, inner[1] or 1) * by)
+                if found > _LONGEST:
+                    return None
+    return found
+
+
+# ---- names of one size -------------------------------------------------------------------------
+
+def solved(found: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
+    """What the equations make of symbols of `free`, by name: of `N == M`, M is N.
+
+    Of several symbols the last one in `free` is replaced. The results do not mention a symbol that
+    has one itself. Raises InputError GT0317 for equations
+    that never hold.
+    """
+    out: dict[str, Dim] = {}
+    for e in found:
+        now = e.under(out)
+        if now.holds is False:
+            raise InputError("GT0317", f"{e} never holds", hint="the sizes that the model gives to "
+                             "one operation differ, whatever the inputs are")
+        row = None if now.holds else _solved(now.left - now.right, free)
+        if row is not None:
+            out = {k: substitute(d, {row[0]: row[1]}) for k, d in out.items()} | {row[0]: row[1]}
+    return out
+
+
+def _solved(gap: Dim, free: Sequence[str]) -> tuple[str, Dim] | None:
+    """(name, dim) if gap = 0 says the size of one symbol."""
+    gap = from_terms({m: c // math.gcd(*(c for _, c in terms_of(gap))) for m, c in terms_of(gap)})
+    inside = {s.name: s for s in symbols(gap)}
+    for name in reversed([n for n in free if n in inside]):
+        s, slope = inside[name], coefficient(gap, name)
+        if slope not in (1, -1):
+            continue
+        atoms = substitute(gap, {name: s.offset}) * -slope
+        value = atoms * s.step + s.offset
+        low, high = bounds(value)
+        if (high is None or s.lo is None or high >= s.lo) and (
+                low is None or s.hi is None or low <= s.hi):
+            return name, value
+    return None
