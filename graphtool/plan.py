@@ -21,7 +21,7 @@ _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
 class Plan:
     """A kernel and its parameters, in the order in which they are written."""
 
-    kind: str  # direct, winograd, line, depthwise, gemm, bf16, blas, panels, columns, …
+    kind: str  # the op that stands for the kernel: conv_direct, winograd, gemm, …
     parameters: tuple[tuple[str, int], ...] = ()
 
     def get(self, name: str, default: int) -> int:

@@ -64,7 +64,7 @@ FORMATS = (
     PROGRAM := Format("graphtool/program", "NAME.program.json", _RELEASES, "GT0360",
                       "GT0362", "`graphtool lower` makes one from a graph"),
     BUILD := Format("graphtool/build", "build.json", _RELEASES, "GT2201", "GT2201"),
-    TUNING := Format("graphtool/tuning", "NAME.jsonl", _RELEASES[:2], "GT0632", "GT0632"),
+    TUNING := Format("graphtool/tuning", "NAME.jsonl", _RELEASES, "GT0632", "GT0632"),
     CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", _RELEASES[:2],
                          "GT3077", "GT3077"),
 )

@@ -4,7 +4,7 @@ from graphtool.kernels import (
     attend,
     blas,
     collective,
-    conv,
+    conv_direct,
     conv_int,
     depthwise,
     depthwise_int,
@@ -22,6 +22,6 @@ from graphtool.kernels import (
 )
 
 __all__ = [
-    "attend", "blas", "collective", "conv", "conv_int", "depthwise", "depthwise_int", "gemm",
+    "attend", "blas", "collective", "conv_direct", "conv_int", "depthwise", "depthwise_int", "gemm",
     "gemm_int", "linear_nbits", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
     "trees", "winograd", "winograd_line"]

@@ -110,7 +110,7 @@ def reads(node: Node, x: Value, view: View) -> bool:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-DIRECT_INT = Form("direct", (NV,))
+DIRECT_INT = Form("conv_int", (NV,))
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, depth: int,

@@ -64,7 +64,7 @@ def lower(site: Site) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-DEPTHWISE_INT = Form("depthwise", depthwise.DEPTHWISE.parameters[1:])
+DEPTHWISE_INT = Form("depthwise_int", depthwise.DEPTHWISE.parameters[1:])
 
 
 def _infer(x: TensorType, w: TensorType, *, window: tuple[int, int],

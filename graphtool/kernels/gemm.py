@@ -20,7 +20,7 @@ from graphtool.kernels.choice.machine import DOT_PRODUCTS
 from graphtool.kernels.choice.operands import narrowed, packed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
-from graphtool.kernels.conv import pointwise
+from graphtool.kernels.conv_direct import pointwise
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
@@ -127,7 +127,7 @@ def reads(node: Node, x: Value, view: View) -> bool:
 GEMM = Form("gemm", (
     NV, Parameter("split", "1: threads share rows, 2: they share columns, 0: either", 0, most=2),
     Parameter("resident", "KB of the left operand that stay in a cache, 0: all of it", RESIDENT)))
-BF16_PRODUCT = Form("bf16", GEMM.parameters)
+BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
 
 
 def _infer(a: TensorType, b: TensorType, *, n: int,

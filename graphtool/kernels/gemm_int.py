@@ -88,7 +88,7 @@ def _in_margins(site: Site) -> bool:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-GEMM_INT = Form("gemm", (NV,))
+GEMM_INT = Form("gemm_int", (NV,))
 
 
 def _infer(a: TensorType, b: TensorType, *, n: int,

@@ -97,6 +97,7 @@ GROUP = Parameter("group", "tiles that are transformed and multiplied at a time"
 WINOGRAD = Form("winograd", (
     TILE_SIZE, GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
                               most=1)))
+WINOGRAD_INT = Form("winograd_int", WINOGRAD.parameters)
 
 
 def same_tile(plan: Plan | None, tile: int) -> bool:
@@ -156,7 +157,7 @@ def _decompose_int(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | Non
     return wrapped(o.conv(exact(x), o.round(g), channels_last=True))
 
 
-OP_INT = target_op("winograd_int", _infer_int, _decompose_int, WINOGRAD, _flops,
+OP_INT = target_op("winograd_int", _infer_int, _decompose_int, WINOGRAD_INT, _flops,
                    "3×3 convolution of small integers of stride 1, channels last, by Winograd's "
                    "algorithm; exact while sums stay below 2²⁹ with tiles of 2, 2²⁵ with tiles "
                    "of 4")
@@ -201,11 +202,12 @@ def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
     If threads share all tiles, they divide the weights, and each thread reads a part of them.
     """
     tiles = s.n * ceil(s.h, m) * ceil(s.w, m)
-    apart = [WINOGRAD.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
+    form = WINOGRAD_INT if s.integer else WINOGRAD
+    apart = [form.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
     if tiles > 64:
         return apart
-    shared = [WINOGRAD.plan(tile=m, group=tiles, shared=1)] if threads > 1 else []
-    return [WINOGRAD.plan(tile=m, group=tiles), *shared, *apart]
+    shared = [form.plan(tile=m, group=tiles, shared=1)] if threads > 1 else []
+    return [form.plan(tile=m, group=tiles), *shared, *apart]
 
 
 def panel(columns: int, groups: int, target: Target) -> int:
@@ -299,7 +301,9 @@ def _combined(x: Any, axis: int, row: Any) -> Any:
     return total
 
 
-SERVES = (Alternative(Conv, WINOGRAD, plans, cost, make, weights, error),)
+SERVES = (
+    Alternative(Conv, WINOGRAD, plans, cost, make, weights, error, lambda s: not s.integer),
+    Alternative(Conv, WINOGRAD_INT, plans, cost, make, weights, error, lambda s: s.integer > 0))
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,

@@ -23,7 +23,7 @@ from graphtool.kernels.choice.machine import (
 )
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
-from graphtool.kernels.conv import of_floats
+from graphtool.kernels.conv_direct import of_floats
 from graphtool.kernels.images import AT, HOOK, PIXEL, space
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import G

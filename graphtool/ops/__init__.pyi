@@ -380,6 +380,24 @@ class _conv_bf16(Op):
 
 conv_bf16: _conv_bf16
 
+class _conv_direct(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        channels: int,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution, channels last, with weights as `pack_conv` lays them out; x includes its
+        padding"""
+
+conv_direct: _conv_direct
+
 class _conv_int(Op):
     def __call__(
         self,
@@ -399,24 +417,6 @@ class _conv_int(Op):
         them out; x includes its padding, the sums are int32"""
 
 conv_int: _conv_int
-
-class _conv_packed(Op):
-    def __call__(
-        self,
-        x: Tensor,
-        w: Tensor,
-        /,
-        *,
-        channels: int,
-        window: tuple[int, int],
-        strides: tuple[int, int],
-        dilation: tuple[int, int] = ...,
-        plan: Plan | None = ...,
-    ) -> Any:
-        """2-d convolution, channels last, with weights as `pack_conv` lays them out; x includes its
-        padding"""
-
-conv_packed: _conv_packed
 
 class _cos(Op):
     def __call__(self, x: Tensor, /) -> Any:

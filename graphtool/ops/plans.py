@@ -5,4 +5,4 @@ from __future__ import annotations
 from graphtool.plan import Form, Parameter
 
 NV = Parameter("nv", "vectors across a panel of packed weights", least=1, most=16)
-PANELS = Form("panels", (NV,))
+PANELS = Form("recurrence", (NV,))

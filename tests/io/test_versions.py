@@ -147,6 +147,20 @@ def test_checkpoints(path: Path, tmp_path: Path) -> None:
         n: a.tolist() for n, a in saved.items()}
 
 
+@pytest.mark.parametrize(("site", "old", "new"), [
+    ("conv{n=1}", "direct{nv=2,rows=1}", "conv_direct{nv=2,rows=1}"),
+    ("conv{n=1,half=1}", "bf16{nv=1}", "conv_bf16{nv=1}"),
+    ("product{m=8,half=1}", "bf16{nv=1}", "gemm_bf16{nv=1}"),
+    ("product{m=8}", "gemm{nv=2}", "gemm{nv=2}"),
+    ("product{m=8,integer=1}", "gemm{nv=2}", "gemm_int{nv=2}"),
+    ("conv{n=1,integer=2}", "direct{nv=2}", "conv_int{nv=2}"),
+    ("conv{n=1,integer=1}", "winograd{tile=4}", "winograd_int{tile=4}"),
+    ("recurrence{steps=3}", "panels{nv=2}", "recurrence{nv=2}"), ("pool{n=1}", "pooled", "pooled")])
+def test_plans_have_the_names_of_ops_since_version_3(site: str, old: str, new: str) -> None:
+    head = {"format": TUNING.name, "version": 2, "since": "1.0.0"}
+    assert current(TUNING, {**head, "site": site, "us": {old: 1.5}}, "")["us"] == {new: 1.5}
+
+
 def test_joined_tuning_files(tmp_path: Path) -> None:
     """A head holds for the lines behind it, wherever it stands."""
     old = (GOLDEN / "tuning" / "v1" / "tuning.jsonl").read_bytes()

@@ -97,7 +97,7 @@ ROWS = conv.Case(3, 20, (4, 15), (5, 5), (2, 2))  # odd, and a kernel row is one
 
 
 def conv_weights(w: Array, case: conv.Case, nr: int, kind: str) -> Array:
-    """w [groups][kh][kw][c][o] as conv.h wants it."""
+    """w [groups][kh][kw][c][o] as conv_direct.h wants it."""
     groups, kh, kw, c, o = w.shape
     if kind != PAIRS:
         return bits(pack(w.reshape(groups, -1, o), nr), kind)

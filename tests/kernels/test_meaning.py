@@ -77,7 +77,7 @@ def blas(x: Any) -> Any:
 
 def conv(x: Any) -> Any:
     w = packed("pack_conv", data((6, 4, 2, 3)), nr=NR, groups=2)(x)
-    return finished(o.conv_packed(x, w, channels=6, window=(2, 3), strides=(2, 1),
+    return finished(o.conv_direct(x, w, channels=6, window=(2, 3), strides=(2, 1),
                                   dilation=(1, 2)))
 
 
@@ -205,7 +205,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "collective": [(collective, ("f32[6]",))],
-    "conv": [(conv, ("f32[2,5,8,8]",)), (conv_pairs, ("bf16[1,5,7,3]",))],
+    "conv_direct": [(conv, ("f32[2,5,8,8]",)), (conv_pairs, ("bf16[1,5,7,3]",))],
     "depthwise": [(depthwise, ("f32[2,7,6,5]",)), (neighbours, ("f32[1,5,6,3]",)),
                   (row_sums, ("f32[2,7,6,5]",))],
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),

@@ -155,7 +155,7 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kernel"), [
     ("winograd", "winograd"), ("lines", "winograd_line"), ("grouped tiles", "winograd"),
     ("depthwise", "depthwise"),
-    ("grouped", "conv"),
+    ("grouped", "conv_direct"),
     ("pools", "pooled"),
     ("product", "gemm"), ("attend", "attend"), ("cells", "recurrence"),
     ("cells back", "recurrence_grad"),

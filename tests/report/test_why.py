@@ -70,7 +70,7 @@ def test_the_panels_of_a_recurrence_and_their_rivals() -> None:
     graph = trace(fn, [TensorType(dtypes.float32, (20, 1, 1, 256))])
     new = passes.run(Module(graph, ("y",)), supply={"target": TABLE["x86-64-v4"]})
     (told,) = why_graph(new).kernels
-    assert (told.op, told.kernel, told.by) == ("recurrence", "panels{nv=8}", "cost")
+    assert (told.op, told.kernel, told.by) == ("recurrence", "recurrence{nv=8}", "cost")
     assert told.site == "recurrence{steps=20,batch=1,n=256,k=64}" and len(told.rivals) == 4
     steps = runs(lower(new, TABLE["x86-64-v4"]).steps)
     assert [k.rivals for k in why_steps(steps, "default").kernels] == [told.rivals]

@@ -134,8 +134,8 @@ def test_a_recurrence_is_left_alone() -> None:
 
 
 def test_lines_are_json_with_a_key() -> None:
-    line = row(SITES[0], T, {Plan("direct"): 1.5})
-    assert json.loads(json.dumps(line.us)) == {"direct": 1.5} and line.threads == 2
+    line = row(SITES[0], T, {Plan("conv_direct"): 1.5})
+    assert json.loads(json.dumps(line.us)) == {"conv_direct": 1.5} and line.threads == 2
 
 
 @pytest.mark.parametrize("site", [Product(1, 1, 130, 71), Product(1, 37, 70, 64),

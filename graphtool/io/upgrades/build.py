@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.io.upgrades import Document, Upgrade, plans
+from graphtool.io.upgrades import Document, Upgrade, names, plans
 
 
 def to_2(document: Document) -> Document:
@@ -11,8 +11,8 @@ def to_2(document: Document) -> Document:
 
 
 def to_3(document: Document) -> Document:
-    """Version 3 is of a release that is not out yet: what it adds is written here."""
-    return document
+    """Version 3 calls plans by the op that stands for their kernel."""
+    return plans.of_steps(document, names.of_times_3, dict)
 
 
 UPGRADES: tuple[Upgrade, ...] = (to_2, to_3)

@@ -5,9 +5,12 @@ node's plan and a record of what it was chosen over.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from graphtool.io.upgrades import Document, names
 
+_OPS_3 = {"conv_direct", "conv_bf16", "gemm_bf16", *names.INTEGER_3.values()}
 _TEXT = re.compile(r"(\w+\{[^{}]*\}) (\w+): (.+)")
 _RANKED = re.compile(r"(\w+(?:\{[^{}]*\})?) ([0-9.e+-]+)(?:, |$)")
 
@@ -25,7 +28,33 @@ def in_nodes(document: Document) -> Document:
 
 def in_steps(document: Document) -> Document:
     """A program or build whose runs have choices as records. Raises ValueError."""
-    return {**document, "steps": [_step(s) for s in document["steps"]]}
+    return of_steps(document, lambda told: _record(told) if told else None, str)
+
+
+def of_steps(document: Document, change: Callable[[Any], Any], kind: type) -> Document:
+    """A program or build with `change` applied to those choices of its runs that are of a kind."""
+    return {**document, "steps": [_step(s, change, kind) for s in document["steps"]]}
+
+
+def to_3(document: Document) -> Document:
+    """A graph of version 2 with the names of version 3 in the plans of its nodes and its choices.
+    """
+    new = {**document, "nodes": [_planned(n) for n in document["nodes"]]}
+    if "regions" in document:
+        new["regions"] = [{**r, "nodes": [_planned(n) for n in r["nodes"]]}
+                          for r in document["regions"]]
+    if "choices" in document:
+        new["choices"] = [names.of_times_3(c) for c in document["choices"]]
+    return new
+
+
+def _planned(row: Document) -> Document:
+    plan = row.get("attrs", {}).get("plan")
+    if not isinstance(plan, dict):
+        return row
+    kind = row["op"] if row["op"] in _OPS_3 else names.KINDS_3.get((row["op"], plan["kind"]),
+                                                                   plan["kind"])
+    return {**row, "attrs": {**row["attrs"], "plan": {**plan, "kind": kind}}}
 
 
 def _node(row: Document, place: str, choices: list[Document]) -> Document:
@@ -40,13 +69,12 @@ def _node(row: Document, place: str, choices: list[Document]) -> Document:
                              for k, v in row["attrs"].items()}}
 
 
-def _step(row: Document) -> Document:
-    """The step with its record; those within branches and loops as well."""
-    inner = {k: [_step(s) for s in v] for k, v in row.items()
+def _step(row: Document, change: Callable[[Any], Any], kind: type) -> Document:
+    """The step with its choice changed; those within branches and loops as well."""
+    inner = {k: [_step(s, change, kind) for s in v] for k, v in row.items()
              if k in ("then", "orelse", "cond", "body")}
     told = row.get("choice")
-    made = {"choice": _record(told) if told else None} if isinstance(told, str) else {}
-    return {**row, **inner, **made}
+    return {**row, **inner, **({"choice": change(told)} if isinstance(told, kind) else {})}
 
 
 def _record(text: str) -> Document:

@@ -68,8 +68,11 @@ def _macro(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_3(document: Document) -> Document:
-    """Version 3 is of a release that is not out yet: what it adds is written here."""
-    return document
+    """Version 3 calls plans by the op that stands for their kernel, the kernel conv conv_direct."""
+    kernels = [{**k, "body": [{**s, "kernel": names.KERNELS_3.get(s["kernel"], s["kernel"])}
+                              if s["do"] == "template" else s for s in k["body"]]}
+               for k in document["kernels"]]
+    return {**plans.of_steps(document, names.of_times_3, dict), "kernels": kernels}
 
 
 UPGRADES: tuple[Upgrade, ...] = (to_2, to_3)

@@ -7,4 +7,4 @@ from __future__ import annotations
 
 from graphtool.io.upgrades import Upgrade, names
 
-UPGRADES: tuple[Upgrade, ...] = (names.of_times,)
+UPGRADES: tuple[Upgrade, ...] = (names.of_times, names.of_times_3)

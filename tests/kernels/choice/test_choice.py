@@ -46,11 +46,11 @@ EXPECTED = [
     (Conv(1, 14, 14, 256, 256, 3, 3), 2, "winograd{tile=4,group=16,shared=1"),
     (Conv(1, 28, 28, 128, 128, 3, 3), 2, "winograd{tile=4,group=16}"),
     (Conv(8, 4, 4, 512, 512, 3, 3), 2, "winograd{tile=2"),  # a third of the weights
-    (Conv(1, 4, 4, 512, 512, 3, 3), 1, "direct"),
+    (Conv(1, 4, 4, 512, 512, 3, 3), 1, "conv_direct"),
     (Conv(1, 56, 56, 64, 64, 3, 3, groups=4), 1, "winograd{tile=4"),
-    (Conv(1, 28, 28, 96, 96, 3, 3, groups=4), 1, "direct"),  # of no whole panels
-    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "direct"),
-    (Conv(1, 56, 56, 8, 8, 3, 3), 1, "direct"),
+    (Conv(1, 28, 28, 96, 96, 3, 3, groups=4), 1, "conv_direct"),  # of no whole panels
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), 1, "conv_direct"),
+    (Conv(1, 56, 56, 8, 8, 3, 3), 1, "conv_direct"),
     (replace(WIDE, constant=False), 1, "winograd{tile=2"),
     (Conv(1, 14, 14, 384, 384, 3, 3, groups=384), 1, "depthwise{block=4,high=2"),
     (Conv(1, 56, 56, 96, 96, 3, 3, 2, 2, groups=96), 1, "depthwise{block=6,high=1"),
@@ -62,7 +62,7 @@ EXPECTED = [
     (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
     (Product(1, 196, 80, 480), 1, "gemm{nv=1"),
     (Conv(1, 14, 14, 64, 48, 5, 5), 1, "winograd_line{tile=4,nv=3"),
-    (Conv(1, 14, 14, 64, 48, 5, 5, 2, 2), 1, "direct{nv=3"),
+    (Conv(1, 14, 14, 64, 48, 5, 5, 2, 2), 1, "conv_direct{nv=3"),
     (Conv(1, 1, 1000, 64, 64, 1, 15), 1, "winograd_line{tile=4"),
     # a tile of 4 would pass the edge
     (Conv(1, 24, 32, 128, 128, 3, 1, dh=4), 1, "winograd_line{tile=2"),
@@ -105,7 +105,7 @@ def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:
 
 def test_rules_exclude() -> None:
     assert chosen_plan(choose(WIDE, V4, Rules(winograd=2))).get("tile", 0) == 2
-    assert chosen_plan(choose(WIDE, V4, Rules(winograd=0))).kind == "direct"
+    assert chosen_plan(choose(WIDE, V4, Rules(winograd=0))).kind == "conv_direct"
 
 
 def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,18 +124,18 @@ def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.Monke
 
 
 def test_what_was_measured_is_chosen(tmp_path: Path) -> None:
-    times = {plan("direct{nv=2,rows=1}"): 3.0, plan("winograd{tile=4,group=28}"): 5.0,
+    times = {plan("conv_direct{nv=2,rows=1}"): 3.0, plan("winograd{tile=4,group=28}"): 5.0,
              plan("unknown{x=1}"): 1.0}
     save(merged([row(WIDE, V4, times)]), tmp_path / "t.jsonl")
     rules = Rules(tuning=load(tmp_path / "t.jsonl"))
     assert choose(WIDE, V4, rules) == Choice(
-        str(WIDE), "tuned", {"direct{nv=2,rows=1}": 3.0, "winograd{tile=4,group=28}": 5.0})
+        str(WIDE), "tuned", {"conv_direct{nv=2,rows=1}": 3.0, "winograd{tile=4,group=28}": 5.0})
     assert choose(WIDE, replace(V4, l2=1 << 19), rules).by == "cost"
     assert choose(WIDE, replace(V4, threads=2), rules).by == "tuned"
 
 
 def test_the_later_of_two_lines_counts(tmp_path: Path) -> None:
-    one, other = (row(WIDE, V4, {Plan("direct"): us}) for us in (1.0, 2.0))
+    one, other = (row(WIDE, V4, {Plan("conv_direct"): us}) for us in (1.0, 2.0))
     found = merged([one], [other])
     assert found.repeated == (str(WIDE),) and list(found.rows.values()) == [other]
 
@@ -151,10 +151,10 @@ def test_errors_are_those_of_the_kernels() -> None:
     """F(2,3) is about as exact as a direct sum, F(4,3) a few times worse, bfloat16 by thousands."""
     def of(s: Site, text: str) -> float:
         return added_error(Choice(str(s), "cost", {text: 1.0}))
-    assert added_error(None) == of(WIDE, "direct") == 0.0
+    assert added_error(None) == of(WIDE, "conv_direct") == 0.0
     assert 1e-7 < of(WIDE, "winograd{tile=2,group=28}") < 1e-6
     assert 1e-6 < of(WIDE, "winograd{tile=4,group=28}") < 1e-5
-    assert 1e-3 < of(Product(1, 8, 64, 64), "bf16{nv=2}") < 1e-2
+    assert 1e-3 < of(Product(1, 8, 64, 64), "gemm_bf16{nv=2}") < 1e-2
 
 
 def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
@@ -162,6 +162,6 @@ def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
     assert chosen_plan(choose(WIDE, wide, fast)).kind == "winograd"
     strided = Conv(1, 28, 28, 64, 128, 3, 3, 2, 2)
     taken = choose(strided, wide, fast)
-    assert chosen_plan(taken).kind == "bf16" and 0 < added_error(taken) < 1e-2
-    assert chosen_plan(choose(strided, wide, rules_of())).kind == "direct"
+    assert chosen_plan(taken).kind == "conv_bf16" and 0 < added_error(taken) < 1e-2
+    assert chosen_plan(choose(strided, wide, rules_of())).kind == "conv_direct"
     assert added_error(choose(replace(strided, half=1), wide, rules_of())) == 0.0

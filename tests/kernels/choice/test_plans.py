@@ -20,6 +20,7 @@ from graphtool.io.upgrades import plans as upgrades
 from graphtool.ir import listing, serial
 from graphtool.ir.choices import planned
 from graphtool.ir.graph import Graph, Module, Node, TensorType
+from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.kernels.choice import machine
@@ -32,6 +33,11 @@ from graphtool.report.why import why_graph, why_lines
 from graphtool.target import TABLE
 
 V4 = TABLE["x86-64-v4"]
+
+
+def test_a_plan_is_called_as_its_op() -> None:
+    kinds = {(op.name.removesuffix("_grad"), form.kind) for op in OPS.values() for form in op.plans}
+    assert kinds and all(name == kind for name, kind in kinds)
 
 
 WINOGRAD = Plan("winograd", (("tile", 4), ("group", 40)))

@@ -40,7 +40,7 @@ def convolution(shape: tuple[int, ...], out: int, window: tuple[int, int], **att
 
 def kernels(m: Any) -> list[str]:
     return [n.op.name for n in m.graph.nodes if n.op.name in (
-        "gemm", "conv_packed", "winograd", "winograd_line")]
+        "gemm", "conv_direct", "winograd", "winograd_line")]
 
 
 @pytest.mark.parametrize(("out", "window", "padding"), ONE_PIXEL)
@@ -81,12 +81,12 @@ def test_long_or_dilated_windows_by_sums_along_one_axis(shape: Any, out: int, wi
     m = module(fn, f"f32[{','.join(map(str, shape))}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new) == ["winograd_line"]
-    assert kernels(run(m, "select{march=x86-64-v4,winograd=0},simplify,fold")) == ["conv_packed"]
+    assert kernels(run(m, "select{march=x86-64-v4,winograd=0},simplify,fold")) == ["conv_direct"]
     assert_same(m, new, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("groups", "chosen"), [(2, "winograd"), (16, "winograd"),
-                                               (3, "conv_packed")])
+                                               (3, "conv_direct")])
 def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> None:
     def fn(x: Any) -> Any:
         w = values(x, x.shape[3], x.shape[3] // groups, 3, 3)
@@ -99,10 +99,10 @@ def test_groups_of_whole_panels_are_transformed(groups: int, chosen: str) -> Non
 
 VOLUMES = [  # input, channels out, window, attributes, kernels
     ((2, 4, 6, 6, 16), 16, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["winograd"]),
-    ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_packed"]),
+    ((1, 5, 6, 6, 3), 20, (2, 3, 3), {"strides": (2, 2, 2)}, ["conv_direct"]),
     ((2, 3, 4, 4, 8), 8, (1, 1, 1), {}, ["gemm"]),
     ((1, 3, 4, 4, 2), 5, (3, 1, 1), {"padding": ((1, 1), (0, 0), (0, 0))}, ["gemm"]),
-    ((1, 1, 4, 4, 2), 5, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["conv_packed"]),
+    ((1, 1, 4, 4, 2), 5, (3, 3, 3), {"padding": ((1, 1),) * 3}, ["conv_direct"]),
     ((2, 2, 3, 4, 2), 5, (5, 1, 1), {"padding": ((4, 1), (0, 0), (0, 0)), "strides": (3, 1, 1)},
      ["gemm"]),
 ]
@@ -134,7 +134,7 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
 
 @pytest.mark.parametrize(("size", "out", "chosen"), [
     ((4, 34, 34, 64), 64, "winograd"), ((8, 17, 23, 64), 72, "winograd"),
-    ((1, 6, 6, 64), 64, "conv_packed"), ((4, 34, 34, 8), 16, "conv_packed")])
+    ((1, 6, 6, 64), 64, "conv_direct"), ((4, 34, 34, 8), 16, "conv_direct")])
 def test_weights_that_are_no_constants_are_transformed_for_many_pixels(
         size: tuple[int, ...], out: int, chosen: str) -> None:
     def fn(x: Any, w: Any) -> Any:
@@ -165,7 +165,7 @@ def test_few_channels_share_a_vector(width: int, out: int, window: Any, strides:
         return o.relu(y * values(x, out) + values(x, 1, 1, 1, out)) * values(x, 1) + 0.5
     m = module(fn, f"f32[2,9,{wide},5]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
-    assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_packed"] == [
+    assert [n.attrs["channels"] for n in new.graph.nodes if n.op.name == "conv_direct"] == [
         out * count]
     assert len(new.graph.groups) == 1
     assert_same(m, new, rtol=1e-4)
@@ -221,7 +221,7 @@ def test_taps_that_meet_only_padding_are_left_out(size: Any, window: Any, attrs:
                                                   left: Any) -> None:
     m = convolution((1, *size, 3), 20, window, **attrs)
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
-    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_packed", "gemm"))
+    (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_direct", "gemm"))
     assert made.attrs.get("window", (1, 1)) == left
     assert_same(m, new, rtol=1e-4)
 
@@ -272,7 +272,7 @@ def test_small_groups_become_one(c: int, out: int, groups: int, left: int) -> No
         return o.conv(x, values(x, out, c // groups, 3, 2), channels_last=True, groups=groups)
     m = module(fn, f"f32[2,5,6,{c}]")
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce")
-    packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_packed"]
+    packed = [n.inputs[1].type.shape for n in new.graph.nodes if n.op.name == "conv_direct"]
     assert [s[0] for s in packed] == [left]
     assert_same(m, new, rtol=1e-4)
 
@@ -282,7 +282,7 @@ def test_small_groups_become_one(c: int, out: int, groups: int, left: int) -> No
 def test_panels_of_recurrent_weights(n: int, batch: int, nr: int) -> None:
     """As wide as one tile of few rows holds, with little padding; for many rows the least of it."""
     made = choose(Recurrence(50, batch, n, 64), TABLE["x86-64-v4"], Rules())
-    assert str(chosen_plan(made)) == f"panels{{nv={nr // 16}}}"
+    assert str(chosen_plan(made)) == f"recurrence{{nv={nr // 16}}}"
 
 
 @pytest.mark.parametrize(("c", "attrs", "op"), [

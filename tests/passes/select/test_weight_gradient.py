@@ -41,7 +41,7 @@ def test_as_torch(case: Any, resident: int, tmp_path: Path,
                   [TensorType(float32, x_shape), TensorType(float32, w_shape)], ["x", "w"])
     joint = transforms.vjp(graph, graph.inputs)
     module = passes.run(Module(joint, ("y", "gx", "gw")))
-    windows = [n.attrs["window"] for n in module.graph.nodes if n.op.name == "conv_packed"]
+    windows = [n.attrs["window"] for n in module.graph.nodes if n.op.name == "conv_direct"]
     assert all(max(w) <= 5 for w in windows)  # no window as large as an image is left
     build(module, tmp_path / "b")
     rng = np.random.default_rng(0)

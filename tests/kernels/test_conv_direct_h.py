@@ -1,4 +1,4 @@
-"""conv.h and depthwise.h against a plain convolution in numpy, in exact arithmetic."""
+"""conv_direct.h and depthwise.h against a plain convolution in numpy, in exact arithmetic."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +107,7 @@ INSTANCE = """
 #define GT_PARAMS PARAMS
 #define GT_ARGS ARGS
 #define GT_EPILOGUE add_up
-#include "conv.h"
+#include "conv_direct.h"
 void {name}(int t, int threads PARAMS);
 void {name}(int t, int threads PARAMS) {{ {name}_share(t, threads ARGS); }}
 """

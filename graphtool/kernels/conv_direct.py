@@ -1,4 +1,4 @@
-"""conv.h: direct convolution, channels last, of float32 or 16-bit floats."""
+"""conv_direct.h: direct convolution, channels last, of float32 or 16-bit floats."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def meaning(t: Instance) -> None:
         w = t.array("W", (*shape, runs * -(-kw * c // runs // 2), nr * 2))
         y = o.conv_bf16(seen(t, groups * c), w, **given)
     else:
-        y = o.conv_packed(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
+        y = o.conv_direct(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
     t.rows(y)
 
 
@@ -101,7 +101,7 @@ def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
 
 def _lowered(site: Site, x: View, w: View, macros: dict[str, MacroValue], flops: Dim) -> Lowered:
     pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    return Lowered(site.template("conv", macros, pointers, site.epilogue(PIXEL, AT)), flops)
+    return Lowered(site.template("conv_direct", macros, pointers, site.epilogue(PIXEL, AT)), flops)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -120,9 +120,9 @@ def _odd_rows(node: Node) -> bool:
 
 # ---- the ops -----------------------------------------------------------------------------------
 
-DIRECT = Form("direct", (
+DIRECT = Form("conv_direct", (
     NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1)))
-BF16_CONV = Form("bf16", DIRECT.parameters)
+BF16_CONV = Form("conv_bf16", DIRECT.parameters)
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
@@ -152,7 +152,7 @@ def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
     return 2 * elements(y) * product(w.shape[2:4])
 
 
-OP = target_op("conv_packed", _infer, _decompose, DIRECT, _flops,
+OP = target_op("conv_direct", _infer, _decompose, DIRECT, _flops,
                "2-d convolution, channels last, with weights as `pack_conv` lays them out; x "
                "includes its padding")
 
@@ -257,5 +257,5 @@ SERVES = (
                 error=bf16_error))
 
 register(Record(
-    Contract("conv", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK),
-    {"conv_packed": lower, "conv_bf16": lower}, reads, serves=SERVES))
+    Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK),
+    {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))
