@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.kernels import test_conv_h as conv
+from tests.kernels import test_conv_direct_h as conv
 from tests.kernels import test_gemm_h as gemm
 from tests.kernels import test_winograd_h as winograd
 from tests.kernels.harness import LANES, Array, call, compile_c, guarded, lanes, pack, whole, width
