@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from graphtool import ops as _ops
+from graphtool.dtypes import dtype
 from graphtool.errors import UsageError, listed
 from graphtool.explain import CODES, Code
 from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
@@ -19,7 +20,7 @@ from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, register
 from graphtool.ir.promises import broken
-from graphtool.ir.trace import Tracer, rebuild
+from graphtool.ir.trace import Tracer, rebuild, trace
 from graphtool.kernels import headers
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.rules import Rules
@@ -56,9 +57,10 @@ __all__ = [
     "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rule", "Rules", "Scalar",
     "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
     "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
-    "add_site", "add_target", "apply", "composite", "const", "cost_size", "family_rule",
+    "add_site", "add_target", "apply", "composite", "const", "cost_size", "dtype",
+    "family_rule",
     "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
-    "spelled", "symbol_of", "torch_op"]
+    "spelled", "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -206,15 +208,23 @@ def add_kernel(record: Record, header: Path) -> Record:
     return record
 
 
-def add_site(kind: str, site: type[OwnSite]) -> None:
-    """Add a class of sites for which kernels are chosen: a frozen dataclass of ints and bools.
+def add_site(kind: str, site: type[OwnSite],
+             model: Callable[[Any], Module] | None = None) -> None:
+    """Add a class of sites, a frozen dataclass of ints and bools: what kernels are chosen for.
 
-    The alternatives for it are in the records of the kernels.
+    The alternatives of kernels for it stand in their records. `model(site)` gives a module of this
+    operation alone, all dims closed, which `tune` builds by each alternative and measures; without
+    it, `tune` leaves such sites as their costs say.
     """
+    from graphtool.tune.models import MODELS
+
     if kind in SITES:
         raise taken("site", kind)
     SITES[kind] = site
     added("site", kind, partial(SITES.pop, kind))
+    if model is not None:
+        MODELS[site] = model
+        added("model", kind, partial(MODELS.pop, site))
 
 
 def add_selector(op: str, selector: Selector) -> None:

@@ -69,6 +69,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3107": ("an op whose fields contradict each other",
                "An op has a doc, an eval or a decomposition, and a way to lower. The attributes "
                "that its facets name are attributes of `infer`."),
+    "GT3108": ("a model that lacks its site",
+               "`tune` measures a site of a plug-in on the model that `add_site` was given. The "
+               "passes must find the very site in it: the same sizes, none of them open."),
     "GT3099": ("a source that is captured already",
                "compare-captures runs Python code that makes an nn.Module. A file holds one "
                "capture only."),

@@ -1,4 +1,4 @@
-"""Measures the plans of one site: a model of that one operation for each, their calls interleaved.
+"""Measures the plans of one site: its model is built by each, and their calls are interleaved.
 
 Before each call the second-level cache is swept, as the layers between two uses would.
 """
@@ -8,52 +8,62 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import graphtool.kernels  # noqa: F401  (fills the registry)
-from graphtool import dtypes, passes
-from graphtool import ops as o
-from graphtool.ir.graph import Module, TensorType
-from graphtool.ir.op import OPS
-from graphtool.ir.trace import trace
+from graphtool import passes
+from graphtool.errors import InputError, listed
+from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Attention, Contraction, Conv, Measurable, Product
+from graphtool.kernels.choice.sites import Site
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
 from graphtool.plan import Plan
+from graphtool.plugins import owner_of
 from graphtool.target import Target
+from graphtool.tune.models import closed, model
 
 PASSES = "select,simplify,fold,cse,dce,fuse"
 LEAST, MOST = 7, 200  # calls of each candidate
 
 
-def measure(site: Measurable, candidates: Sequence[Plan], target: Target, rules: Rules, *,
+def measure(site: Site, candidates: Sequence[Plan], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Plan, float]:
     """Microseconds of each candidate: the lower quartile of its calls.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
     """
-    closed = replace(site, fixed=True) if isinstance(site, Product | Attention) else site
-    module = model(closed)
+    alone = closed(site)
+    module = model(alone)
+
+    def by(plan: Plan) -> Module:
+        tuned = replace(rules, tuning=merged([row(alone, target, {plan: 1.0})]))
+        return passes.run(module, PASSES, verify=False, supply={"target": target, "rules": tuned})
+    ready = [by(c) for c in candidates]
+    _expect(alone, {c.site for m in ready for c in m.choices.values()})
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
-        def made(item: tuple[int, Plan]) -> Path:
-            i, c = item
-            tuned = replace(rules, tuning=merged([row(closed, target, {c: 1.0})]))
-            ready = passes.run(module, PASSES, verify=False,
-                               supply={"target": target, "rules": tuned})
-            return build(ready, Path(folder) / str(i), name="site", target=target, cc=cc, jobs=1)
+        def made(i: int) -> Path:
+            return build(ready[i], Path(folder) / str(i), name="site", target=target, cc=cc,
+                         jobs=1)
         with ThreadPoolExecutor(2) as pool:
-            paths = list(pool.map(made, enumerate(candidates)))
+            paths = list(pool.map(made, range(len(ready))))
         calls = [_call(path, target.threads) for path in paths]
         times = interleaved(calls, seconds, target)
     return dict(zip(candidates, times, strict=True))
+
+
+def _expect(site: Site, found: Collection[str]) -> None:
+    """Raises InputError GT3108 where kernels of a site's model were chosen for other sites."""
+    if str(site) not in found:
+        owner = owner_of("site", str(site).partition("{")[0])
+        raise InputError("GT3108", f"the model for {site} contains no such site",
+                         where=owner.source if owner else "",
+                         hint="it has " + listed(sorted(found)))
 
 
 def _call(path: Path, threads: int) -> Callable[[], None]:
@@ -68,7 +78,7 @@ def _call(path: Path, threads: int) -> Callable[[], None]:
 
 
 def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
-             target: Target) -> list[float]:
+                target: Target) -> list[float]:
     """Microseconds of each, its lower quartile. One call of each at a time: what disturbs a call
     only ever makes it longer, and a slow spell then hits all of them alike.
     """
@@ -85,71 +95,3 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
             call()
             own.append(1e6 * (time.perf_counter() - start))
     return [statistics.quantiles(own, n=4)[0] for own in samples]
-
-
-# ---- models of one operation -------------------------------------------------------------------
-
-def model(site: Measurable) -> Module:
-    """A module of the operation alone, its operands in the site's type; weights that are known at
-    build time are constants."""
-    match site:
-        case Attention():
-            return _attention(site)
-        case Conv():
-            fn, shapes = _conv(site)
-        case Product():
-            fn, shapes = _product(site)
-    if site.integer:
-        return _of_integers(site, fn, shapes)
-    kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
-    if site.constant:
-        w = np.random.default_rng(1).standard_normal(shapes[1], np.float32).astype(kind.numpy)
-        graph = trace(lambda x: fn(x, w), [TensorType(kind, shapes[0])], ["x"])
-    else:
-        graph = trace(fn, [TensorType(kind, s) for s in shapes], ["x", "w"])
-    return Module(graph, ("y",))
-
-
-def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
-                 shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Module:
-    """Bytes that are widened; where the kernel takes 16 bits, weights that need them."""
-    wide, kinds = OPS["cast"], (dtypes.uint8, dtypes.int8)
-    if not site.constant:
-        graph = trace(lambda x, w: fn(wide(x, dtype=dtypes.int32), wide(w, dtype=dtypes.int32)),
-                      [TensorType(k, s) for k, s in zip(kinds, shapes, strict=True)], ["x", "w"])
-        return Module(graph, ("y",))
-    w = np.random.default_rng(1).integers(-20, 21, shapes[1]).astype(np.int32)
-    if site.integer == 2:
-        ends = w.reshape(shapes[1][0], -1)
-        ends[:1], ends[1:2] = -200, 200
-    graph = trace(lambda x: fn(wide(x, dtype=dtypes.int32), w),
-                  [TensorType(dtypes.uint8, shapes[0])], ["x"])
-    return Module(graph, ("y",))
-
-
-def _attention(s: Attention) -> Module:
-    groups = s.heads // s.shared
-    shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
-              *([(s.s, s.t)] * s.masked)]
-    graph = trace(lambda *xs: o.attention(*xs, causal=s.causal),
-                  [TensorType(dtypes.float32, shape) for shape in shapes],
-                  ["q", "k", "v", "mask"][:len(shapes)])
-    return Module(graph, ("y",))
-
-
-Operation = tuple[Callable[[Any, Any], Any], tuple[tuple[int, ...], tuple[int, ...]]]
-
-
-def _conv(s: Conv) -> Operation:
-    rows = (s.h - 1) * s.sh + (s.kh - 1) * s.dh + 1
-    columns = (s.w - 1) * s.sw + (s.kw - 1) * s.dw + 1
-    return lambda x, w: o.conv(
-        x, w, strides=(s.sh, s.sw), rhs_dilation=(s.dh, s.dw), groups=s.groups,
-        channels_last=True), ((s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
-
-
-def _product(s: Product) -> Operation:
-    lead = (s.batch,) if s.batch > 1 else ()
-    a = (s.k, s.m) if s.across else (s.m, s.k)
-    return lambda x, w: o.matmul(x, w, transpose_a=s.across), (
-        (*lead, *a), (*lead, s.k, s.n))

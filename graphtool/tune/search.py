@@ -17,12 +17,13 @@ from graphtool.choice import Choice
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.choose import choose, cost, plans, weight
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Measurable, is_site
+from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.plan import Plan, chosen_plan
 from graphtool.target import Target
 from graphtool.tune.measure import measure
+from graphtool.tune.models import is_measurable
 
 NOISE = 0.05  # a committed choice is refuted by a rival that is so much better
 
@@ -70,21 +71,21 @@ def records(module: Module, target: Target) -> list[Choice]:
     return list(made.values())
 
 
-def sites(records: Iterable[Choice | None], search: Search) -> dict[Measurable, int]:
+def sites(records: Iterable[Choice | None], search: Search) -> dict[Site, int]:
     """The sites in the records that have alternatives, and how often they occur; costliest first.
-    A recurrence or a pool is left as its cost says: no model of it alone can be measured.
+    One without a model that can be measured is left as its cost says.
     """
     counts = Counter(read_site(r.site) for r in records if r is not None and is_site(r.site))
     open_ = {s: n for s, n in counts.items()
-             if isinstance(s, Measurable) and len(plans(s, search.target, search.rules)) > 1}
+             if is_measurable(s) and len(plans(s, search.target, search.rules)) > 1}
 
-    def expected(s: Measurable) -> float:
+    def expected(s: Site) -> float:
         first = plans(s, search.target, search.rules)[0]
         return counts[s] * cost(s, first, search.target)
     return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
 
 
-def tune(found: Mapping[Measurable, int], search: Search, budget: float | None,
+def tune(found: Mapping[Site, int], search: Search, budget: float | None,
          keep: Callable[[Tuning], None], known: Tuning) -> Iterator[Tuned]:
     """Measure the sites until the budget (in seconds) is spent; `keep` gets the rows so far."""
     end = time.perf_counter() + budget if budget is not None else None
@@ -99,12 +100,12 @@ def tune(found: Mapping[Measurable, int], search: Search, budget: float | None,
         yield _tuned(site, count, times, usual, search.target)
 
 
-def due(known: Tuning, search: Search) -> list[Measurable]:
+def due(known: Tuning, search: Search) -> list[Site]:
     """The file's sites of this kind of machine and number of threads, as far as they are ones that
     can be measured."""
-    found = [read_site(r.site) for r in known.rows.values()
-             if key_of(r) == key(r.site, search.target, search.target.threads)]
-    return [site for site in found if isinstance(site, Measurable)]
+    found = [read_site(r.site) for r in known.rows.values() if is_site(r.site)
+             and key_of(r) == key(r.site, search.target, search.target.threads)]
+    return [site for site in found if is_measurable(site)]
 
 
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
@@ -118,13 +119,13 @@ def _untuned(rules: Rules) -> Rules:
     return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
 
 
-def _measured(site: Measurable, search: Search) -> dict[Plan, float]:
+def _measured(site: Site, search: Search) -> dict[Plan, float]:
     allowed = plans(site, search.target, search.rules)
     return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
-def _tuned(site: Measurable, count: int, times: Mapping[Plan, float], usual: Plan,
+def _tuned(site: Site, count: int, times: Mapping[Plan, float], usual: Plan,
            target: Target) -> Tuned:
     weights = {c: weight(site, c, us, target) for c, us in times.items()}
     best = min(times, key=weights.__getitem__)

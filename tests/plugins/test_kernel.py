@@ -123,3 +123,30 @@ def test_a_target_is_one_row(gt: Cli, model: Path, tmp_path: Path) -> None:
     assert gt("lower", graph, "--march", "zen3", "-o", program, TARGET).code == 0
     assert json.loads(program.read_text())["meta"]["target"] == "zen3"
     assert gt("emit", graph, "--march", "zen3", "-o", tmp_path / "c", TARGET).code == 0
+
+
+def test_tune_measures_a_site_of_ones_own(gt: Cli, model: Path, tmp_path: Path) -> None:
+    """Both alternatives get a time; a build with the file takes what was measured."""
+    tuning, graph = tmp_path / "t.jsonl", tmp_path / "m.graph.json"
+    done = gt("tune", model, KERNEL, "-o", tuning, "--seconds", "0.01", "--json")
+    (site,) = json.loads(done.out)["sites"]
+    assert site["site"] == "unit_rows{rows=128,columns=70}" and min(site["candidates"].values()) > 0
+    assert set(site["candidates"]) == {"rows", "loops"}
+    rows = [json.loads(line) for line in tuning.read_text().splitlines()]
+    tuning.write_text("\n".join(json.dumps(r | {"us": {"loops": 1.0, "rows": 2.0}} if "us" in r
+                                           else r) for r in rows))
+    assert gt("opt", model, KERNEL, "--tuning", tuning, "-o", graph).code == 0
+    assert "norm_rows(" not in gt("show", graph, KERNEL).out
+    assert gt("tune", "--check", tuning, "--seconds", "0.01", KERNEL).code in (0, 1)
+    done = gt("tune", "--check", tuning, "--seconds", "0.01")  # unknown without the plug-in
+    assert (done.code, done.out.count("unit_rows")) == (0, 0)
+
+
+def test_a_model_without_its_site(gt: Cli, model: Path, tmp_path: Path) -> None:
+    text = (EXAMPLES / "norm_rows.py").read_text().replace("(site.rows, site.columns)", "(3, 70)")
+    for name in ("norm_rows.py", "norm_rows.h"):
+        (tmp_path / name).write_text(text if name.endswith(".py") else
+                                     (EXAMPLES / name).read_text())
+    done = gt("tune", model, f"--plugin={tmp_path / 'norm_rows.py'}")
+    assert done.code == 3 and "error[GT3108]: the model for unit_rows{rows=128" in done.err
+    assert f"at {tmp_path / 'norm_rows.py'}" in done.err and "{rows=3,columns=70}" in done.err

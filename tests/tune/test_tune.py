@@ -14,13 +14,13 @@ from graphtool.choice import Choice
 from graphtool.errors import CompilerError
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import Rules, rules_of
-from graphtool.kernels.choice.sites import Attention, Conv, Measurable, Product, Recurrence
+from graphtool.kernels.choice.sites import Attention, Conv, Product, Recurrence, Site
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
 from graphtool.plan import Plan, chosen_plan
 from graphtool.target import named
-from graphtool.tune import measure, search
+from graphtool.tune import measure, models, search
 
 T = replace(named("native"), threads=2, dot8=True)
 SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
@@ -37,8 +37,8 @@ INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3,
 
 
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
-def test_every_candidate_computes_the_same(site: Measurable, tmp_path: Path) -> None:
-    module = measure.model(site)
+def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
+    module = models.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
     for i, c in enumerate(plans(site, T, Rules())):
@@ -56,10 +56,10 @@ HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half i
 @pytest.mark.parametrize("site", HALF, ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_sites_of_16_bits_are_measured_as_such(
-        site: Measurable, bf16: bool, tmp_path: Path) -> None:
+        site: Site, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
-    module = measure.model(site)
+    module = models.model(site)
     inputs = interp.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"].astype(np.float64)
     allowed = plans(site, target, rules_of("fast"))
@@ -75,7 +75,7 @@ def test_sites_of_16_bits_are_measured_as_such(
 
 def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
     how = search.Search(T, rules_of(), 0.01)
-    module = measure.model(SITES[0])
+    module = models.model(SITES[0])
     ready = passes.run(module, measure.PASSES, supply={"target": T})
     todo = search.sites(ready.choices.values(), how)
     kept: list[Tuning] = []
@@ -144,7 +144,7 @@ def test_lines_are_json_with_a_key() -> None:
 def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
     """Compiled code is what the evaluator says of the same rounded operands, at every width."""
     target = replace(named(march), bf16=True)
-    module = measure.model(site)
+    module = models.model(site)
     c = next(c for c in plans(site, target, rules_of("fast")) if c.kind == "bf16")
     rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
     ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
@@ -157,7 +157,7 @@ def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
 
 
 def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
-    ready = passes.run(measure.model(Product(1, 8, 64, 64)), measure.PASSES, supply={
+    ready = passes.run(models.model(Product(1, 8, 64, 64)), measure.PASSES, supply={
         "target": replace(T, bf16=True), "rules": rules_of("fast")})
     x = np.ones((8, 64), np.float32)
     x[0, 0], x[1, 1] = np.nan, np.inf
@@ -167,7 +167,7 @@ def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
 
 def test_large_products_by_a_library(tmp_path: Path) -> None:
     pytest.importorskip("scipy_openblas32")
-    module = measure.model(Product(1, 40, 70, 65))
+    module = models.model(Product(1, 40, 70, 65))
     ready = passes.run(module, measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     assert any(n.op.name == "blas" for n in ready.graph.nodes)
@@ -180,7 +180,7 @@ def test_large_products_by_a_library(tmp_path: Path) -> None:
 def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphtool.native.blas.supports", lambda *_, **__: False)
     monkeypatch.setattr("graphtool.native.blas.find_spec", lambda _: None)
-    ready = passes.run(measure.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
+    ready = passes.run(models.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     with pytest.raises(CompilerError, match="GT2130") as caught:
         build(ready, tmp_path / "b", target=T)
@@ -191,7 +191,7 @@ def test_sites_of_integers_are_timed() -> None:
     """The model of a site has that very site, for machines with and without dot products."""
     for site, dot8 in ((INTEGERS[0], True), (INTEGERS[2], False), (INTEGERS[6], True)):
         target = replace(T, dot8=dot8)
-        ready = passes.run(measure.model(site), measure.PASSES, supply={"target": target})
+        ready = passes.run(models.model(site), measure.PASSES, supply={"target": target})
         (made,) = ready.choices.values()
         assert (made.site, made.by) == (str(site), "cost")
         assert site in search.sites([made], search.Search(target, Rules()))

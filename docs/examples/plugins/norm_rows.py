@@ -19,6 +19,7 @@ from graphtool.extend import (
     Lowered,
     Lowering,
     Macro,
+    Module,
     Node,
     Op,
     OwnSite,
@@ -37,12 +38,14 @@ from graphtool.extend import (
     add_site,
     composite,
     cost_size,
+    dtype,
     ops,
     per_result,
     product,
     rule,
     sizes,
     symbol_of,
+    trace,
 )
 
 __version__ = "1.0"
@@ -134,7 +137,13 @@ def select(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
     return (goal.best(site, x, **node.attrs),)
 
 
-add_site("unit_rows", UnitRows)
+def alone(site: UnitRows) -> Module:
+    """The operation alone, which `tune` builds by each plan and measures."""
+    rows = TensorType(dtype("f32"), (site.rows, site.columns))
+    return Module(trace(lambda x: ops.unit_rows(x, eps=1e-6), [rows], ["x"]), ("y",))
+
+
+add_site("unit_rows", UnitRows, alone)
 add_selector("unit_rows", select)
 
 

@@ -11,7 +11,7 @@ import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
 from graphtool.choice import Choice
 from graphtool.kernels.choice.alternatives import alternative, alternatives
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Measurable, Site, site
+from graphtool.kernels.choice.sites import Attention, Contraction, Site, site
 from graphtool.plan import Plan, choice, chosen_plan
 from graphtool.target import Target
 
@@ -57,7 +57,8 @@ def choose(site: Site, target: Target, rules: Rules) -> Choice:
     measured = [(p, us) for p, us in rules.tuning.find(site, target) if p in allowed]
     if measured:
         return choice(str(site), "tuned", dict(sorted(measured, key=by_weight)))
-    margin = MARGIN if isinstance(site, Measurable) else 0.0  # no panel width is the usual one
+    usual = isinstance(site, Contraction | Attention)  # of others, no plan is the usual one
+    margin = MARGIN if usual else 0.0
     ranked = sorted(((p, cost(site, p, target) * (1 if i == 0 else 1 + margin))
                      for i, p in enumerate(allowed)), key=by_weight)
     libraries = [r for r in ranked if alternative(site, r[0]).library]

@@ -153,9 +153,7 @@ class OwnSite:
 
 
 Contraction = Conv | Product
-# alone they are as fast as within a model, so tune measures them
-Measurable = Contraction | Attention
-Site = Measurable | Recurrence | Pool | OwnSite
+Site = Contraction | Attention | Recurrence | Pool | OwnSite
 
 
 SITES: dict[str, type[Site]] = {  # by the first word of their text; plug-ins add their own

@@ -1,0 +1,98 @@
+"""For each class of sites: a model of that one operation alone, which is what `tune` measures.
+
+Recurrences and pools have none: alone they are not as fast as in a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import trace
+from graphtool.kernels.choice.sites import Attention, Contraction, Conv, Product, Site
+
+Operation = tuple[Callable[[Any, Any], Any], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def model(site: Site) -> Module:
+    """A module of the operation alone, its operands in the site's type; weights that are known at
+    build time are constants."""
+    return MODELS[type(site)](site)
+
+
+def is_measurable(site: Site) -> bool:
+    """Whether there is a model of the operation alone."""
+    return type(site) in MODELS
+
+
+def closed(site: Site) -> Site:
+    """The site as it is in its model, where no dim is open."""
+    has = any(f.name == "fixed" for f in fields(site))
+    return replace(site, fixed=True) if has else site  # type: ignore[call-arg]
+
+
+def _contraction(site: Contraction) -> Module:
+    fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
+    if site.integer:
+        return _of_integers(site, fn, shapes)
+    kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
+    if site.constant:
+        w = np.random.default_rng(1).standard_normal(shapes[1], np.float32).astype(kind.numpy)
+        graph = trace(lambda x: fn(x, w), [TensorType(kind, shapes[0])], ["x"])
+    else:
+        graph = trace(fn, [TensorType(kind, s) for s in shapes], ["x", "w"])
+    return Module(graph, ("y",))
+
+
+def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
+                 shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Module:
+    """Bytes that are widened; where the kernel takes 16 bits, weights that need them."""
+    wide, kinds = OPS["cast"], (dtypes.uint8, dtypes.int8)
+    if not site.constant:
+        graph = trace(lambda x, w: fn(wide(x, dtype=dtypes.int32), wide(w, dtype=dtypes.int32)),
+                      [TensorType(k, s) for k, s in zip(kinds, shapes, strict=True)], ["x", "w"])
+        return Module(graph, ("y",))
+    w = np.random.default_rng(1).integers(-20, 21, shapes[1]).astype(np.int32)
+    if site.integer == 2:
+        ends = w.reshape(shapes[1][0], -1)
+        ends[:1], ends[1:2] = -200, 200
+    graph = trace(lambda x: fn(wide(x, dtype=dtypes.int32), w),
+                  [TensorType(dtypes.uint8, shapes[0])], ["x"])
+    return Module(graph, ("y",))
+
+
+def _attention(s: Attention) -> Module:
+    groups = s.heads // s.shared
+    shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
+              *([(s.s, s.t)] * s.masked)]
+    graph = trace(lambda *xs: o.attention(*xs, causal=s.causal),
+                  [TensorType(dtypes.float32, shape) for shape in shapes],
+                  ["q", "k", "v", "mask"][:len(shapes)])
+    return Module(graph, ("y",))
+
+
+def _conv(s: Conv) -> Operation:
+    rows = (s.h - 1) * s.sh + (s.kh - 1) * s.dh + 1
+    columns = (s.w - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    return lambda x, w: o.conv(
+        x, w, strides=(s.sh, s.sw), rhs_dilation=(s.dh, s.dw), groups=s.groups,
+        channels_last=True), ((s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
+
+
+def _product(s: Product) -> Operation:
+    lead = (s.batch,) if s.batch > 1 else ()
+    a = (s.k, s.m) if s.across else (s.m, s.k)
+    return lambda x, w: o.matmul(x, w, transpose_a=s.across), (
+        (*lead, *a), (*lead, s.k, s.n))
+
+
+MODELS: dict[type[Any], Callable[[Any], Module]] = {  # plug-ins add theirs
+    Conv: _contraction, Product: _contraction, Attention: _attention}
