@@ -6,6 +6,7 @@
     │   └── TypeMismatch            operands that do not fit an operation
     │       └── Undecided           operands that fit for some sizes only
     ├── UnsupportedError   exit 4   the model needs what this tool does not have; lists everything
+    ├── PluginError        exit 3   a function of a plug-in failed
     ├── CompilerError      exit 5   the C compiler is missing or failed
     └── InternalError      exit 70  a fault of graphtool itself
 """
@@ -57,6 +58,13 @@ class Undecided(TypeMismatch):
                  where: str = "", hint: str = "") -> None:
         super().__init__(code, message, where=where, hint=hint)
         self.pairs = tuple(pairs)
+
+
+class PluginError(GraphtoolError):
+    """A function of a plug-in failed. No InputError: nobody who tries something may pass over it.
+    """
+
+    exit_code = 3
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from graphtool.passes.recognise import RULES as RECOGNISE
 from graphtool.passes.select import SELECTORS, Selector
 from graphtool.passes.select.goal import Goal, cost_size
 from graphtool.plan import Form, Plan
-from graphtool.plugins import added, load_plugin, taken
+from graphtool.plugins import added, guarded, guarded_fields, load_plugin, taken
 from graphtool.rewrite.engine import Rule, family_rule, rule
 from graphtool.rewrite.rules import RULES
 from graphtool.scalars.table import BY_NAME, Scalar
@@ -78,9 +78,23 @@ def add_op(op: Op) -> Op:
         raise taken("op", op.name)
     if faults := broken(op):
         raise UsageError("GT3107", f"the op {op.name} {listed(faults)}")
-    register(op)
+    made = register(guarded_fields(op, f"the op {op.name}", {"infer": _types, "vjp": _gradients}))
     added("op", op.name, lambda: OPS.pop(op.name))
-    return op
+    return made
+
+
+def _types(result: Any, *operands: Any) -> str:
+    """What is wrong with the result of `infer`."""
+    types = result if isinstance(result, tuple) else (result,)
+    return "" if all(isinstance(t, TensorType) for t in types) else (
+        f"gave {result!r}, which is no type or tuple of types")
+
+
+def _gradients(result: Any, g: Any, y: Any, *operands: Any) -> str:
+    """What is wrong with the result of `vjp`."""
+    count = len(result) if isinstance(result, (tuple, list)) else None
+    return "" if count == len(operands) else (
+        f"gave {'no tuple' if count is None else count} of gradients for {len(operands)} operands")
 
 
 def composite(fn: Callable[..., Any], *, traits: Trait = Trait.NONE) -> Op:
@@ -93,7 +107,7 @@ def composite(fn: Callable[..., Any], *, traits: Trait = Trait.NONE) -> Op:
     name = getattr(fn, "__name__", "composite")
     if name in OPS:
         raise taken("op", name)
-    op: Op = _composite(traits=traits)(fn)
+    op: Op = _composite(traits=traits)(guarded(f"the op {name}", fn))
     added("op", name, lambda: OPS.pop(name))
     return op
 
@@ -102,6 +116,7 @@ def add_scalar(row: Scalar) -> Op:
     """Add a scalar function, with its C text, and the elementwise op that applies it."""
     if row.name in OPS or row.name in BY_NAME:
         raise taken("op", row.name)
+    row = guarded_fields(row, f"the op {row.name}")
     BY_NAME[row.name] = row
     added("scalar", row.name, lambda: BY_NAME.pop(row.name))
     op = elementwise.declare(row)
@@ -115,7 +130,7 @@ def add_rule(new: Rule, to: RewritePass = "simplify", *, before: str = "") -> Ru
     At each node the first rule that fires is used. Raises UsageError GT3106 if there is no rule or
     pass of that name.
     """
-    rules = _RULES[to]
+    rules, new = _RULES[to], guarded_fields(new, f"the rule {new.name}")
     if any(r.name == new.name for r in rules):
         raise taken("rule", new.name)
     rules.insert(_place([r.name for r in rules], before, "rule", len(rules)), new)
@@ -133,12 +148,18 @@ def add_pass(new: Pass, *, before: str = "",
     """
     if any(p.name == new.name for p in PASSES):
         raise taken("pass", new.name)
+    new = guarded_fields(new, f"the pass {new.name}", {"function": _graph})
     PASSES.insert(_place([p.name for p in PASSES], before, "pass", len(PASSES)), new)
     added("pass", new.name, lambda: PASSES.remove(new))
     for pair in order:
         ORDER.append(pair)
         added("order", f"{pair[0]} {pair[1]}", partial(ORDER.remove, pair))
     return new
+
+
+def _graph(result: Any, *graphs: Any) -> str:
+    """What is wrong with the result of a pass."""
+    return "" if isinstance(result, (Graph, Module)) else f"gave {result!r}, which is no graph"
 
 
 def _place(names: list[str], before: str, kind: str, last: int) -> int:
@@ -161,7 +182,7 @@ def onnx_op(*names: str, domain: str, since: int = 1) -> Callable[[Handler], Han
             key = (domain, name)
             if any(h.since == since for h in HANDLERS.get(key, ())):
                 raise taken("ONNX operator", f"{domain}.{name}")
-            onnx_handler((name,), fn, since, domain)
+            onnx_handler((name,), guarded(f"the handler of {domain}.{name}", fn), since, domain)
             new = next(h for h in HANDLERS[key] if h.since == since)
             added("ONNX operator", f"{domain}.{name} {since}",
                   partial(HANDLERS[key].remove, new))
@@ -184,7 +205,7 @@ def torch_op(*names: str) -> Callable[[Handler], Handler]:
             key = f"{space}.{short}"
             if key in HANDLERS:
                 raise taken("torch operator", name)
-            aten(short, namespace=space)(fn)
+            aten(short, namespace=space)(guarded(f"the handler of {name}", fn))
             added("torch operator", name, partial(HANDLERS.pop, key))
         return fn
     return declare
@@ -235,7 +256,7 @@ def add_selector(op: str, selector: Selector) -> None:
     """
     if op in SELECTORS:
         raise taken("selector", op)
-    SELECTORS[op] = selector
+    SELECTORS[op] = guarded(f"the selector of {op}", selector)
     added("selector", op, partial(SELECTORS.pop, op))
 
 

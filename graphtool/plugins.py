@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
+from functools import partial, wraps
 from importlib import import_module, util
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar, cast
 
 from graphtool.errors import (
     GraphtoolError,
     InputError,
+    PluginError,
     Unsupported,
     UnsupportedError,
     UsageError,
@@ -29,6 +30,8 @@ from graphtool.errors import (
 
 GROUP = "graphtool.plugins"
 Undo = Callable[[], object]
+Function = TypeVar("Function", bound=Callable[..., Any])
+Row = TypeVar("Row", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -185,15 +188,70 @@ def _failed(plugin: PlugIn, error: BaseException) -> GraphtoolError:
                 f"the plug-in {plugin.name} cannot be loaded: {message}", where=where, hint=hint)
 
 
+def guarded(what: str, fn: Function, check: Callable[..., str] | None = None) -> Function:
+    """`fn` of the plug-in that is being loaded, such that all it raises becomes a PluginError.
+
+    What it says of wrong input (exit codes 1 to 5) stays as it is. `check(result, *args)` says what
+    is wrong with a result, or "". Outside a plug-in `fn` stays as it is. `what` is in the message.
+    """
+    if not _loading:
+        return fn
+    plugin = _loading[-1]
+
+    @wraps(fn)
+    def call(*args: Any, **attrs: Any) -> Any:
+        try:
+            result = fn(*args, **attrs)
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            if isinstance(error, GraphtoolError) and error.exit_code != 70:
+                raise
+            raise _broken(plugin, what, error) from error
+        if check is not None and (fault := check(result, *args)):
+            code = fn.__code__
+            raise PluginError("GT3105", f"{what}, of the plug-in {plugin.name}, {fault}",
+                              where=f"{code.co_filename}:{code.co_firstlineno} {code.co_name}")
+        return result
+    return cast(Function, call)
+
+
+def guarded_fields(record: Row, what: str,
+                   checks: Mapping[str, Callable[..., str]] | None = None) -> Row:
+    """A record of the plug-in that is being loaded with all its functions guarded."""
+    own = {f.name: getattr(record, f.name) for f in fields(record)}
+    told = {name: what if name in ("fn", "function") else f"{name} of {what}" for name in own}
+    return replace(record, **{name: guarded(told[name], fn, (checks or {}).get(name))
+                              for name, fn in own.items() if isinstance(fn, FunctionType)})
+
+
 def blamed(error: BaseException) -> GraphtoolError | None:
     """The error to show if a function of a plug-in raised an exception while a verb ran."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         for plugin in LOADED.values():
             if frame.filename == plugin.source:
-                return InputError("GT3105", f"the plug-in {plugin.name} failed: "
-                                            f"{type(error).__name__}: {error}",
-                                  where=f"{frame.filename}:{frame.lineno} {frame.name}")
+                return _broken(plugin, f"{frame.name}()", error)
     return None
+
+
+def broke(kind: str, names: Iterable[str], error: GraphtoolError) -> GraphtoolError:
+    """The error for a graph that a pass or its rules left broken; where a plug-in added one of
+    them, one that names it and its file."""
+    for name in names:
+        if (plugin := owner_of(kind, name)) is not None:
+            return PluginError("GT3105", f"the {kind} {name}, of the plug-in {plugin.name}, left a "
+                                         f"graph that is not valid: {error.message}",
+                               where=f"{plugin.source}\n{error.where}")
+    return error
+
+
+def _broken(plugin: PlugIn, what: str, error: BaseException) -> PluginError:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == plugin.source]
+    said = error.message if isinstance(error, GraphtoolError) else (
+        f"{type(error).__name__}: {error}".rstrip(": "))
+    return PluginError("GT3105", f"{what}, of the plug-in {plugin.name}, failed: {said}",
+                       where=f"{plugin.source}:{frames[-1].lineno} {frames[-1].name}" if frames
+                       else plugin.source)
 
 
 def _line(tb: TracebackType | None, source: str) -> str:

@@ -36,14 +36,15 @@ def run(argv: Sequence[str]) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except GraphtoolError as error:
-        return _say(str(error) + _reproducer(argv, error), error.exit_code)
+        shown = (plugins.blamed(error) if error.exit_code == 70 else None) or error
+        return _say(str(shown) + _reproducer(argv, shown), shown.exit_code)
     except RecursionError as error:
-        return _internal(argv, error, "nested too deeply")
+        return _plugged(error) or _internal(argv, error, "nested too deeply")
     except MemoryError as error:  # of numpy, which says for what
         return _say(f"error[GT0333]: out of memory: {error}".rstrip(": "), 3)
     except OSError as error:
         if error.errno != errno.ENOSPC:
-            return _internal(argv, error, f"{type(error).__name__}: {error}")
+            return _plugged(error) or _internal(argv, error, f"{type(error).__name__}: {error}")
         _quiet_stdout()
         return _say("error[GT0330]: cannot write: the disk is full", 3)
     except Exception as error:
@@ -58,9 +59,13 @@ def _other(argv: Sequence[str], error: Exception) -> int:
         return _say(usage_text(error), 2)
     if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 0))
-    if plugged := plugins.blamed(error):
-        return _say(str(plugged), plugged.exit_code)
-    return _internal(argv, error, f"{type(error).__name__}: {error}")
+    return _plugged(error) or _internal(argv, error, f"{type(error).__name__}: {error}")
+
+
+def _plugged(error: BaseException) -> int | None:
+    """The exit code of a fault in a plug-in, which is told; None for any other."""
+    fault = plugins.blamed(error)
+    return _say(str(fault), fault.exit_code) if fault else None
 
 
 def usage_text(error: Any) -> str:

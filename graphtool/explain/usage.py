@@ -63,7 +63,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3104": ("two plug-ins of one name",
                "A plug-in is called after its file, and artifacts name it so: rename one."),
     "GT3105": ("a plug-in that fails while it works",
-               "A function that the plug-in added has raised; the error says where."),
+               "A function that the plug-in added has raised, has given what it must not give, or "
+               "has left a graph that is not valid. The error says which function of which file."),
     "GT3106": ("a place that there is not",
                "A rule or pass can stand before one that there is; the help line lists them."),
     "GT3107": ("an op whose fields contradict each other",

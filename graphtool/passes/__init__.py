@@ -36,6 +36,7 @@ from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
 from graphtool.passes.unroll import unroll
+from graphtool.plugins import broke
 from graphtool.rewrite.engine import Fired, Journal
 
 
@@ -169,7 +170,7 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
                             len(result.graph.nodes), tuple(journal))
         if verify and result.graph is not module.graph:
-            _verify(call, result)
+            _verify(call, result, journal)
         if journal or notes:
             result = dataclasses.replace(result, history=_told(result, call.name, journal, notes))
         if choices and result.graph is not module.graph:
@@ -248,9 +249,10 @@ def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
     return function(Graph(graph.inputs, tuple(nodes), graph.outputs) if changed else graph)
 
 
-def _verify(call: PassCall, module: Module) -> None:
+def _verify(call: PassCall, module: Module, journal: Journal) -> None:
     try:
         verify_module(module)
     except GraphtoolError as error:
         error.where = f"after the pass {call}" + (f"\n{error.where}" if error.where else "")
-        raise
+        fault = broke("pass", [call.name], broke("rule", {f.rule for f in journal}, error))
+        raise fault from error

@@ -37,6 +37,7 @@ from graphtool.ir.graph import (
 from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
+from graphtool.plugins import broke
 from graphtool.rewrite.patterns import MATCHED, Applied, Env, Var, match_node
 
 Array = np.ndarray[Any, Any]
@@ -259,7 +260,8 @@ class _Engine:
         except InputError:
             pass
         if result.type != type:
-            raise InternalError("GT7604", f"rule {r.name} turned {type} into {made}")
+            raise broke("rule", [r.name], InternalError(
+                "GT7604", f"rule {r.name} turned {type} into {made}"))
         name = emitter.builder.prefix
         self.fired.append(Fired(r.name, r.numerics, (
             name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint))

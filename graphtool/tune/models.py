@@ -35,8 +35,8 @@ def is_measurable(site: Site) -> bool:
 
 def closed(site: Site) -> Site:
     """The site as it is in its model, where no dim is open."""
-    has = any(f.name == "fixed" for f in fields(site))
-    return replace(site, fixed=True) if has else site  # type: ignore[call-arg]
+    given: dict[str, Any] = {"fixed": True} if any(f.name == "fixed" for f in fields(site)) else {}
+    return replace(site, **given)
 
 
 def _contraction(site: Contraction) -> Module:

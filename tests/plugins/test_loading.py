@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 import graphtool
@@ -59,14 +60,83 @@ def test_two_of_one_name(gt: Cli, tmp_path: Path) -> None:
     assert gt("ops", one, one).code == 0
 
 
-def test_one_that_fails_while_it_works(gt: Cli, tmp_path: Path) -> None:
-    (tmp_path / "late.py").write_text(
-        "from graphtool.extend import *\ndef broken(graph: Graph) -> Graph:\n    return 1 / 0\n"
-        "add_pass(Pass('broken', broken, 'why', default=False))")
-    done = gt("opt", DIGITS, "--passes", "broken", "-o", "-", f"--plugin={tmp_path / 'late.py'}")
-    assert done.code == 3
-    assert "error[GT3105]: the plug-in late failed: ZeroDivisionError" in done.err
-    assert "late.py:3 broken" in done.err
+LATE = {  # what a plug-in does while a verb works, and what the error says of it
+    "pass": ("def late(graph: Graph) -> Graph:\n    return 1 / 0\n"
+             "add_pass(Pass('late_pass', late, 'why', default=False))",
+             "the pass late_pass, of the plug-in p, failed: ZeroDivisionError", "p.py:3 late"),
+    "no graph": ("def late(graph: Graph) -> Graph:\n    return None\n"
+                 "add_pass(Pass('late_pass', late, 'why', default=False))",
+                 "the pass late_pass, of the plug-in p, gave None, which is no graph",
+                 "p.py:2 late"),
+    "broken graph": ("def late(graph: Graph) -> Graph:\n"
+                     "    return Graph(graph.inputs, graph.nodes[1:], graph.outputs)\n"
+                     "add_pass(Pass('late_pass', late, 'why', default=False))",
+                     "the pass late_pass, of the plug-in p, left a graph that is not valid",
+                     "p.py"),
+    "leaves": ("import sys\ndef late(graph: Graph) -> Graph:\n    sys.exit(0)\n"
+               "add_pass(Pass('late_pass', late, 'why', default=False))",
+               "the pass late_pass, of the plug-in p, failed: SystemExit", "p.py:4 late"),
+    "deep": ("def late(graph: Graph) -> Graph:\n    return late(graph)\n"
+             "add_pass(Pass('late_pass', late, 'why', default=False))",
+             "the pass late_pass, of the plug-in p, failed: RecursionError", "p.py:3 late"),
+    "rule": ("@rule(lambda x, s: ops.reshape(x, shape=s))\ndef late(x, s):\n    return {}[1]\n"
+             "add_rule(late)",
+             "the rule late, of the plug-in p, failed: KeyError", "p.py:4 late"),
+    "type": ("@rule(lambda x, s: ops.reshape(x, shape=s))\ndef late(x, s):\n    return ops.exp(x)\n"
+             "add_rule(late)",
+             "the rule late, of the plug-in p, left a graph that is not valid", "p.py"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_one_that_fails_while_it_works(name: str, gt: Cli, tmp_path: Path) -> None:
+    text, message, place = LATE[name]
+    (tmp_path / "p.py").write_text("from graphtool.extend import *\n" + text)
+    passes = "late_pass" if "late_pass" in text else "simplify"
+    done = gt("opt", DIGITS, "--passes", passes, "-o", "-", f"--plugin={tmp_path / 'p.py'}")
+    assert (done.code, done.out) == (3, "")
+    assert f"error[GT3105]: {message}" in done.err and place in done.err
+
+
+OP = """from graphtool.extend import *
+def infer(x):
+    return {infer}
+def evaluate(x):
+    return {eval}
+def vjp(g, y, x):
+    return {vjp}
+def lower(*xs):
+    return {lower}
+add_op(Op("mine", infer, evaluate, vjp, lower, doc="x"))
+@onnx_op("Mine", domain="own")
+def mine(x):
+    return {handler}
+"""
+PARTS = {"infer": "x", "eval": "x", "vjp": "(g,)", "lower": "xs[1]", "handler": "ops.mine(x)"}
+FAULTS = [("infer", "1 / 0", "infer of the op mine, of the plug-in p, failed: ZeroDivisionError"),
+          ("infer", "3", "infer of the op mine, of the plug-in p, gave 3, which is no type"),
+          ("eval", "x.nothing", "eval of the op mine, of the plug-in p, failed: AttributeError"),
+          ("vjp", "[][0]", "vjp of the op mine, of the plug-in p, failed: IndexError"),
+          ("vjp", "(g, g)", "vjp of the op mine, of the plug-in p, gave 2 of gradients for 1"),
+          ("vjp", "g", "vjp of the op mine, of the plug-in p, gave no tuple of gradients"),
+          ("lower", "1 / 0", "lower of the op mine, of the plug-in p, failed: ZeroDivisionError"),
+          ("handler", "1 / 0", "the handler of own.Mine, of the plug-in p, failed: ZeroDivision")]
+
+
+@pytest.mark.parametrize(("part", "text", "message"), FAULTS)
+def test_an_op_that_fails(part: str, text: str, message: str, gt: Cli, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18, "own" : 1]>
+        g (float[3] x) => (float[3] y) { a = own.Mine(x) y = Exp(a) }"""), tmp_path / "m.onnx")
+    (tmp_path / "p.py").write_text(OP.format(**PARTS | {part: text}))
+    option, graph = f"--plugin={tmp_path / 'p.py'}", tmp_path / "m.graph.json"
+    done = gt("import", tmp_path / "m.onnx", "--no-check", "-o", graph, option)
+    for verb in (("eval", "--random"), ("grad", "--loss", "mse", "--wrt", "x", "-o", "-"),
+                 ("lower", "-o", "-")):
+        if done.code == 0:
+            done = gt(verb[0], graph, *verb[1:], option)
+    assert done.code == 3 and f"error[GT3105]: {message}" in done.err
+    assert f"{tmp_path / 'p.py'}:" in done.err
 
 
 def test_the_order_of_passes_is_kept(gt: Cli) -> None:
