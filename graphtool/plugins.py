@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from importlib import import_module, util
@@ -153,7 +153,8 @@ def _load(name: str, source: str, run: Callable[[], object]) -> PlugIn:
     plugin = PlugIn(name, "", source)
     _loading.append(plugin)
     try:
-        version = str(getattr(run(), "__version__", ""))
+        with redirect_stdout(sys.stderr):  # stdout is for the result of a verb
+            version = str(getattr(run(), "__version__", ""))
     except (Exception, SystemExit) as error:
         _take_out(plugin)
         raise _failed(plugin, error) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 Rows = Sequence[Sequence[Any]]
@@ -18,6 +20,17 @@ def lines(texts: Iterable[str]) -> None:
     """Lines of the result, on stdout."""
     for text in texts:
         sys.stdout.write(text + "\n")
+
+
+@contextmanager
+def aside(out: Path | None) -> Iterator[None]:
+    """Where the result itself goes to stdout, as `-o -` asks, what is printed within goes to
+    stderr."""
+    if str(out) != "-":
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:

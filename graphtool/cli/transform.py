@@ -129,15 +129,17 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     sizes = sources.sizes(dim, module.symbols)
     if bisect:
         return watch.bisect(seed, sizes, atol, rtol, json)
-    result = watch.run()
+    with terminal.aside(out):
+        result = watch.run()
     ok = watch.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
         sources.save(result, out, text)
     report = watch.report(result)
-    if json:
-        terminal.report(report, True, ())
-    elif time or stats or check:
-        watch.tell(report, time, stats)
+    with terminal.aside(out):
+        if json:
+            terminal.report(report, True, ())
+        elif time or stats or check:
+            watch.tell(report, time, stats)
     return 0 if ok else 1
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
         given = iter(arrays)
         filled = [_tensor(next(given), x) if isinstance(x, torch.Tensor) else x for x in leaves]
         try:
-            with torch.no_grad():
+            with torch.no_grad(), redirect_stdout(sys.stderr):  # stdout is for the verb's result
                 args, kwargs = pytree.tree_unflatten(filled, tree)
                 outputs = copy.deepcopy(model)(*args, **kwargs)
         except Exception as error:  # whatever the model's code raises

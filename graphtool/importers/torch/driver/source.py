@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -121,9 +122,11 @@ def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) 
 
 
 def _guarded(doing: str, action: Callable[[], Any]) -> Any:
-    """The action's result; what it raises becomes one error that names the user's line."""
+    """The action's result; what it raises becomes one error that names the user's line, and what
+    it prints goes to stderr: a verb's stdout may be the graph."""
     try:
-        return action()
+        with redirect_stdout(sys.stderr):
+            return action()
     except GraphtoolError:
         raise
     except SyntaxError as error:
