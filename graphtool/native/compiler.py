@@ -126,7 +126,8 @@ class Compiler:
 def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = False) -> Compiler:
     """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`; with `mpi` else mpicc.
 
-    Raises CompilerError GT2120 where there is none, GT2126 where one does not know MPI.
+    Raises CompilerError GT2120 where there is none, GT2124 where it does not know the machine,
+    GT2126 where it does not know MPI.
     """
     for command in candidates(cc) if cc or not mpi else mpi_candidates():
         version = version_of(command)
@@ -134,11 +135,12 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
             continue
         if mpi and not supports(command, "-DGT_MPI"):
             raise _no_mpi(f"{' '.join(command)} finds no <mpi.h>, or not its library")
-        with_openmp = openmp and supports(command, "-fopenmp")
+        spelled = march_flags(target, command)
+        with_openmp = openmp and supports(command, "-fopenmp", *spelled)
         extra = "-fopenmp" if with_openmp else (
             "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
         plain = (APART,) if supports(command, "-Werror", APART) else ()
-        flags = (*BASE, *plain, *march_flags(target, command), *((extra,) if extra else ()),
+        flags = (*BASE, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
                  *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.native else ""
@@ -173,23 +175,22 @@ def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The flags that make the compiler use the target's instructions.
+    """The flags that make the compiler use the target's instructions: the first spelling of the
+    machine that it knows, with what else the target asks for.
 
-    Raises CompilerError GT2124 if a cross compiler does not know the machine.
+    Raises CompilerError GT2124 if it knows none.
     """
-    return (*_machine(target, command), *target.more)
-
-
-def _machine(target: Target, command: tuple[str, ...]) -> tuple[str, ...]:
-    """The machine in the compiler's spelling: a usual compiler for this machine knows the first."""
-    if not crosses(command) and not any("zig" in word for word in command):
-        if target.foreign and not supports(command, *target.flags[0]):
-            raise CompilerError("GT2124", f"{' '.join(command)} makes no code for {target.title}",
-                                hint=f"--cc '{target.cross}'" if target.cross else "")
-        return target.flags[0]
+    # one without -target makes code for this machine, where that of another kind needs a flag
+    foreign = target.foreign and not crosses(command)
     for flags in target.flags:
-        if not flags or supports(command, *flags):
-            return flags
+        given = (*flags, *target.more)
+        # most compilers have OpenMP: `find` then asks the same question
+        if (not flags and not foreign) or (flags and (
+                supports(command, "-fopenmp", *given) or supports(command, *given))):
+            return given
+    if foreign:
+        raise CompilerError("GT2124", f"{' '.join(command)} makes no code for {target.title}",
+                            hint=f"--cc '{target.cross}'" if target.cross else "")
     raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {target.march!r}",
                         hint=f"name the one to compile for: --march {', '.join(TABLE)}")
 

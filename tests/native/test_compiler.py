@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,46 @@ def test_native_means_this_machine() -> None:
 def test_zigs_names_of_machines(knows: str, march: str, flags: str | None,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "supports", lambda _, *found: " ".join(found) == knows)
-    assert next(iter(march_flags(named(march), ZIG)), None) == flags
+    cross = (*ZIG, "-target", "some-linux-musl")  # of another machine, or of this one
+    assert next(iter(march_flags(named(march), cross)), None) == flags
+
+
+@pytest.mark.parametrize(("knows", "march", "flags"), [
+    ("-march=x86-64-v4 -mprefer-vector-width=512", "x86-64-v4", "-march=x86-64-v4"),
+    ("-mcpu=x86_64_v3", "x86-64-v3", "-mcpu=x86_64_v3"), ("", "x86-64", None)])
+@pytest.mark.parametrize("openmp", [False, True])
+def test_each_spelling_is_tried(knows: str, march: str, flags: str | None, openmp: bool,
+                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a usual compiler too, such as one that spells machines as zig does."""
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(compiler, "supports", lambda _, *found: " ".join(found) == (
+        "-fopenmp " * openmp + knows) and bool(knows))
+    assert next(iter(march_flags(named(march), ("cc",))), None) == flags
+
+
+def test_what_a_wrapper_knows(tmp_path: Path) -> None:
+    """A real compiler that refuses -march=x86-64-v2 and takes -mcpu, made of the one here."""
+    cc = tmp_path / "mine-cc"
+    cc.write_text("""#!/bin/sh
+for a in "$@"; do
+    case $a in -march=*) echo "unknown $a" >&2; exit 1;; -mcpu=x86_64_v2) ;; *) set -- "$@" "$a";;
+    esac
+    shift
+done
+exec cc "$@"
+""")
+    cc.chmod(0o755)
+    found = compiler.find(str(cc), replace(named("x86-64-v2"), machines=()))
+    assert "-mcpu=x86_64_v2" in found.flags and "-march=x86-64-v2" not in found.flags
+    (tmp_path / "a.c").write_text("int f(void) { return 1; }")
+    assert found.compile(tmp_path / "a.c", "").is_file()
+
+
+def test_a_usual_compiler_that_knows_no_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(compiler, "supports", lambda *_: False)
+    with pytest.raises(CompilerError, match="GT2124"):
+        march_flags(named("x86-64-v4"), ("cc",))
 
 
 def test_an_unknown_machine(monkeypatch: pytest.MonkeyPatch) -> None:
