@@ -60,6 +60,10 @@ class Undecided(TypeMismatch):
         self.pairs = tuple(pairs)
 
 
+class Signal(Exception):
+    """Base of what is raised to decline, or to be collected; its callers catch it. No fault."""
+
+
 class PluginError(GraphtoolError):
     """A function of a plug-in failed. No InputError: nobody who tries something may pass over it.
     """

@@ -58,9 +58,8 @@ __all__ = [
     "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
     "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
     "add_site", "add_target", "apply", "composite", "const", "cost_size", "dtype",
-    "family_rule",
-    "load_plugin", "onnx_op", "ops", "per_result", "product", "rebuild", "rule", "sizes",
-    "spelled", "symbol_of", "torch_op", "trace"]
+    "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "per_result", "product",
+    "rebuild", "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -186,6 +185,25 @@ def onnx_op(*names: str, domain: str, since: int = 1) -> Callable[[Handler], Han
             new = next(h for h in HANDLERS[key] if h.since == since)
             added("ONNX operator", f"{domain}.{name} {since}",
                   partial(HANDLERS[key].remove, new))
+        return fn
+    return declare
+
+
+def onnx_form(*names: str) -> Callable[[Handler], Handler]:
+    """Declare how ops are written in ONNX, for `export`: `form(w, node, *operands)`.
+
+    `w("Snake", x, domain="com.example.audio", alpha=node.attrs["alpha"])` writes an operator and
+    gives the name of its result; `w.restate(lambda x: ..., [x])` writes other ops instead. An op
+    that has a decomposition needs no form.
+    """
+    from graphtool.exporters.onnx import FORMS
+
+    def declare(fn: Handler) -> Handler:
+        for name in names:
+            if name in FORMS:
+                raise taken("ONNX form", name)
+            FORMS[name] = guarded(f"the ONNX form of {name}", fn)
+            added("ONNX form", name, partial(FORMS.pop, name))
         return fn
     return declare
 

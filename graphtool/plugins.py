@@ -23,6 +23,7 @@ from graphtool.errors import (
     GraphtoolError,
     InputError,
     PluginError,
+    Signal,
     Unsupported,
     UnsupportedError,
     UsageError,
@@ -192,8 +193,9 @@ def _failed(plugin: PlugIn, error: BaseException) -> GraphtoolError:
 def guarded(what: str, fn: Function, check: Callable[..., str] | None = None) -> Function:
     """`fn` of the plug-in that is being loaded, such that all it raises becomes a PluginError.
 
-    What it says of wrong input (exit codes 1 to 5) stays as it is. `check(result, *args)` says what
-    is wrong with a result, or "". Outside a plug-in `fn` stays as it is. `what` is in the message.
+    What it says of wrong input (exit codes 1 to 5) and a Signal stay as they are.
+    `check(result, *args)` says what is wrong with a result, or "". Outside a plug-in `fn` stays as
+    it is. `what` is in the message.
     """
     if not _loading:
         return fn
@@ -203,7 +205,7 @@ def guarded(what: str, fn: Function, check: Callable[..., str] | None = None) ->
     def call(*args: Any, **attrs: Any) -> Any:
         try:
             result = fn(*args, **attrs)
-        except MemoryError:
+        except (MemoryError, Signal):
             raise
         except (Exception, SystemExit) as error:
             if isinstance(error, GraphtoolError) and error.exit_code != 70:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.errors import Signal
 from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
@@ -21,7 +22,7 @@ Rule = Callable[..., Any]
 RULES: dict[Op, Rule] = {}
 
 
-class Declined(Exception):
+class Declined(Signal):
     """A rule does not cover this form of its op."""
 
 

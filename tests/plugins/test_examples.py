@@ -52,6 +52,45 @@ def test_an_operator_of_a_custom_domain(gt: Cli, graph: Path) -> None:
         "snake": {"version": "1.0", "ops": ["snake"]}}
 
 
+def test_back_to_an_operator_of_the_domain(gt: Cli, graph: Path, tmp_path: Path) -> None:
+    """What is exported is valid ONNX, and is imported as the same graph."""
+    back = tmp_path / "back.onnx"
+    assert gt("export", graph, "-o", back, SNAKE).code == 4  # the op alone has no form
+    done = gt("export", graph, "-o", back, ONNX)
+    assert done.code == 0, done.err
+    model = onnx.load(back)
+    onnx.checker.check_model(model)
+    assert {(i.domain, i.version) for i in model.opset_import} == {
+        ("", 26), ("com.example.audio", 1)}
+    (node,) = (n for n in model.graph.node if n.op_type == "Snake")
+    assert (node.domain, node.attribute[0].f) == ("com.example.audio", 0.5)
+    assert gt("diff", graph, back, ONNX).code == 0
+
+
+def test_a_form_made_of_other_ops(gt: Cli, graph: Path, tmp_path: Path) -> None:
+    """`w.restate` writes ONNX's own operators, which onnxruntime runs; Declined is no fault."""
+    path = tmp_path / "form.py"
+    path.write_text("""from graphtool.extend import *
+from graphtool.exporters.onnx.registry import Declined
+@onnx_form("snake")
+def form(w, node, x):
+    if FAILS:
+        raise Declined("not today")
+    s = lambda x: ops.sin(x * node.attrs["alpha"])
+    return w.restate(lambda x: x + s(x) * s(x) / node.attrs["alpha"], [x])
+""".replace("FAILS", "False"))
+    back = tmp_path / "back.onnx"
+    assert gt("export", graph, "-o", back, SNAKE, f"--plugin={path}").code == 0
+    assert {i.domain for i in onnx.load(back).opset_import} == {""}
+    assert gt("check", graph, back, "--dim", "N=3", SNAKE).code == 0
+    path.write_text(path.read_text().replace("if False", "if True"))
+    done = gt("export", graph, "-o", back, SNAKE, f"--plugin={path}")
+    assert done.code == 4 and "snake: not today" in done.err
+    path.write_text(path.read_text().replace("if True", "if 1 / 0"))
+    done = gt("export", graph, "-o", back, SNAKE, f"--plugin={path}")
+    assert done.code == 3 and "error[GT3105]: the ONNX form of snake" in done.err
+
+
 def test_from_graph_to_numbers(gt: Cli, graph: Path, tmp_path: Path) -> None:
     """opt, grad, build, run and check, with an op, a rule and a pass of plug-ins at once."""
     given = (SNAKE, example("abs_of_square"), example("sort_operands"))

@@ -105,7 +105,9 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
         [value_info(n, v.type) for n, v in zip(module.output_names, module.graph.outputs,
                                                strict=True)],
         value_info=[value_info(n, t) for n, t in w.infos if n not in module.output_names])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+    domains = {"": OPSET, **dict(sorted(shared.domains.items()))}
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, n)
+                                                    for d, n in domains.items()],
                               ir_version=IR_VERSION, producer_name="graphtool")
     return model, _used(model, shared.initializers)
 

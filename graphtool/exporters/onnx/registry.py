@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool.errors import Signal
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
 
@@ -28,7 +29,7 @@ class Ref:
         return self.type.shape
 
 
-class Declined(Exception):
+class Declined(Signal):
     """Raised by a form for operands or attributes that the ONNX operator does not allow."""
 
 

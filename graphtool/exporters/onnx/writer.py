@@ -38,6 +38,7 @@ class Shared:
     constants: list[NodeProto] = field(default_factory=list)
     literals: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    domains: dict[str, int] = field(default_factory=dict)  # besides ONNX's own, with their opset
 
     def name(self, wish: str) -> str:
         """A unique name: `wish`, or `wish#2` and so on if it is in use."""
@@ -87,16 +88,21 @@ class Writer:
 
     # ---- nodes ---------------------------------------------------------------------------------
 
-    def __call__(self, op: str, *inputs: Ref | str | None, outputs: int = 1,
-                 **attrs: Any) -> Any:
-        """Write one node; returns the name of its output, or a tuple of them."""
+    def __call__(self, op: str, *inputs: Ref | str | None, outputs: int = 1, domain: str = "",
+                 since: int = 1, **attrs: Any) -> Any:
+        """Write one node; returns the name of its output, or a tuple of them.
+
+        `domain` is that of the operator where it is not ONNX's own, `since` the opset of it.
+        """
         names = [x.name if isinstance(x, Ref) else x or "" for x in inputs]
         while names and not names[-1]:
             names.pop()
         made = [self.shared.name(f"{self.hint}.{op}" if self.hint else op)
                 for _ in range(outputs)]
-        node = helper.make_node(op, names, made, **{k: v for k, v in attrs.items()
-                                                    if v is not None})
+        node = helper.make_node(op, names, made, domain=domain or None, **{
+            k: v for k, v in attrs.items() if v is not None})
+        if domain:
+            self.shared.domains[domain] = max(since, self.shared.domains.get(domain, 1))
         self.nodes.append(node)
         return made[0] if outputs == 1 else tuple(made)
 

@@ -13,7 +13,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError, Unsupported
+from graphtool.errors import InternalError, Signal, Unsupported
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.promote import result_type
 from graphtool.ir.graph import Graph, TensorType, Value, is_constant
@@ -25,7 +25,7 @@ from graphtool.symbolic import Dim, Poly
 RANDOM_STATE = TensorType(dtypes.uint64, (2,))
 
 
-class Missing(Exception):
+class Missing(Signal):
     """A handler refuses this form of its op; the import's error lists it with the reason."""
 
     def __init__(self, reason: str, name: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError, InternalError
+from graphtool.errors import InputError, InternalError, Signal
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
 from graphtool.importers.torch.driver.captured import (
@@ -62,7 +62,7 @@ def to_module(program: Program) -> Module:
     return _Converter(program).run()
 
 
-class Refused(Exception):
+class Refused(Signal):
     """Raised if an inner graph cannot be converted; the reasons are already in the list."""
 
 
