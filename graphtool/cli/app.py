@@ -49,6 +49,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("export", transform.export),
     ("ops", catalog.ops),
     ("passes", catalog.passes),
+    ("schema", catalog.schema),
     ("support", catalog.support),
     ("doctor", catalog.doctor),
     ("explain", catalog.explain),

@@ -1,4 +1,4 @@
-"""ops, passes, support, doctor, explain: what this tool has, and what this machine has."""
+"""ops, passes, schema, support, doctor, explain: what this tool has, and what this machine has."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ def passes(json: options.Json = False) -> None:
         terminal.table(("pass", "default", "what it does", "why here"), [
             (r.name + (f"{{{r.arguments}}}" if r.arguments else ""), "yes" if r.default else "",
              r.doc, r.reason) for r in found.passes])
+
+
+def schema(name: Annotated[str | None, typer.Argument(
+        help="What to describe: graph (the default), program, build, or a report such as "
+        "stats.")] = None, out: options.Out = None) -> None:
+    """Print the JSON Schema of an artifact or a report.
+
+    With --plugin, that of graphs knows the plug-in's ops and their attributes."""
+    import graphtool.kernels  # noqa: F401  (fills the registry of ops)
+    from graphtool.cli import sources
+    from graphtool.verify.schemas import schema_of
+    sources.write(out, schema_of(name or "graph"))
 
 
 def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],

@@ -51,6 +51,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
                "graphtool export trained.graph.json -o trained.onnx --external-data"),
     "ops": ("graphtool ops", "graphtool ops softmax"),
     "passes": ("graphtool passes", "graphtool passes --json"),
+    "schema": ("graphtool schema", "graphtool schema build"),
     "support": ("graphtool support samples/digits.onnx",
                 "graphtool support samples/digits.onnx --json"),
     "doctor": ("graphtool doctor", "graphtool doctor --json"),

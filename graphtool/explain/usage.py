@@ -24,6 +24,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3025": ("two kinds of fault at once",
                "reduce looks for one fault: a change by passes, a change by compiled code, or a "
                "failing command."),
+    "GT3026": ("no such schema", "The help line lists the artifacts and reports that have one."),
     "GT3029": ("unreadable --limit",
                "Write --limit nodes=5000000, bytes=NUMBER or seconds=NUMBER."),
     "GT3031": ("unknown rival", "`bench --vs` knows onnxruntime."),

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from graphtool.errors import UsageError, listed
 from graphtool.report.schemas import TYPES, schema_text
 from graphtool.verify.bisect import Bisection
 from graphtool.verify.check import CheckReport
 from graphtool.verify.pipeline import OptReport
 
+_TYPES: dict[str, Any] = dict(sorted({
+    **TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection}.items()))
+
 
 def schemas() -> dict[str, str]:
     """The text of each file of schemas/, by name."""
-    types = {**TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection}
-    return {name: schema_text(name, t) for name, t in sorted(types.items())}
+    return {name: schema_text(name, t) for name, t in _TYPES.items()}
+
+
+def schema_of(name: str) -> str:
+    """The text of one schema; that of graphs has the ops that are there now, those of plug-ins
+    included. Raises UsageError GT3026 for an unknown name."""
+    if name not in _TYPES:
+        raise UsageError("GT3026", f"there is no schema {name!r}",
+                         hint=listed(_TYPES, most=len(_TYPES)))
+    return schema_text(name, _TYPES[name])

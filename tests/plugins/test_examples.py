@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import onnx
 import pytest
@@ -148,3 +149,18 @@ def test_a_listing_names_its_plug_in(gt: Cli, graph: Path, tmp_path: Path) -> No
     path = tmp_path / "m.gt"
     path.write_text(gt("show", graph, SNAKE).out)
     assert gt("show", path).code == 4 and gt("show", path, SNAKE).code == 0
+
+
+def test_the_schema_knows_the_op(gt: Cli, graph: Path) -> None:
+    """A graph with the op fits the schema with the plug-in, and no other."""
+    raw, (mine, plain) = json.loads(graph.read_text()), (
+        json.loads(gt("schema", *option).out) for option in ([SNAKE], ["graph"]))
+    jsonschema.validate(raw, mine)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(raw, plain)
+    node = next(n for n in raw["nodes"] if n["op"] == "snake")
+    node["attrs"]["alpha"] = "much"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(raw, mine)
+    done = gt("schema", "nothing")
+    assert done.code == 2 and "error[GT3026]" in done.err and "tuning" in done.err
