@@ -33,14 +33,20 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
                                    "test_benchmarks.py")),
     ("documentation", ("docs", "test_readme.py")),
 )
+_FILE = re.compile(r"tests/(.+\.py): (\d+)")
 _SECTION = re.compile(r"Counted on .*?\n\n\|.*?\n\n", re.DOTALL)
 
 
-def counted(ids: Iterable[str]) -> Counter[str]:
-    """How many tests each folder or file of tests/ has: `tests/ops/test_a.py::test_b[c]` is one of
-    ops. Raises KeyError for one that no kind names."""
-    found = Counter(line.split("::")[0].split("/")[1] for line in ids
-                    if line.startswith("tests/") and "::" in line)
+def counted(lines: Iterable[str]) -> Counter[str]:
+    """How many tests each folder or file of tests/ has, of lines such as `tests/ops/test_a.py: 12`.
+
+    Raises KeyError for a folder that no kind names, ValueError where no line is of this form.
+    """
+    found: Counter[str] = Counter()
+    for path, count in (m.groups() for line in lines if (m := _FILE.fullmatch(line))):
+        found[path.split("/")[0]] += int(count)
+    if not found:
+        raise ValueError("pytest has listed no tests")
     known = {place for _, places in KINDS for place in places}
     if lost := sorted(found.keys() - known):
         raise KeyError(f"no kind of docs/generators/counts.py names {', '.join(lost)}")
@@ -57,8 +63,8 @@ def section(found: Counter[str], slow: int, date: str) -> str:
 
 
 def collected(*options: str) -> list[str]:
-    """The names of the tests. Raises CalledProcessError where a file of them cannot be read."""
-    done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", *options],
+    """The files of tests, with a count each. Raises CalledProcessError where a file of them cannot be read."""
+    done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-qq", *options],
                           cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
