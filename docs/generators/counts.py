@@ -63,7 +63,7 @@ def section(found: Counter[str], slow: int, date: str) -> str:
 
 
 def collected(*options: str) -> list[str]:
-    """The files of tests, with a count each. Raises CalledProcessError where a file of them cannot be read."""
+    """The files of tests, with a count each. Raises CalledProcessError where one cannot be read."""
     done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-qq", *options],
                           cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
