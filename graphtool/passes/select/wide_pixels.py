@@ -33,24 +33,6 @@ def filters(w: Tracer, count: int, stride: int) -> Any:
                       for q in range(count)), axis=0)
 
 
-def neighbours(width: Any, channels: Any, lanes: int) -> int:
-    """How many pixels of a row a depthwise convolution of stride 1 takes as one.
-
-    Used if the channels of a pixel do not fill a vector: the number whose channels fill vectors
-    best. `width`, the pixels of a row, must be known.
-    """
-    fit = [p for p in range(1, width + 1) if width % p == 0 and p * channels >= lanes]
-    full = {p: -(-p * channels // lanes) * lanes / (p * channels) for p in fit}
-    return min(fit, key=lambda p: (full[p], p), default=1) if channels < lanes else 1
-
-
-def repeated(w: Any, count: int) -> Any:
-    """The filters [KH,KW,C] for so many pixels taken as one: [KH,KW,count·C]."""
-    kh, kw, c = w.shape
-    each = o.broadcast(o.reshape(w, shape=(kh, kw, 1, c)), shape=(kh, kw, count, c))
-    return o.reshape(each, shape=(kh, kw, count * c))
-
-
 def together(groups: int, channels: Any, lanes: int) -> int:
     """The number of groups that fill a vector best; all groups together have so many output
     channels."""
