@@ -249,9 +249,9 @@ def add_kernel(record: Record, header: Path) -> Record:
 
 def add_site(kind: str, site: type[OwnSite],
              model: Callable[[Any], Module] | None = None) -> None:
-    """Add a class of sites, a frozen dataclass of ints and bools: what kernels are chosen for.
+    """Add a class of sites for which kernels are chosen: a frozen dataclass of ints and bools.
 
-    The alternatives of kernels for it stand in their records. `model(site)` gives a module of this
+    The alternatives for it are in the records of the kernels. `model(site)` gives a module of this
     operation alone, all dims closed, which `tune` builds by each alternative and measures; without
     it, `tune` leaves such sites as their costs say.
     """
