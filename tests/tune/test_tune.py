@@ -145,7 +145,7 @@ def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
     """Compiled code is what the evaluator says of the same rounded operands, at every width."""
     target = replace(named(march), bf16=True)
     module = models.model(site)
-    c = next(c for c in plans(site, target, rules_of("fast")) if c.kind == "bf16")
+    c = next(c for c in plans(site, target, rules_of("fast")) if c.kind == "gemm_bf16")
     rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
     ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
     assert any(n.op.name == "gemm_bf16" for n in ready.graph.nodes)
