@@ -71,15 +71,10 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
          name: options.Name = None, march: options.March = "native") -> None:
     """Write the C of a graph or program, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
-    from graphtool.errors import InputError
-    from graphtool.io import files
+    from graphtool.io.directory import write_files
     texts = emit_c(_lowered(source, name, _target("cpu", march)).program)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
+    write_files(out, texts)
     for file, text in texts.items():
-        files.write_bytes(out / file, text.encode())
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
 
 

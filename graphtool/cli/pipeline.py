@@ -9,7 +9,8 @@ from typing import Any
 from graphtool import interp, passes
 from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError
-from graphtool.io import files, weights
+from graphtool.io import pairs
+from graphtool.io.weights import Weight
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
@@ -38,7 +39,8 @@ class Watch:
         self.goal = target or detect()
         self.arena = arena_of(self.goal, rules)
         self.rows: list[PassRow] = []
-        self.weights: dict[str, weights.Weight] = {}
+        self.weights: dict[str, Weight] = {}
+        self.dumped: dict[Path, bytes] = {}
         self.differences: list[Difference] | None = None
         plain = [c.name for c in self.calls]
         if print_after not in (None, "all", "changed", *plain):
@@ -59,7 +61,7 @@ class Watch:
                               supply={"target": self.goal, "rules": self.rules,
                                       "arena": self.arena})
         finally:
-            self.dump_weights()
+            self.write_dump()
 
     def after(self, report: passes.PassReport, module: Module) -> None:
         """Record what a pass did; print or dump the graph if this was asked for."""
@@ -72,18 +74,17 @@ class Watch:
         self.dump(module, f"{len(self.rows):03d}-{report.name}")
 
     def dump(self, module: Module, stage: str) -> None:
-        """One stage's graph; all stages share one weights file, written once at the end."""
+        """Keep one stage's graph for `write_dump`."""
         if self.dump_dir is not None:
             for w in serial.collect_weights(module.graph):
                 self.weights[w.digest] = w
-            files.write_bytes(self.dump_dir / f"{stage}.graph.json",
-                              serial.dumps(module, _WEIGHTS if self.weights else "").encode())
+            self.dumped[self.dump_dir / f"{stage}.graph.json"] = serial.dumps(
+                module, _WEIGHTS if self.weights else "").encode()
 
-    def dump_weights(self) -> None:
-        """Write the weights of the dumped graphs, once each, next to them."""
-        if self.dump_dir is not None and self.weights:
-            with files.atomic(self.dump_dir / _WEIGHTS) as file:
-                weights.save(self.weights.values(), file)
+    def write_dump(self) -> None:
+        """Write the graphs of all stages, and the weights file that they share."""
+        if self.dump_dir is not None:
+            pairs.save_all(self.dumped, self.dump_dir / _WEIGHTS, self.weights.values())
 
     def check(self, result: Module, seed: int, sizes: Mapping[str, int],
               atol: float | None, rtol: float) -> bool:

@@ -19,6 +19,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0320": ("unreadable weights file",
                "The .safetensors file beside a graph or program is missing, cut short, or was "
                "written by something else. Copy both files together."),
+    "GT0321": ("damaged weights",
+               "The bytes of a weight do not have the hash that names them: the file was changed "
+               "or damaged. Copy it again, or make it anew from the model."),
     "GT0330": ("cannot write",
                "The folder does not exist, is not writable, or the disk is full. Nothing is left "
                "half-written."),
@@ -38,6 +41,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "for random inputs), or a larger machine."),
     "GT0336": ("several arrays for one .npy file",
                "An .npy file holds one array. Name the file .npz to write several."),
+    "GT0337": ("another file under the name of the weights",
+               "Weights are written to the .safetensors file beside a graph, and the file of that "
+               "name holds other arrays, such as a model's. It is not overwritten: name the graph "
+               "otherwise, or move the file."),
     "GT0340": ("not a graph artifact",
                "The verb reads a graph. The message says what the file is instead."),
     "GT0342": ("malformed graph",

@@ -4,48 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from graphtool.errors import InputError
 
 
-@contextmanager
-def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes its name only when all of it is on disk.
-
-    Raises InputError GT0330 when it cannot be written (no such folder, full disk).
-    """
-    import tempfile  # at first use: who only reads need not wait for it
-    temp = None
-    try:
-        fd, temp = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(fd, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temp, 0o666 & ~_umask())
-        os.replace(temp, path)
-        temp = None
-    except OSError as error:
-        raise InputError("GT0330", f"cannot write: {error.strerror or error}",
-                         where=str(path)) from error
-    finally:
-        if temp is not None and os.path.exists(temp):
-            os.unlink(temp)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file at once: a failure leaves an earlier file at this path unchanged."""
+    from graphtool.io.atomic import atomic  # at first use: who only reads need not wait for it
     with atomic(path) as file:
         file.write(data)
 

@@ -148,6 +148,9 @@ class Manifest:
 def read_manifest(build_dir: Path) -> Manifest:
     """build.json, checked. Raises InputError GT2201 for anything else."""
     path = build_dir / "build.json"
+    if not build_dir.exists():
+        from graphtool.io.directory import recover
+        recover(build_dir.resolve())
     raw = files.read_json(files.read_bytes(path), str(path))
     try:
         return decode(current(BUILD, raw, str(path)), Manifest)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphtool.errors import InputError, InternalError
-from graphtool.io import files, weights
+from graphtool.io import files, pairs, weights
 from graphtool.io.weights import Weight
 from graphtool.ir import listing
 from graphtool.ir.decode import Place, module_of, parse, rows
@@ -27,14 +27,11 @@ SUFFIX = ".gt"  # of a file that holds the listing
 
 def save(module: Module, path: Path) -> None:
     """Write `path` and, if it has large constants, the `.safetensors` file of the same stem."""
-    side = files.beside(path, ".safetensors")
     large = collect_weights(module.graph) + [
         w for w in module.initial.values() if not inline(w)]
-    if large:
-        with files.atomic(side) as file:
-            weights.save(large, file)
     write = listing.dumps if path.suffix == SUFFIX else dumps
-    files.write_bytes(path, write(module, side.name if large else "").encode())
+    pairs.save(path, files.beside(path, ".safetensors"), large,
+               lambda name: write(module, name).encode())
 
 
 def collect_weights(graph: Graph) -> list[Weight]:
@@ -65,7 +62,17 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
 
     Raises InputError GT0343 if that file is in another folder.
     """
-    data, where = files.read_bytes(path), str(path)
+    while True:
+        data = files.read_bytes(path)
+        try:
+            return _pair(data, path, check)
+        except InputError:
+            if files.read_bytes(path) == data:
+                raise  # else a writer has replaced both since: read them again
+
+
+def _pair(data: bytes, path: Path, check: bool) -> tuple[Module, Path | None]:
+    where = str(path)
     file, place = _rows(data, where, path.suffix == SUFFIX)
     if file.weights and ("/" in file.weights or "\\" in file.weights
                          or file.weights in (".", "..")):

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from graphtool.errors import InputError
-from graphtool.io import files, weights
+from graphtool.io import files, pairs, weights
 from graphtool.io.versions import PROGRAM, current
 from graphtool.io.weights import Weight
 from graphtool.loops.decode import program_of
@@ -48,11 +48,8 @@ def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:
     if missing:
         raise InputError("GT0367", f"{len(missing)} weights of the program are missing",
                          where=missing[0])
-    side = side_file(path)
-    if wanted:
-        with files.atomic(side) as file:
-            weights.save([store[d] for d in wanted], file)
-    files.write_bytes(path, dumps(program, side.name if wanted else "").encode())
+    pairs.save(path, side_file(path), [store[d] for d in wanted],
+               lambda name: dumps(program, name).encode())
 
 
 def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:

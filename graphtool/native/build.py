@@ -25,6 +25,7 @@ from graphtool.emit.ports import open_sizes
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io import weights as side_files
+from graphtool.io.atomic import atomic
 from graphtool.io.directory import replacing
 from graphtool.io.manifest import Manifest, ThreadsRow, read_manifest
 from graphtool.io.rows import decode
@@ -133,7 +134,7 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
 def write_weights(work: Path, name: str, held: list[Weight], parts: tuple[Part, ...],
                   mode: str) -> int:
     """NAME.safetensors, and what is to be compiled of it; returns where its data start."""
-    with files.atomic(work / f"{name}.safetensors") as side:
+    with atomic(work / f"{name}.safetensors") as side:
         offset = side_files.save(held, side)
     _write_parts(work, name, parts, mode, offset)
     return offset
@@ -290,11 +291,11 @@ def _digest(path: Path) -> str:
 
 
 def unchanged(out_dir: Path, key: str) -> bool:
-    """Whether the directory already holds this very build, whole."""
+    """Whether the directory already holds this very build, whole: every file has its hash."""
     try:
         manifest = read_manifest(out_dir)
         return manifest.key == key and all(
-            (out_dir / f).stat().st_size >= 0 for f in manifest.files)
+            _digest(out_dir / f) == digest for f, digest in manifest.files.items())
     except (OSError, InputError):
         return False
 

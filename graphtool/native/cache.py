@@ -1,11 +1,13 @@
 """A content-addressed cache of compiled objects in the user's own directory (mode 0700).
 
-Entries are written under a temporary name and renamed, so that concurrent builds are safe.
+Entries are written under a temporary name and renamed, so that concurrent builds are safe. Each
+begins with the hash of its contents: a damaged one is compiled again, not linked.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
 import tempfile
@@ -14,6 +16,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from graphtool.errors import InputError
+from graphtool.io import files
+
+SUM = 32  # bytes of sha256 that an entry begins with
 LIMIT = 512 << 20  # bytes that `prune` leaves
 
 
@@ -37,10 +43,14 @@ def _private() -> Path:
 
 
 def get(key: str, to: Path) -> bool:
-    """Copy the entry to `to`; returns whether there was one."""
+    """Copy the entry to `to`; returns whether there was one. A damaged one is deleted."""
     entry = directory() / key[:2] / key
     try:
-        shutil.copyfile(entry, to)
+        held = entry.read_bytes()
+        if _hash(held[SUM:]) != held[:SUM]:
+            entry.unlink(missing_ok=True)
+            return False
+        to.write_bytes(held[SUM:])
         os.utime(entry)
         return True
     except OSError:
@@ -48,19 +58,16 @@ def get(key: str, to: Path) -> bool:
 
 
 def put(key: str, source: Path) -> None:
-    """Store a copy of the file; it is no error if the cache cannot be written."""
+    """Store a copy of the file behind its hash; it is no error if the cache cannot be written."""
     entry = directory() / key[:2] / key
-    try:
+    with suppress(OSError, InputError):
         entry.parent.mkdir(mode=0o700, exist_ok=True)
-        fd, temp = tempfile.mkstemp(dir=entry.parent)
-        os.close(fd)
-    except OSError:
-        return
-    try:
-        shutil.copyfile(source, temp)
-        os.replace(temp, entry)
-    except OSError:
-        Path(temp).unlink(missing_ok=True)
+        data = source.read_bytes()
+        files.write_bytes(entry, _hash(data) + data)
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def entries() -> list[tuple[float, int, Path]]:

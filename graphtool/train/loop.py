@@ -126,8 +126,8 @@ class Trainer:
             if self.first:
                 checkpoint.cut_log(run / "log.jsonl", self.steps, found.epoch)
         elif self.first:
+            self.save()  # before the log: resuming cuts the log to the checkpoint, not the reverse
             files.write_bytes(run / "log.jsonl", b"")
-            self.save()
 
     @property
     def first(self) -> bool:

@@ -28,7 +28,7 @@ from graphtool.exporters.onnx.joined import join
 from graphtool.exporters.onnx.protos import external_tensor, packed_bytes, tensor, value_info
 from graphtool.exporters.onnx.registry import FORMS, Ref
 from graphtool.exporters.onnx.writer import Shared, Writer
-from graphtool.io import files
+from graphtool.io import files, pairs
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module, Value, is_constant
 from graphtool.ir.text import value_names
@@ -50,10 +50,21 @@ def export_onnx(module: Module, path: Path, *, external: bool = False) -> None:
     inside = sum(w.nbytes for w in weights.values())
     if external or inside + model.ByteSize() > _LIMIT:
         data = path.with_name(path.name + ".data")
-        _write_outside(model, weights, data)
+        chunks = _put_outside(model, weights, data.name)
+        pairs.replace(path, data, lambda name: _naming(model, name),
+                      lambda file: file.writelines(chunks))
     else:
         model.graph.initializer.extend(tensor(n, w) for n, w in weights.items())
-    files.write_bytes(path, model.SerializeToString(deterministic=True))
+        files.write_bytes(path, model.SerializeToString(deterministic=True))
+
+
+def _naming(model: ModelProto, data: str) -> bytes:
+    """The model's bytes, with its weights in the file `data`."""
+    for t in model.graph.initializer:
+        for entry in t.external_data:
+            if entry.key == "location":
+                entry.value = data
+    return model.SerializeToString(deterministic=True)
 
 
 def model_of(module: Module) -> ModelProto:
@@ -63,8 +74,8 @@ def model_of(module: Module) -> ModelProto:
     return model
 
 
-def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) -> None:
-    """Writes the large constants to a file, one after another, each at the start of a page."""
+def _put_outside(model: ModelProto, weights: dict[str, Weight], data: str) -> list[bytes]:
+    """The bytes of a file `data` for the large constants, each at the start of a page."""
     chunks: list[bytes] = []
     at: dict[str, tuple[int, int]] = {}
     end = 0
@@ -77,8 +88,8 @@ def _write_outside(model: ModelProto, weights: dict[str, Weight], data: Path) ->
             chunks += [b"\0" * (-end % _ALIGN), raw]
             at[w.digest] = -(-end // _ALIGN) * _ALIGN, len(raw)
             end = sum(at[w.digest])
-        model.graph.initializer.append(external_tensor(name, w, data.name, *at[w.digest]))
-    files.write_bytes(data, b"".join(chunks))
+        model.graph.initializer.append(external_tensor(name, w, data, *at[w.digest]))
+    return chunks
 
 
 def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:

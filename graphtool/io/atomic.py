@@ -1,0 +1,92 @@
+"""Files that appear whole: what a writer that was killed leaves is deleted by the next one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from graphtool.errors import InputError
+from graphtool.io import locks
+
+PART = ".part"  # the end of a temporary name: .NAME.XXXXXXXX.part
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes its name only when all of it is on disk.
+
+    A device or pipe is written to as it is. What a killed writer of this path left is deleted.
+    Raises InputError GT0330 when it cannot be written (no such folder, full disk).
+    """
+    temp = None
+    try:
+        path = Path(os.path.realpath(path))
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as device:
+                yield device
+            return
+        sweep(path)
+        fd, temp = _part(path)
+        with os.fdopen(fd, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(fd)
+            os.fchmod(fd, 0o666 & ~_umask())
+            os.replace(temp, path)  # still open: its lock says that the writer lives
+        temp = None
+    except OSError as error:
+        raise InputError("GT0330", f"cannot write: {error.strerror or error}",
+                         where=str(path)) from error
+    finally:
+        if temp is not None and os.path.exists(temp):
+            os.unlink(temp)
+
+
+def _part(path: Path) -> tuple[int, str]:
+    """A new temporary file beside `path`, which is locked while it is open."""
+    while True:
+        fd, temp = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
+        if locks.claim(fd):
+            return fd, temp
+        os.close(fd)
+
+
+def sweep(path: Path) -> None:
+    """Delete the temporary files and directories of writers of `path` that were killed."""
+    for name in _parts(path):
+        left = path.with_name(name)
+        with locks.abandoned(left) as dead:
+            if dead and left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            elif dead:
+                left.unlink(missing_ok=True)
+
+
+def _parts(path: Path) -> list[str]:
+    start, length = f".{path.name}.", len(path.name) + len("..XXXXXXXX") + len(PART)
+    try:
+        return [n for n in os.listdir(path.parent)
+                if n.endswith(PART) and n.startswith(start) and len(n) == length]
+    except OSError:  # the folder may be written, not listed
+        return []
+
+
+def settle(folder: Path) -> None:
+    """Have the names in a folder on disk before what is written later."""
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
