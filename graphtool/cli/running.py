@@ -12,18 +12,21 @@ from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
+Verify = Annotated[bool, typer.Option(
+    "--verify", help="Check the library and the weights against their hashes first.")]
 
 
 def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
         input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
-        dim: options.Dim = None, threads: options.Threads = None) -> None:
+        dim: options.Dim = None, threads: options.Threads = None,
+        verify: Verify = False) -> None:
     """Run compiled code on inputs.
 
     The outputs are written to an .npz file, or printed in short."""
     from graphtool.cli.transform import write_outputs
     from graphtool.native import runtime
     from graphtool.verify.sides import port_inputs
-    model = runtime.load(build, threads)
+    model = runtime.load(build, threads, verify)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: port_inputs(model, seed, sizes)) if random else None)

@@ -69,6 +69,12 @@ TABLE: dict[str, tuple[str, str]] = {
                "It was built for another machine, or its files are damaged. Build it again."),
     "GT2204": ("the weights cannot be mapped",
                "The weights file of the build is missing or cut short; build again."),
+    "GT2205": ("a damaged file of a build",
+               "The file does not have the hash that build.json states: it was changed or damaged "
+               "after the build. Build again."),
+    "GT2206": ("a build that names a file elsewhere",
+               "The library, the weights and the other files of a build lie in its directory, and "
+               "build.json names them without a path."),
     "GT2210": ("missing input", "Give every input by the model's own name."),
     "GT2211": ("superfluous input", "The help line lists the inputs that the model takes."),
     "GT2212": ("an input of another element type",

@@ -153,6 +153,27 @@ def read_manifest(build_dir: Path) -> Manifest:
         recover(build_dir.resolve())
     raw = files.read_json(files.read_bytes(path), str(path))
     try:
-        return decode(current(BUILD, raw, str(path)), Manifest)
+        m = decode(current(BUILD, raw, str(path)), Manifest)
     except RowError as error:
         raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error
+    for name in (m.library, m.header, m.weights, m.executable or "-", *m.files):
+        if name in ("", ".", "..") or any(c in name for c in "/\\\0"):
+            raise InputError("GT2206", f"{name[:80]!r} is not the name of a file of the build",
+                             where=str(path))
+    return m
+
+
+def check_hashes(m: Manifest, build_dir: Path) -> None:
+    """Raises InputError GT2205 if the library or the weights are not those that were built."""
+    import hashlib
+    for name in (m.library, m.weights):
+        if name not in m.files:
+            continue
+        try:
+            with (build_dir / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            found = error.strerror or "unreadable"
+        if found != m.files[name]:
+            raise InputError("GT2205", f"{name} is not as it was built",
+                             where=str(build_dir / name), hint="build again")

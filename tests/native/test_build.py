@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -28,6 +29,43 @@ TARGET = named("generic", threads=2)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "graphtool"
+
+
+def test_a_damaged_object_is_compiled_again(own_cache: Path, tmp_path: Path) -> None:
+    first = contents(build(layer("generic"), tmp_path / "a", target=TARGET))
+    entries = [p for *_, p in cache.entries()]
+    for n, entry in enumerate(entries):
+        held = bytearray(entry.read_bytes())
+        held[len(held) * n // len(entries)] ^= 64
+        entry.write_bytes(held[:len(held) - n % 2])
+    assert entries and contents(build(layer("generic"), tmp_path / "b", target=TARGET)) == first
+
+
+def test_a_changed_file_is_made_again(tmp_path: Path) -> None:
+    first = contents(build(layer("generic"), tmp_path / "a", target=TARGET))
+    for name in first.keys() - {"build.json"}:
+        data = bytearray((tmp_path / "a" / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (tmp_path / "a" / name).write_bytes(data)
+        if name.endswith((".so", ".safetensors")):
+            with pytest.raises(InputError) as found:
+                runtime.load(tmp_path / "a", verify=True)
+            assert found.value.code == "GT2205" and name in (found.value.where or "")
+        assert contents(build(layer("generic"), tmp_path / "a", target=TARGET)) == first
+    runtime.load(tmp_path / "a", verify=True)
+
+
+@pytest.mark.parametrize("field", ["library", "weights", "header", "files"])
+@pytest.mark.parametrize("name", ["../x.so", "/tmp/x.so", "", "..", "a/b", "a\\b", "a\0b"])
+def test_a_build_names_no_file_elsewhere(field: str, name: str, tmp_path: Path) -> None:
+    build(layer("generic"), tmp_path / "a", target=TARGET)
+    path = tmp_path / "a" / "build.json"
+    document = json.loads(path.read_text())
+    document[field] = {name: ""} if field == "files" else name
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as found:
+        runtime.load(tmp_path / "a")
+    assert found.value.code == "GT2206"
 
 
 def contents(path: Path) -> dict[str, str]:
@@ -210,5 +248,5 @@ def test_the_oldest_entries_go_first(tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(bytes(100))
         cache.put(f"{n:02}abc", tmp_path / "x")
         os.utime(cache.directory() / f"{n:02}" / f"{n:02}abc", (1e9 * 1.9 + n, 1e9 * 1.9 + n))
-    assert cache.prune(limit=250) == 100
+    assert cache.prune(limit=250 + 2 * cache.SUM) == 100 + cache.SUM
     assert [p.name for *_, p in cache.entries()] == ["01abc", "02abc"]

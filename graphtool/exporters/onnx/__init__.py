@@ -64,7 +64,8 @@ def _naming(model: ModelProto, data: str) -> bytes:
         for entry in t.external_data:
             if entry.key == "location":
                 entry.value = data
-    return model.SerializeToString(deterministic=True)
+    said: bytes = model.SerializeToString(deterministic=True)
+    return said
 
 
 def model_of(module: Module) -> ModelProto:
