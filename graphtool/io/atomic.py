@@ -17,12 +17,28 @@ PART = ".part"  # the end of a temporary name: .NAME.XXXXXXXX.part
 
 
 @contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A context in which a refusal of the system is InputError GT0330 with the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError("GT0330", f"cannot write: {error.strerror or error}",
+                         where=str(path)) from error
+
+
+@contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
     """A binary file that takes its name only when all of it is on disk.
 
     A device or pipe is written to as it is. What a killed writer of this path left is deleted.
     Raises InputError GT0330 when it cannot be written (no such folder, full disk).
     """
+    with writing(path), _atomic(path) as file:
+        yield file
+
+
+@contextmanager
+def _atomic(path: Path) -> Iterator[BinaryIO]:
     temp = None
     try:
         path = Path(os.path.realpath(path))
@@ -39,9 +55,6 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
             os.fchmod(fd, 0o666 & ~_umask())
             os.replace(temp, path)  # still open: its lock says that the writer lives
         temp = None
-    except OSError as error:
-        raise InputError("GT0330", f"cannot write: {error.strerror or error}",
-                         where=str(path)) from error
     finally:
         if temp is not None and os.path.exists(temp):
             os.unlink(temp)

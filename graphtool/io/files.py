@@ -45,7 +45,10 @@ def tagged_float(x: float) -> float | str:
 def read_json(data: bytes | str, where: str) -> Any:
     """Parse JSON strictly: no duplicate keys, no NaN tokens. Raises InputError GT0331."""
     try:
-        return json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        found = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        if (b"\\u" if isinstance(data, bytes) else "\\u") in data:  # type: ignore[operator]
+            compact(found).encode()  # half of a character is no text
+        return found
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise InputError("GT0331", f"not a JSON artifact, or cut short: {error}",
                          where=where) from error

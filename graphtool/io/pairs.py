@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from graphtool.errors import InputError
 from graphtool.io import files, locks, weights
-from graphtool.io.atomic import PART, atomic, settle, sweep
+from graphtool.io.atomic import PART, atomic, settle, sweep, writing
 from graphtool.io.weights import Weight
 
 DOCUMENTS = (".graph.json", ".program.json", ".gt")
@@ -34,7 +34,7 @@ def save(path: Path, side: Path, held: Iterable[Weight], render: Callable[[str],
     where it cannot be written, GT0337 where `side` is somebody else's file.
     """
     wanted = {w.digest: w for w in held}
-    with locks.folder(path.parent):
+    with writing(path), locks.folder(path.parent):
         there = _store(side)
         naming = {p: text for p, text in _documents(path) if _named(side, text)}
         mine = _digests(naming.pop(path, b""), there)
@@ -57,7 +57,7 @@ def save_all(documents: Mapping[Path, bytes], side: Path, held: Iterable[Weight]
     """Write several documents that name one weights file, each of which is whole at any moment:
     the file has the weights of the old documents until all the new ones are written."""
     wanted = {w.digest: w for w in held}
-    with locks.folder(side.parent):
+    with writing(side), locks.folder(side.parent):
         there = _store(side)
         old = {d for _, text in _documents(side) if _named(side, text)
                for d in _digests(text, there) if weights.intact(there[d])}
@@ -100,7 +100,7 @@ def replace(path: Path, side: Path, render: Callable[[str], bytes],
             fill: Callable[[BinaryIO], object]) -> None:
     """`swap` for a second file of any kind, which this document alone names; it is copied, as onnx
     takes no file with two names."""
-    with locks.folder(path.parent):
+    with writing(path), locks.folder(path.parent):
         swap(path, side, render, fill, not (path.exists() and side.exists()), links=False)
         _sweep(path, side)
 

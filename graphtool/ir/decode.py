@@ -210,6 +210,10 @@ class _Reader:
             if x not in by_name:
                 raise InputError("GT0349", f"{x!r} is used before it is defined (or in a cycle)")
             return by_name[x]
+        if isinstance(x, dict) and (
+                x.keys() != {"value"} or x["value"] not in ("nan", "inf", "-inf")):
+            raise InputError("GT0349", f"{x!r} is no operand", hint="an operand is a value's name, "
+                                       "a number, or {\"value\": \"nan\"}")
         return float(x["value"]) if isinstance(x, dict) else x
 
     def attrs(self, op: Op, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,14 +222,14 @@ class _Reader:
             annotation = op.schema[name].annotation if name in op.schema else Any
             try:
                 out[name] = self.attr(value, annotation)
-            except (TypeError, ValueError, KeyError) as error:
+            except (TypeError, ValueError, LookupError, ArithmeticError) as error:
                 raise InputError("GT0350", f"{op.name}.{name} cannot be {value!r}") from error
         return out
 
     def attr(self, x: Any, annotation: Any) -> Any:
         """An attribute's value, decoded by the annotation that the op's `infer` gives it."""
         origin, args = get_origin(annotation), get_args(annotation)
-        if x is None:
+        if x is None and (annotation in (Any, None) or type(None) in args):
             return None
         if annotation is DType:
             return dtype(x)
@@ -240,7 +244,10 @@ class _Reader:
             item = args[0] if len(args) == 2 and args[1] is ... else None
             return tuple(self.attr(i, item or args[k]) for k, i in enumerate(x))
         if args and origin is not tuple:  # a union: the member that fits
-            return self.attr(x, next(a for a in args if _fits(x, a)))
+            fitting = next((a for a in args if _fits(x, a)), None)
+            if fitting is None:
+                raise TypeError(annotation)
+            return self.attr(x, fitting)
         if annotation is Poly:
             return parse_dim(x, self.table)
         if annotation is float:
@@ -269,7 +276,7 @@ class _Reader:
                 w = weights.weight(weights.elements(raw, declared.dtype, declared.shape))
             else:
                 w = self.stored(row.data or "")
-        except (KeyError, ValueError, TypeError, OverflowError) as error:
+        except (KeyError, ValueError, TypeError, ArithmeticError) as error:
             raise InputError("GT0352", f"the data of {row.id} is missing or does not fit "
                                        f"{row.type}", where=(row.data or "")[:71],
                              hint="`graphtool show --full` prints a listing that needs no other "
@@ -300,7 +307,8 @@ def _values(row: list[Any], dtype: DType) -> weights.Array:
     """A row of JSON values as an array; among numbers, text stands for NaN and infinities."""
     if dtype is string:
         return as_strings(np.array(row, object))
-    return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
+    with np.errstate(over="raise"):  # a number that only infinity could stand for is a fault
+        return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
 
 
 def _plan(x: dict[str, Any]) -> Plan:

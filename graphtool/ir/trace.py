@@ -175,8 +175,10 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
         error.where = "\n".join(s for s in (where, error.where, *rows) if s)
         error.message = f"{op.name}: {error.message}"
         raise error from None
-    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         _check_arity(op, len(inputs))
+        if isinstance(error, AttributeError) and all(isinstance(x, Value) for x in inputs):
+            raise
         raise TypeMismatch("GT0404", f"{op.name}: {error}", where=where) from error
 
 

@@ -6,6 +6,7 @@ outside of its buffer. verify_kernel.py checks the kernels themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -29,6 +30,7 @@ from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64
+META = {"lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast"}  # what the C depends on
 T = TypeVar("T")
 
 
@@ -64,6 +66,9 @@ class _Program:
             raise fault("GT0370", "a dimension is declared twice")
         if self.p.threads < 1:
             raise fault("GT0379", f"threads is {self.p.threads}, expected 1 or more")
+        for key, form in META.items():
+            if key in self.p.meta and not re.fullmatch(form, self.p.meta[key]):
+                raise fault("GT0379", f"{key} is {self.p.meta[key][:40]!r}", "meta")
         self.only_dims(self.p.arena, "the size of the arena")
         counted = [s.name for s in (*counters(self.p.steps), *self.p.sizes)]
         for name in counted:

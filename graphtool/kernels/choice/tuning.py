@@ -109,7 +109,7 @@ def load(path: Path) -> Tuning:
                 raise ValueError("no candidate has a time")
             for c in r.us:
                 plan(c)
-        except (msgspec.DecodeError, ValueError, InputError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError, InputError) as error:
             if isinstance(error, InputError) and error.code == "GT0334":
                 raise
             said = error.message if isinstance(error, InputError) else str(error)
