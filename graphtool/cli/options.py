@@ -19,7 +19,7 @@ def finite(value: float | None) -> float | None:
 Graph = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, "
         "file.py:callable), or - "
-    "for stdin.")]
+    "for stdin (DIR/- if its weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Inputs = Annotated[Path | None, typer.Option("--inputs",

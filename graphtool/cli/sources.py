@@ -37,7 +37,11 @@ class Read(NamedTuple):
 
 
 def load(source: str) -> Module:
-    """The module of a graph file, of `-` (stdin), or of a model, which is imported."""
+    """The module of a graph file, of `-` (stdin), or of a model, which is imported.
+
+    The weights of a graph from stdin are in its text, or in a file of the current folder; of the
+    folder DIR where the source is `DIR/-`.
+    """
     return read(source).module
 
 
@@ -45,9 +49,9 @@ def read(source: str) -> Read:
     """`load`, and what is known of where it came from."""
     import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
     from graphtool.ir import serial
-    if source == "-":
+    if is_stdin(source):
         data = sys.stdin.buffer.read()
-        return Read(serial.loads(data, folder=Path()), None, serial.is_listing(data))
+        return Read(serial.loads(data, folder=Path(source).parent), None, serial.is_listing(data))
     if is_model(source):
         from graphtool import importers
         return Read(importers.import_source(source))
@@ -59,6 +63,11 @@ def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
     import graphtool.kernels  # noqa: F401  (fills the table that the reader asks)
     from graphtool.loops import serial
     return serial.load(Path(source))
+
+
+def is_stdin(source: str) -> bool:
+    """Whether a graph comes from stdin: `-`, or `DIR/-` with its weights in DIR."""
+    return source == "-" or source.endswith("/-")
 
 
 def is_model(source: str) -> bool:

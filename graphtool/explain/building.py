@@ -60,6 +60,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2126": ("no MPI",
                "--mpi compiles with mpicc, from the path or from the packages openmpi or mpich, "
                "or with the compiler that --cc names."),
+    "GT2127": ("an unreadable compiler command",
+               "The command of --cc or $CC is split into words as a shell does it. Here a quote is "
+               "open, or there is no word in it."),
     "GT2201": ("not a build directory",
                "The directory has no build.json, or one of another kind; `graphtool build` makes "
                "them."),

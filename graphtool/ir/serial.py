@@ -7,6 +7,7 @@ ones by sha256 in a safetensors file next to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from graphtool.errors import InputError, InternalError
@@ -74,13 +75,16 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
 def _pair(data: bytes, path: Path, check: bool) -> tuple[Module, Path | None]:
     where = str(path)
     file, place = _rows(data, where, path.suffix == SUFFIX)
-    if file.weights and ("/" in file.weights or "\\" in file.weights
-                         or file.weights in (".", "..")):
-        raise InputError("GT0343", f"the weights file {file.weights!r} is not beside the graph",
-                         where=where)
+    _beside(file.weights, where)
     side = path.with_name(file.weights) if file.weights else None
     module = module_of(file, weights.load(side) if side else {}, where, place)
     return _checked(module, where) if check else module, side
+
+
+def _beside(name: str, where: str) -> None:
+    if "/" in name or "\\" in name or name in (".", ".."):
+        raise InputError("GT0343", f"the weights file {name!r} is not beside the graph",
+                         where=where)
 
 
 def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Module:
@@ -89,9 +93,23 @@ def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Mo
     Its constants are in the text itself or, if a folder is given, in the weights file of that
     folder which the text names.
     """
-    file, place = _rows(data, where, is_listing(data))
-    store = weights.load(folder / file.weights) if folder is not None and file.weights else {}
+    text = is_listing(data)
+    file, place = _rows(data, where, text)
+    if not text:  # `show` prints the way from the current folder, for people and pipes
+        _beside(file.weights, where)
+    store = _store(folder / file.weights) if folder is not None and file.weights else {}
     return _checked(module_of(file, store, where, place), where)
+
+
+def _store(side: Path) -> Mapping[str, Weight]:
+    """The weights of a graph that came without its path."""
+    if not side.is_file():
+        raise InputError("GT0320", f"there is no weights file {side.name} in "
+                                   f"{'the current folder' if side.parent == Path() else 'it'}",
+                         where=str(side),
+                         hint="name the folder: DIR/- instead of -; or pipe a graph with its "
+                              "weights in it, as `graphtool opt FILE -o -` prints it")
+    return weights.load(side)
 
 
 def is_listing(data: bytes | str) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from graphtool.errors import CompilerError
 from graphtool.native import cache
@@ -21,6 +22,10 @@ from graphtool.processors import cpu_flags
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
+TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}  # a compiler may print any bytes
+# what an object, library or program begins with: ELF, Mach-O, Windows, WebAssembly, LLVM, archives
+MADE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ",
+        b"d\x86", b"d\xaa", b"\0asm", b"BC\xc0\xde", b"!<arch>")
 BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",
                          "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
 # gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
@@ -109,10 +114,15 @@ class Compiler:
         self.check(target)
 
     def check(self, made: Path) -> None:
-        """Raises CompilerError GT2121 unless the compiler has written file `made`."""
-        if not made.is_file():
+        """Raises CompilerError GT2121 unless the compiler has written code to file `made`."""
+        begin = None
+        if made.is_file():
+            with made.open("rb") as file:
+                begin = file.read(8)
+        if begin is None or not begin.startswith(MADE):
             raise CompilerError("GT2121", f"{self.command[0]} reported success but wrote no "
-                                          f"{made.name}")
+                                          f"{made.name}" + (" of machine code" if begin is not None
+                                                            else ""), hint="name another: --cc gcc")
 
     def archive(self, objects: list[Path], target: Path) -> None:
         """Write a static library of these objects with the same bytes each time. Raises
@@ -204,10 +214,10 @@ def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
     """The compiler commands to try, in order: `cc` alone if given, else $CC, cc, gcc, clang, and
     zig's."""
     if cc:
-        yield tuple(shlex.split(cc))
+        yield _words(cc, "--cc")
         return
     if os.environ.get("CC"):
-        yield tuple(shlex.split(os.environ["CC"]))
+        yield _words(os.environ["CC"], "$CC")
     for name in ("cc", "gcc", "clang"):
         if shutil.which(name):
             yield (name,)
@@ -215,11 +225,25 @@ def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
         yield (sys.executable, "-m", "ziglang", "cc")
 
 
+def _words(command: str, where: str) -> tuple[str, ...]:
+    """The words of a command as a shell reads them."""
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise CompilerError("GT2127", f"cannot read the command {command!r}: {error}", where=where,
+                            hint="quote it as for a shell: --cc 'zig cc -target x86_64-linux-musl'"
+                            ) from None
+    if not words or "\0" in command:
+        raise CompilerError("GT2127", f"{command!r} is no command", where=where)
+    return words
+
+
 @lru_cache(maxsize=32)
 def version_of(command: tuple[str, ...]) -> str | None:
     """The first line of `--version`; None where the command cannot be run."""
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([*command, "--version"], capture_output=True, timeout=30,
+                              **TEXT)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
@@ -249,11 +273,11 @@ def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
         made = f"{folder}/probe"
         try:
             done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
-                                   "-", "-o", made], input=_PROBE, capture_output=True, text=True,
-                                  timeout=120)
+                                   "-", "-o", made], input=_PROBE, capture_output=True,
+                                  timeout=120, **TEXT)
             if libraries and done.returncode == 0:
                 done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
-                                      capture_output=True, timeout=120, text=True)
+                                      capture_output=True, timeout=120, **TEXT)
         except (OSError, subprocess.TimeoutExpired):
             return False
         return done.returncode == 0
@@ -261,7 +285,7 @@ def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
 
 def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT)
+        return subprocess.run(command, cwd=cwd, capture_output=True, timeout=TIMEOUT, **TEXT)
     except OSError as error:
         raise CompilerError("GT2120", f"cannot run {command[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:

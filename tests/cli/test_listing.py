@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphtool.io.versions import GRAPH
 from tests.cli.conftest import DIGITS, Cli
 
 
@@ -19,7 +20,7 @@ def test_what_show_prints_goes_on(gt: Cli, folder: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(folder.parent)
     stdin(monkeypatch, gt("show", folder / "digits.graph.json").out)
     once = gt("opt", "-", "--passes", "simplify").out
-    assert once.startswith("version 2 since ")
+    assert once.startswith(f"version {GRAPH.version} since ")
     stdin(monkeypatch, once)
     assert gt("diff", "-", folder / "digits.graph.json").code == 0
 
@@ -47,3 +48,29 @@ def test_a_fault_of_a_listing_has_its_line(gt: Cli, tmp_path: Path) -> None:
     result = gt("show", tmp_path / "m.gt")
     assert result.code == 3
     assert result.err.startswith(f"error[GT0401]: unknown op 'nag'\n  at {tmp_path}/m.gt:2:1\n")
+
+
+def test_a_graph_from_a_pipe_finds_its_weights(gt: Cli, folder: Path, tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "digits.graph.json"
+    monkeypatch.chdir(tmp_path)
+    stdin(monkeypatch, path.read_text())
+    shown = gt("show", path).out.partition("\n")[2]  # the first line is the way to the weights
+    assert gt("show", f"{folder}/-").out == shown
+    stdin(monkeypatch, path.read_text())
+    lost = gt("show", "-")
+    assert lost.code == 3 and "GT0320" in lost.err and "DIR/-" in lost.err
+    monkeypatch.chdir(folder)
+    stdin(monkeypatch, path.read_text())
+    inside = gt("opt", "-", "--passes", "dce", "-o", "-")
+    assert inside.code == 0
+    monkeypatch.chdir(tmp_path)
+    stdin(monkeypatch, inside.out)
+    assert gt("diff", "-", path).code == 0
+
+
+def test_a_pipe_names_no_file_elsewhere(gt: Cli, folder: Path,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (folder / "digits.graph.json").read_text()
+    stdin(monkeypatch, text.replace('"digits.safetensors"', '"../digits.safetensors"'))
+    assert "GT0343" in gt("show", f"{folder}/-").err

@@ -31,6 +31,37 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "graphtool"
 
 
+BAD_COMPILERS = {  # what the script does besides telling its version
+    "writes junk": "for x; do last=$x; done; echo junk > $last",
+    "writes nothing": "for x; do last=$x; done; : > $last",
+    "makes nothing": "exit 0",
+    "says no UTF-8": "printf '\\377\\376 \\200 bad'; printf '\\377\\376 \\200 bad' >&2; exit 1",
+    "dies": "kill -9 $$"}
+
+
+@pytest.mark.parametrize("fault", BAD_COMPILERS)
+def test_a_bad_compiler_is_one_error(fault: str, tmp_path: Path) -> None:
+    script = tmp_path / "cc"
+    script.write_text(f"""#!/bin/sh
+case "$*" in --version) printf 'bad \\377 1.0\\n'; exit 0;; esac
+{BAD_COMPILERS[fault]}
+""")
+    script.chmod(0o755)
+    with pytest.raises(CompilerError) as found:
+        build(layer("generic"), tmp_path / "m", target=TARGET, cc=str(script))
+    assert found.value.code == "GT2121" and left_behind(tmp_path) == ["cc"]
+
+
+@pytest.mark.parametrize("command", ["gcc 'x", '"gcc', " ", "gcc \\", "gcc\0"])
+def test_a_misquoted_compiler(command: str, tmp_path: Path,
+                              monkeypatch: pytest.MonkeyPatch) -> None:
+    for cc in (command, None):
+        monkeypatch.setenv("CC", command.replace("\0", "'"))
+        with pytest.raises(CompilerError) as found:
+            build(layer("generic"), tmp_path / "m", target=TARGET, cc=cc)
+        assert found.value.code == "GT2127"
+
+
 def test_a_damaged_object_is_compiled_again(own_cache: Path, tmp_path: Path) -> None:
     first = contents(build(layer("generic"), tmp_path / "a", target=TARGET))
     entries = [p for *_, p in cache.entries()]
