@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,17 @@ def meaning(t: Instance) -> None:
         y = o.attend(q, k, v, *mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                      softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", tuple(t.sizes("HEADS S DV"))
+    heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
+    yield "Q", (s, d), (ldq, 1), (heads,)
+    yield "KEY", (n, d), (ldk, 1), (heads,)
+    yield "V", (n, dv), (ldv, 1), (heads,)
+    if t.get("MASKED"):
+        yield "MASK", (n,), (t.get("MASK_STEP"),), (heads, s)
 
 
 def lower(site: Site) -> Lowered:
@@ -213,4 +225,4 @@ SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True),)
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,
-             ("b", "s", "d")), {"attend": lower}, reads, serves=SERVES))
+             ("b", "s", "d"), reach), {"attend": lower}, reads, serves=SERVES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
@@ -36,6 +37,15 @@ def meaning(t: Instance) -> None:
     """One product, as the C computes it."""
     m, n, k, lda = t.sizes("M N K LDA")
     t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", (1, *t.sizes("M N"))
+    m, n, k, lda = t.sizes("M N K LDA")
+    yield "A", (m, k), (lda, 1), ()
+    yield "B", (k, n), None, ()
+    yield "WORK", (m, -(-n // 16) * 16), None, ()
 
 
 def lower(site: Site) -> Lowered:
@@ -99,5 +109,6 @@ SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.in
                       library=True),)
 
 register(Record(
-    Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n")),
+    Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n"),
+             reach),
     {"blas": lower}, serves=SERVES))

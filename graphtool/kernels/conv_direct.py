@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import dtypes
@@ -23,6 +24,7 @@ from graphtool.kernels.images import (
     STRIDES,
     WINDOW,
     image,
+    image_reach,
     seen,
     space,
     tall,
@@ -67,6 +69,16 @@ def meaning(t: Instance) -> None:
     else:
         y = o.conv_direct(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
     t.rows(y)
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", tuple(t.sizes("BATCH OH OW O"))
+    groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
+    runs = 1 if not t.get("PAIRS") or whole_rows(groups, (t.get("DH"), t.get("DW"))) else kw
+    depth = runs * -(-kw * c // runs // 2) * 2 if t.get("PAIRS") else kw * c
+    yield image_reach(t, groups * c)
+    yield "W", (groups, -(-m // nr), kh, depth, nr), None, ()
 
 
 def lower(site: Site) -> Lowered:
@@ -257,5 +269,6 @@ SERVES = (
                 error=bf16_error))
 
 register(Record(
-    Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK),
+    Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
+             reach),
     {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,15 @@ def meaning(t: Instance) -> None:
     op = OP_BF16 if pairs else OP
     for b in range(t.get("BATCH")):
         t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", tuple(t.sizes("BATCH M N"))
+    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
+    panel = (-(-n // nr), -(-k // 2), nr * 2) if t.get("PAIRS") else (-(-n // nr), k, nr)
+    yield "A", (m, k), (lda, ldk), (t.get("BATCH"),)
+    yield "B", panel, None, (t.get("BATCH"),)
 
 
 def lower(site: Site) -> Lowered:
@@ -242,5 +252,5 @@ SERVES = (
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
-             ("b", "m", "n")),
+             ("b", "m", "n"), reach),
     {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import dtypes
@@ -42,6 +43,14 @@ def meaning(t: Instance) -> None:
     for b in range(t.get("BATCH")):
         t.rows(o.gemm_int(t.array("A", (m, k), (lda, 1), (b,)),
                             t.array("B", shape, at=(b,)), n=n), b)
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", tuple(t.sizes("BATCH M N"))
+    m, n, k, lda = t.sizes("M N K LDA")
+    yield "A", (m, k), (lda, 1), (t.get("BATCH"),)
+    yield "B", panels(t, n, -(-k // (2 if t.get("PAIRS") else 4))), None, (t.get("BATCH"),)
 
 
 def lower(site: Site) -> Lowered:
@@ -133,4 +142,4 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n")), {"gemm_int": lower}, serves=SERVES))
+             POINTERS, meaning, ("b", "m", "n"), reach), {"gemm_int": lower}, serves=SERVES))

@@ -78,3 +78,11 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
     xn, xh, xw = t.sizes("XN XH XW")
     return t.array("X", (n, (oh - 1) * sh + (kh - 1) * dh + 1, wide, channels),
                    (xn, xh, xw if pixel is None else pixel, 1))
+
+
+def image_reach(t: Any, channels: int) -> tuple[Any, ...]:
+    """What of the input the windows surely touch, as `Contract.reach` gives it."""
+    n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
+    height, width = (oh - 1) * sh + (kh - 1) * dh + 1, (ow - 1) * sw + (kw - 1) * dw + 1
+    return "X", (n, height, width, channels) if oh and ow else (0,) * 4, (
+        *t.sizes("XN XH XW"), 1), ()

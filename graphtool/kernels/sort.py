@@ -3,6 +3,9 @@ their order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
@@ -50,6 +53,15 @@ def meaning(t: Instance) -> None:
                 t.store(name, found[:k], (t.get(f"{name}S"),), (row,))
 
 
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    rows, n, k = t.sizes("ROWS N K")
+    yield "X", (n,), (t.get("XS"),), (rows,)
+    for name in "VI":
+        if t.has(name):
+            yield name, (min(n, k),), (t.get(f"{name}S"),), (rows,)
+
+
 def lower(site: Site) -> Lowered:
     """The rows are all axes but the sorted one."""
     x, node = _row_of_one(site.view(0)), site.node
@@ -91,5 +103,6 @@ def _row_start(v: View, axis: int, row: Dim) -> Dim:
     return v.index((*at[:axis], 0, *at[axis:]))
 
 
-register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning),
+register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning,
+                         reach=reach),
                 {"sort": lower, "top_k": lower}, anywhere))

@@ -5,6 +5,9 @@ It computes no op. Lowering uses it for loops that read along one axis and store
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from graphtool.kernels.record import Record, register
 from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
@@ -22,6 +25,12 @@ def meaning(t: Instance) -> None:
         t.rows(t.array("X", (a, b), (1, step), (p,)), p)
 
 
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    planes, a, b, step = t.sizes("PLANES A B XB")
+    yield "X", (a, b), (1, step), (planes,)
+
+
 register(Record(Contract("transpose", "elementwise work that changes the order of "
                                       "axes", MACROS, POINTERS,
-                         meaning, ("b", "m", "n"))))
+                         meaning, ("b", "m", "n"), reach)))

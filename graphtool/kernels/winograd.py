@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,16 @@ def meaning(t: Instance) -> None:
     else:
         w = t.array("W", (*shape, c // groups, nr))
         t.rows(o.winograd(x, w, channels=outs, tile=m, groups=groups))
+
+
+def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+    """What is surely touched."""
+    yield "hook", tuple(t.sizes("BATCH OH OW O"))
+    m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
+    nr = t.get("NV") * t.lanes
+    deep = -(-c // 2) * 2 if t.has("INTEGERS") else c // t.get("GROUPS")
+    yield "X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1), ()
+    yield "W", ((m + 2) ** 2, -(-outs // nr), deep, nr), None, ()
 
 
 def lower(site: Site) -> Lowered:
@@ -307,5 +318,5 @@ SERVES = (
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK),
+             (*images.POINTERS, WORK), meaning, HOOK, reach),
     {"winograd": lower, "winograd_int": lower}, serves=SERVES))

@@ -7,7 +7,7 @@ macro that is in no row, or is of another kind, is an error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,6 +73,9 @@ class Contract:
 
     `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
     computes the same as the C, on the arrays of the interpreter.
+    `reach` gives, for macros that are numbers, what the C surely touches: rows of (pointer, shape,
+    strides or None where dense, extents of the pointer's arguments), and ("hook", extents of the
+    hook's indices).
     """
 
     name: str
@@ -81,6 +84,7 @@ class Contract:
     pointers: tuple[Pointer, ...]
     meaning: Callable[[Instance], None]
     hook: tuple[str, ...] = ()
+    reach: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
 
     @property
     def header(self) -> str:

@@ -20,6 +20,7 @@ from graphtool.loops.encode import lines
 from graphtool.loops.ir import Program
 from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
+from graphtool.loops.verify_reach import verify_reach
 
 
 def dumps(program: Program, weights_name: str = "") -> str:
@@ -77,6 +78,7 @@ def _program(file: ProgramFile, where: str) -> Program:
     try:
         program = program_of(file, where)
         verify(program, where)
+        verify_reach(program, where)
         return program
     except RecursionError as error:
         raise InputError("GT0362", "the program is nested too deeply", where=where) from error

@@ -41,7 +41,7 @@ from graphtool.lower import lower
 from graphtool.native import cache
 from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
-from graphtool.symbolic import text
+from graphtool.symbolic import known, text
 from graphtool.target import Target, named
 
 MODES = ("file", "embed", "c")
@@ -186,6 +186,12 @@ def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
         raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
                          hint="keep the program's .safetensors file beside it")
     found = [held[d] for _, d in program.weights]
+    sizes = {b.name: b for b in program.buffers if b.space == "weight"}
+    small = [b for (b, _), w in zip(program.weights, found, strict=True) if b in sizes and (
+        known(sizes[b].bytes_of(sizes[b].size), "<=", w.nbytes) is not True)]
+    if small:
+        raise InputError("GT2115", f"the weight of {small[0]} has fewer bytes than the program "
+                                   f"reads", hint="lower the graph again")
     at, _ = layout(found)
     offsets = {b.name: b.offset for b in program.buffers}
     if any(offsets[b] != at[d] for b, d in program.weights):
