@@ -18,7 +18,7 @@ from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
+from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
@@ -59,7 +59,7 @@ def meaning(t: Instance) -> None:
         t.rows(y[0], b)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", tuple(t.sizes("HEADS S DV"))
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")

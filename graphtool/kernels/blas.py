@@ -17,7 +17,7 @@ from graphtool.kernels.gemm import GEMM, plain
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
-from graphtool.loops.contract import Contract, Pointer, sizes
+from graphtool.loops.contract import Contract, Numbers, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import row_stride
 from graphtool.ops.common import need
@@ -39,7 +39,7 @@ def meaning(t: Instance) -> None:
     t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", (1, *t.sizes("M N"))
     m, n, k, lda = t.sizes("M N K LDA")

@@ -36,7 +36,7 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALF, PAIRS, TILE, half_macros, panel_vectors, summed, sums
-from graphtool.loops.contract import Contract, Macro, sizes
+from graphtool.loops.contract import Contract, Macro, Numbers, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
@@ -71,7 +71,7 @@ def meaning(t: Instance) -> None:
     t.rows(y)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", tuple(t.sizes("BATCH OH OW O"))
     groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes

@@ -19,7 +19,7 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors
-from graphtool.loops.contract import Contract, flags, literals, sizes
+from graphtool.loops.contract import Contract, Numbers, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
@@ -49,7 +49,7 @@ def kind(site: Site, w: View) -> dict[str, MacroValue]:
             "NV": panel_vectors(site.target, nr // GROUP[w.dtype])}
 
 
-def panels(t: Instance, columns: int, rows: int) -> tuple[int, int, int]:
+def panels(t: Numbers, columns: int, rows: int) -> tuple[int, int, int]:
     """The shape of packed weights with so many groups of rows."""
     nr, group = t.get("NV") * t.lanes, 2 if t.get("PAIRS") else 4
     return -(-columns // nr), rows, nr * group

@@ -36,7 +36,7 @@ from graphtool.kernels.tiles import (
     summed,
     sums,
 )
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View, row_stride, transposed
@@ -72,7 +72,7 @@ def meaning(t: Instance) -> None:
         t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", tuple(t.sizes("BATCH M N"))
     m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes

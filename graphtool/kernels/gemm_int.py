@@ -18,7 +18,7 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.view import View, row_stride
 from graphtool.ops.common import broadcast_shapes, need
@@ -45,7 +45,7 @@ def meaning(t: Instance) -> None:
                             t.array("B", shape, at=(b,)), n=n), b)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", tuple(t.sizes("BATCH M N"))
     m, n, k, lda = t.sizes("M N K LDA")

@@ -8,7 +8,7 @@ from typing import Any
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.site import Site
 from graphtool.kernels.tiles import rows_of_tile
-from graphtool.loops.contract import Pointer, sizes
+from graphtool.loops.contract import Numbers, Pointer, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Dim, Symbol, symbol_of
@@ -80,7 +80,7 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
                    (xn, xh, xw if pixel is None else pixel, 1))
 
 
-def image_reach(t: Any, channels: int) -> tuple[Any, ...]:
+def image_reach(t: Numbers, channels: int) -> tuple[Any, ...]:
     """What of the input the windows surely touch, as `Contract.reach` gives it."""
     n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
     height, width = (oh - 1) * sh + (kh - 1) * dh + 1, (ow - 1) * sw + (kw - 1) * dw + 1

@@ -12,7 +12,7 @@ from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
+from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.view import View
@@ -53,7 +53,7 @@ def meaning(t: Instance) -> None:
                 t.store(name, found[:k], (t.get(f"{name}S"),), (row,))
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     rows, n, k = t.sizes("ROWS N K")
     yield "X", (n,), (t.get("XS"),), (rows,)

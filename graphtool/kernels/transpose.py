@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphtool.kernels.record import Record, register
-from graphtool.loops.contract import Contract, Pointer, sizes
+from graphtool.loops.contract import Contract, Numbers, Pointer, sizes
 from graphtool.loops.instance import Instance
 
 MACROS = sizes(PLANES="planes", A="extent of the axis along which x is read",
@@ -25,7 +25,7 @@ def meaning(t: Instance) -> None:
         t.rows(t.array("X", (a, b), (1, step), (p,)), p)
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     planes, a, b, step = t.sizes("PLANES A B XB")
     yield "X", (a, b), (1, step), (planes,)

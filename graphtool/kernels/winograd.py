@@ -33,7 +33,7 @@ from graphtool.kernels.packing.transformed import FRACTIONS, G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALF, TILE, half_macros, panel_vectors, summed, sums
-from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark, sizes
+from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.common import need
@@ -66,7 +66,7 @@ def meaning(t: Instance) -> None:
         t.rows(o.winograd(x, w, channels=outs, tile=m, groups=groups))
 
 
-def reach(t: Any) -> Iterator[tuple[Any, ...]]:
+def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
     """What is surely touched."""
     yield "hook", tuple(t.sizes("BATCH OH OW O"))
     m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")

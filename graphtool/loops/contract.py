@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
@@ -67,6 +67,23 @@ class Pointer:
     writes: bool = False
 
 
+class Numbers(Protocol):
+    """A use of a template whose macros are numbers."""
+
+    @property
+    def lanes(self) -> int:
+        """Floats of a vector."""
+
+    def get(self, macro: str) -> Any:
+        """A macro's value, or its default."""
+
+    def sizes(self, macros: str) -> list[Any]:
+        """The values of several macros, whose names stand with blanks between."""
+
+    def has(self, name: str) -> bool:
+        """Whether a pointer or macro was given."""
+
+
 @dataclass(frozen=True)
 class Contract:
     """A template: NAME.h.
@@ -84,7 +101,7 @@ class Contract:
     pointers: tuple[Pointer, ...]
     meaning: Callable[[Instance], None]
     hook: tuple[str, ...] = ()
-    reach: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
+    reach: Callable[[Numbers], Iterable[tuple[Any, ...]]] | None = None
 
     @property
     def header(self) -> str:
