@@ -9,12 +9,13 @@ these, so that every size has one form. What no symbol can express stays an equa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import Undecided
+from graphtool.ir.graph import Module, Node, Value
 from graphtool.ir.op import OPS, Op
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer
@@ -90,6 +91,26 @@ def _both(s: Symbol, more: tuple[int | None, int | None]) -> tuple[int | None, i
     lows = [n for n in (s.lo, more[0]) if n is not None]
     highs = [n for n in (s.hi, more[1]) if n is not None]
     return max(lows, default=None), min(highs, default=None)
+
+
+def entered_as(module: Module, same: Sequence[Any]) -> Module:
+    """The module whose inputs have symbols of their own on some axes, with what these are equal to
+    as a requirement. Each of `same` has the name of an `input`, `axis`, `symbol` and `other`."""
+    shapes: dict[str, dict[int, Dim]] = {}
+    for row in same:
+        shapes.setdefault(row.input, {})[row.axis] = dim_of(row.symbol)
+    graph, inputs, nodes = module.graph, [], []
+    for v in module.graph.inputs:
+        own = shapes.get(v.hint, {})
+        shape = tuple(own.get(i, d) for i, d in enumerate(v.type.shape))
+        new = Value(replace(v.type, shape=shape), v.hint) if own else v
+        inputs.append(new)
+        if own:
+            nodes.append(Node(OPS["assume"], (new,), {"shape": v.type.shape}, (v,)))
+    rows = {row.symbol.name: Equation(dim_of(row.symbol), row.other) for row in same}
+    return replace(module, graph=replace(graph, inputs=tuple(inputs),
+                                         nodes=(*nodes, *graph.nodes)),
+                   requires=(*module.requires, *rows.values()))
 
 
 class Found:

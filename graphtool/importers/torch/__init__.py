@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.importers.assumptions import Bounds
+from graphtool.importers.assumptions import Bounds, entered_as
 from graphtool.importers.torch.driver.convert import to_module
 from graphtool.importers.torch.driver.pt2 import read_pt2
 from graphtool.importers.torch.driver.table import HANDLERS, aten
@@ -73,8 +73,5 @@ def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
     """
     need_torch()
     from graphtool.importers.torch.driver import capture as captures
-    plain = {name: (row[0], row[1]) for name, row in (dynamic or {}).items() if len(row) == 2
-             and not isinstance(row, str)}
-    if len(plain) < len(dynamic or {}):
-        raise UsageError("GT1104", "steps and equal sizes are for ONNX models")
-    return to_module(captures.program(model, args, capture, plain, names, kwargs or {}))
+    program = captures.program(model, args, capture, dynamic or {}, names, kwargs or {})
+    return entered_as(to_module(program), program.same)

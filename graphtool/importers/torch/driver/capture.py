@@ -16,9 +16,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.export import Dim, ExportedProgram, default_decompositions
+from torch.export import ExportedProgram, default_decompositions
 
-from graphtool.errors import GraphtoolError, UsageError
+from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
+from graphtool.importers.assumptions import ROUNDS, Bounds
 from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
 from graphtool.importers.torch.driver.captured import Program
@@ -29,10 +30,10 @@ from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
 from graphtool.importers.torch.driver.inner_gradients import inner_gradients
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
+from graphtool.importers.torch.driver.open_dims import OpenDims
 from graphtool.importers.torch.driver.user_lines import failure, root_of
 
 _TORCH = root_of(torch.__file__)
-Bounds = tuple[int, int | None]
 
 KEEP = (
     "scaled_dot_product_attention", "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input",
@@ -73,17 +74,25 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     given = (*args, *kwargs.values())
     if len(inputs) != len(given) and names:
         raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
-    given, shapes, marks = _dynamic_shapes(given, inputs, dynamic)
-    args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
+    opened = OpenDims(given, inputs, dynamic)
     hooks = hooked(model)
     with quiet(), annotated(), watched(), inner_gradients(), averaging(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
-        exported = _exported(model, args, kwargs, shapes and as_called(model, shapes, kwargs))
-    known = _symbol_names(exported, marks)
+        for last in (*[False] * ROUNDS, True):
+            given, shapes = opened.samples(given)
+            args, kwargs = given[:len(args)], dict(zip(kwargs, given[len(args):], strict=True))
+            try:
+                exported = _exported(model, args, kwargs,
+                                     shapes and as_called(model, shapes, kwargs))
+                break
+            except UnsupportedError as error:
+                if last or not opened.learned(error):
+                    raise
     meta = {**_meta(how), **({"hooks": hooks} if hooks else {})}
-    read = read_exported(exported, {marks[p]: dynamic_bounds(dynamic)[marks[p]] for p in marks},
-                         known, meta, places_of(model))
+    read = read_exported(exported, opened.symbols(), opened.names(exported), meta,
+                         places_of(model))
+    read = replace(read, same=opened.same())
     return read if not names and how == "export" else renamed(read, inputs)
 
 
@@ -119,92 +128,6 @@ def quiet() -> Iterator[None]:
         finally:
             logging.disable(level)
     sys.stderr.write(said.getvalue())  # what the model itself printed, if all went well
-
-
-# ---- dynamic dims ------------------------------------------------------------------------------
-
-def dynamic_bounds(dynamic: Mapping[str, Bounds]) -> dict[str, Bounds]:
-    """Symbol name → bounds, without the `@input.axis` part of each key."""
-    return {key.partition("@")[0]: bounds for key, bounds in dynamic.items()}
-
-
-def _marks(args: tuple[Any, ...], inputs: list[str],
-           dynamic: Mapping[str, Bounds]) -> dict[tuple[int, int], str]:
-    """(input, axis) → symbol. `batch` marks dim 0 of every tensor, `s@x.1,y.0` the named dims."""
-    out: dict[tuple[int, int], str] = {}
-    for key in dynamic:
-        name, at, places = key.partition("@")
-        if not name.isidentifier():
-            raise UsageError("GT1104", f"{name!r} cannot name a dim", hint="a plain word")
-        if not at:
-            out |= {(i, 0): name for i, a in enumerate(args)
-                    if isinstance(a, torch.Tensor) and a.ndim and (i, 0) not in out}
-            continue
-        for spot in places.split(","):
-            x, dot, axis = spot.strip().rpartition(".")
-            if not dot or x not in inputs or not axis.isdigit():
-                raise UsageError("GT1104", f"cannot read the place {spot!r} of {name}",
-                                 hint=f"INPUT.AXIS, with INPUT one of {', '.join(inputs)}")
-            i = inputs.index(x)
-            if not isinstance(args[i], torch.Tensor) or int(axis) >= args[i].ndim:
-                raise UsageError("GT1104", f"the input {x} has no axis {axis}")
-            out[i, int(axis)] = name
-    return out
-
-
-def _dynamic_shapes(args: tuple[Any, ...], inputs: list[str], dynamic: Mapping[str, Bounds]
-                    ) -> tuple[tuple[Any, ...], Any, dict[tuple[int, int], str]]:
-    """The sample inputs, torch's dynamic_shapes, and what was marked.
-
-    torch takes a size of 0 or 1 for a constant, so a sample of that size is repeated.
-    """
-    if not dynamic:
-        return args, None, {}
-    marks, bounds = _marks(args, inputs, dynamic), dynamic_bounds(dynamic)
-    dims = {n: Dim(n, min=max(lo, 1), max=hi) if hi is not None else Dim(n, min=max(lo, 1))
-            for n, (lo, hi) in bounds.items()}
-    sizes: dict[str, int] = {}
-    for (i, axis), name in marks.items():
-        sizes.setdefault(name, _sample_size(args[i].shape[axis], bounds[name]))
-    new, shapes = list(args), []
-    for i, a in enumerate(args):
-        here = {axis: name for (k, axis), name in marks.items() if k == i}
-        for axis, name in here.items():
-            new[i] = _resized(new[i], axis, sizes[name])
-        shapes.append({axis: dims[name] for axis, name in here.items()} if here else
-                      (None if isinstance(a, torch.Tensor) else _nothing(a)))
-    return tuple(new), shapes, marks
-
-
-def _nothing(a: Any) -> Any:
-    return torch.utils._pytree.tree_map(lambda _: None, a)
-
-
-def _sample_size(have: int, bounds: Bounds) -> int:
-    lo, hi = bounds
-    size = max(have, lo, 2)
-    size = size if hi is None else min(size, hi)
-    return size
-
-
-def _resized(t: torch.Tensor, axis: int, size: int) -> torch.Tensor:
-    if t.shape[axis] == size or not t.shape[axis]:
-        return t
-    return t.index_select(axis, torch.arange(size) % t.shape[axis])
-
-
-def _symbol_names(exported: ExportedProgram, marks: Mapping[tuple[int, int], str]
-                  ) -> dict[str, str]:
-    """torch's name of each symbol (`s77`) → the user's name."""
-    by_name = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
-    leaves = [by_name[s] for s in exported.graph_signature.user_inputs if isinstance(s, str)]
-    out: dict[str, str] = {}
-    for (i, axis), name in marks.items():
-        if i < len(leaves):
-            d = leaves[i].meta["val"].shape[axis]
-            if isinstance(d, torch.SymInt):
-                out[str(d.node.expr)] = name
-    return out
 
 
 # ---- capture -----------------------------------------------------------------------------------

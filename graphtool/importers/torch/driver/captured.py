@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
@@ -92,6 +92,15 @@ class Complex:
 Type = TensorType | Complex | Dim | Opaque | None
 
 
+class Same(NamedTuple):
+    """An axis of an input: its own symbol, and the size that it must be equal to."""
+
+    input: str
+    axis: int
+    symbol: Symbol
+    other: Dim
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A captured function. `types` gives the type of each tensor and the value of each SymInt."""
@@ -102,6 +111,7 @@ class Program:
     types: Mapping[str, Type]
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
+    same: tuple[Same, ...] = ()
 
 
 def least(name: str, lower: int | None) -> int | None:

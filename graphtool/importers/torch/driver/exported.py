@@ -16,13 +16,14 @@ from graphtool.importers.torch.driver.live import Nodes, bound, held
 from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
+from graphtool.symbolic import Symbol
 
 
-def read(exported: ExportedProgram, wanted: Mapping[str, tuple[int, int | None]],
+def read(exported: ExportedProgram, wanted: Mapping[str, Symbol],
          renamed: Mapping[str, str], meta: Mapping[str, Any],
          places: Mapping[str, Place]) -> Program:
     """The Program of a torch.export program. `renamed` maps torch's symbol names to the user's,
-    `wanted` gives their bounds; `places` maps file names of an fx replay to source places.
+    `wanted` has their symbols; `places` maps file names of an fx replay to source places.
     """
     ranges = {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
               for k, v in exported.range_constraints.items()}

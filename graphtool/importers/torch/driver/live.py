@@ -32,7 +32,7 @@ from graphtool.importers.torch.driver.captured import (
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim, Symbol, symbol
+from graphtool.symbolic import Dim, Symbol, dim_of, floordiv, symbol
 
 DTYPES: dict[torch.dtype, DType] = {
     getattr(torch, row.torch): row for row in dtypes.TABLE
@@ -84,12 +84,11 @@ class Nodes:
     def __init__(self, owner: fx.GraphModule | None,
                  ranges: Mapping[str, tuple[int | None, int | None]],
                  renamed: Mapping[str, str] | None = None,
-                 wanted: Mapping[str, tuple[int, int | None]] | None = None,
+                 wanted: Mapping[str, Symbol] | None = None,
                  places: Mapping[str, Place] | None = None) -> None:
         self.owner, self.ranges = owner, ranges
         self.renamed, self.places = renamed or {}, places or {}
-        self.symbols: dict[str, Symbol] = {
-            name: Symbol(name, lo, hi) for name, (lo, hi) in (wanted or {}).items()}
+        self.symbols: dict[str, Symbol] = dict(wanted or {})
         self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
         self.types: dict[str, Type] = {}
         self.items: dict[fx.Node, dict[int, str]] = {}
@@ -176,8 +175,8 @@ class Nodes:
     def _symbol(self, name: str) -> Dim:
         name = self.renamed.get(name, name)
         if name in self.symbols:
-            s = self.symbols[name]
-            return symbol(s.name, s.lo, s.hi)
+            s = self.symbols[name]  # torch's symbol counts the steps of ours
+            return floordiv(dim_of(s) - s.offset, s.step)
         if name.startswith("u"):
             lo, hi = self.ranges.get(name, (0, None))
             return self.fresh.setdefault(name, symbol(name, lo, hi))
