@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import graphtool.kernels  # noqa: F401  (fills the table)
 from docs.generators.markdown import code, prose, table, whole
+from graphtool.kernels.choice.alternatives import no_assumption
 from graphtool.kernels.record import KERNELS, Record
 from graphtool.loops.contract import REQUIRED, Macro, Pointer
 
@@ -24,9 +25,17 @@ def _kernel(kernel: Record) -> str:
     return "\n".join(filter(None, (
         f"## {kernel.name}\n", f"{prose(contract.doc)}\n",
         f"Computes {serves}.\n" if serves else "",
+        *(f"Assumes finite numbers: {prose(why)}\n" for why in _assumed(kernel)),
         table(("macro", "kind", "default", "meaning"), map(_macro, contract.macros)),
         table(("pointer", "", "meaning"), map(_pointer, contract.pointers)),
         f"Hook: ({', '.join(contract.hook)}).\n" if contract.hook else "")))
+
+
+def _assumed(kernel: Record) -> list[str]:
+    """When it assumes them, and why."""
+    own = ["always"] if kernel.assumes == "finite" else []
+    told = dict.fromkeys(a.assumes for a in kernel.serves if a.assumes is not no_assumption)
+    return [*own, *(" ".join((fn.__doc__ or "").split()) for fn in told)]
 
 
 def _macro(m: Macro) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The page of rewrite rules: equation and numerics class of each, by the pass that applies it."""
+"""The page of rewrite rules by pass: equation, numerics class and assumption of each."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ def page() -> str:
     for name, function in functions().items():
         found = getattr(sys.modules[function.__module__], "RULES", ())
         if found:
-            parts += [f"## {name}\n", table(("rule", "matches", "equation", "numerics"), [
-                (code(r.name), code(_left(r)), code(_equation(r)), r.numerics) for r in found])]
+            rows = [(code(r.name), code(_left(r)), code(_equation(r)), r.numerics, r.assumes)
+                    for r in found]
+            head = ("rule", "matches", "equation", "numerics", "assumes")
+            parts += [f"## {name}\n", table(head, rows)]
     return whole("Rewrite rules", (
         "A rule is an equation, applied from left to right, or a function over a family of ops. "
         "Letters stand for any operand or attribute. A rule may decline, for example when a value "
         "has another reader. Its class says what it may do to the numbers; a pass applies rules up "
-        "to the class of its argument `numerics`."),
+        "to the class of its argument `numerics`. One that assumes finite numbers may move a NaN "
+        "or an infinity; `--assume nothing` leaves it out ([Numerics](../numerics.md))."),
         table(("class", "meaning"), [(n, MEANING[n]) for n in NUMERICS]), *parts)
 
 

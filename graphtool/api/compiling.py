@@ -11,6 +11,7 @@ from graphtool.api.models import import_model, read
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, WeightsIn, goal, rules
 from graphtool.emit.c import emit
 from graphtool.errors import UsageError
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.choice.rules import Rules
@@ -53,19 +54,19 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
           name: str = "model", passes: Passes = None, precision: Precision = "default",
           kernels: Kernels = "generated", tuning: Pathlike | None = None, cc: str | None = None,
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
-          weights: WeightsIn = "file", mpi: bool = False) -> Path:
+          weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite") -> Path:
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
-    passes, with `precision`, `kernels` and `tuning` as `optimize` takes them. A training graph
-    becomes a training build, with `mpi` one of several processes. The target `fat` is one library
-    for every level of x86-64. `cc` is the compiler's command, `jobs` how many files at a time,
-    `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds them
-    into the library, or writes C arrays. Raises CompilerError GT212x when the compiler is missing
-    or fails, UsageError GT3052 for options that do not go together.
+    passes, with `precision`, `kernels`, `tuning` and `assume` as `optimize` takes them. A training
+    graph becomes a training build, with `mpi` one of several processes. The target `fat` is one
+    library for every level of x86-64. `cc` is the compiler's command, `jobs` how many files at a
+    time, `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds
+    them into the library, or writes C arrays. Raises CompilerError GT212x when the compiler is
+    missing or fails, UsageError GT3052 for options that do not go together.
     """
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
-    allowed, model = rules(precision, kernels, tuning), _source(source)
+    allowed, model = rules(precision, kernels, tuning, assume), _source(source)
     if isinstance(model, tuple):
         return build_one(model[0], Path(out_dir), name=name, target=goal(target), store=model[1],
                          weights=weights, **how)

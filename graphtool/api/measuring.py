@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.tuning import Tuning, save
 from graphtool.kernels.choice.tuning import load as load_tuning
@@ -80,7 +81,7 @@ def profile(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, r
 def tune_model(module: Module, out: Pathlike | None = None, *, target: str = "native",
                precision: Precision = "default", kernels: Kernels = "generated",
                seconds: float = 0.3, budget: float | None = None, threads: int = 0,
-               cc: str | None = None) -> search.TuneReport:
+               cc: str | None = None, assume: Assumption = "finite") -> search.TuneReport:
     """Measure the alternatives of each layer's kernel on this machine.
 
     The file `out` keeps what was measured, for `optimize(tuning=out)`; what is in it stays.
@@ -88,7 +89,7 @@ def tune_model(module: Module, out: Pathlike | None = None, *, target: str = "na
     names the layers that were not reached.
     """
     machine = named(target, threads)
-    how = search.Search(machine, rules(precision, kernels, None), seconds, cc)
+    how = search.Search(machine, rules(precision, kernels, None, assume), seconds, cc)
     path = Path(out) if out is not None else None
     known = load_tuning(path) if path is not None and path.exists() else Tuning()
     todo = search.sites(search.records(module, machine), how)

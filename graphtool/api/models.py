@@ -13,6 +13,7 @@ from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, 
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.importers.assumptions import Bounds
 from graphtool.ir import serial
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
 from graphtool.lower.arena import arena_of
@@ -69,14 +70,16 @@ def evaluate(module: Module, inputs: Mapping[str, Array], *,
 
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
              precision: Precision = "default", kernels: Kernels = "generated",
-             tuning: Pathlike | None = None, verify: bool = True) -> Module:
+             tuning: Pathlike | None = None, assume: Assumption = "finite",
+             verify: bool = True) -> Module:
     """The module after the named passes (`fold{max_bytes=1048576},dce`), or the default ones.
 
     `target` is cpu (this machine) or a name such as x86-64-v3, `precision` the loosest class of
-    numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`;
+    numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`.
+    With `assume="nothing"` no kernel is chosen that can move or spread a NaN or an infinity.
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.
     """
-    machine, allowed = goal(target), rules(precision, kernels, tuning)
+    machine, allowed = goal(target), rules(precision, kernels, tuning, assume)
     return run_passes(module, passes, verify=verify, supply={
         "target": machine, "rules": allowed, "arena": arena_of(machine, allowed)})

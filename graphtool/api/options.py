@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphtool.ir.facets import Assumption
 from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.tuning import load as load_tuning
 from graphtool.target import Target, detect, named
@@ -20,9 +21,11 @@ WeightsIn = Literal["file", "embed", "c"]
 Capture = Literal["export", "fx"]
 
 
-def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None) -> Rules:
-    """Which kernels may be chosen. Raises UsageError GT0633, GT0634, InputError GT0332."""
-    return rules_of(precision, kernels, load_tuning(Path(tuning)) if tuning is not None else None)
+def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None,
+          assume: Assumption = "finite") -> Rules:
+    """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, InputError GT0332."""
+    known = load_tuning(Path(tuning)) if tuning is not None else None
+    return rules_of(precision, kernels, known, assume)
 
 
 def goal(name: str) -> Target:

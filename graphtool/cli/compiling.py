@@ -55,11 +55,12 @@ class Lowered:
 
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
           march: options.March = "native", precision: options.Precision = "default",
-          kernels: options.Kernels = "generated", tuning: options.Tuning = None) -> None:
+          kernels: options.Kernels = "generated", tuning: options.Tuning = None,
+          assume: options.Assume = "finite") -> None:
     """Lower a graph to a program: loops, buffers and a plan of memory."""
     from graphtool.loops import serial
     lowered = _lowered(graph, name, _target("cpu", march),
-                       rules=sources.rules(precision, kernels, tuning), as_is=True)
+                       rules=sources.rules(precision, kernels, tuning, assume), as_is=True)
     if out is None or str(out) == "-":
         sources.write(None, serial.dumps(lowered.program))
     else:
@@ -84,12 +85,13 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
           static: Static = False, openmp: OpenMP = True, weights: WeightsIn = "file",
           mpi: Mpi = False, precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
+          assume: options.Assume = "finite",
           keep: Keep = False) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json."""
     from graphtool.emit.names import c_name
-    rules = sources.rules(precision, kernels, tuning)
+    rules = sources.rules(precision, kernels, tuning, assume)
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
     if march == "fat":
         path = _fat(source, out, name, passes, keep, rules, weights=weights, **how)
@@ -193,8 +195,8 @@ def _lowered(source: str, name: str | None, target: Target,
     elif rules not in (None, Rules()):
         raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
                                    "built as it is",
-                         hint="give --precision, --kernels and --tuning to `graphtool opt`, or "
-                              "to build with a model")
+                         hint="give --precision, --assume, --kernels and --tuning to "
+                              "`graphtool opt`, or to build with a model")
     program = lower_module(module, target, name=name)
     return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
 

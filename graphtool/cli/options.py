@@ -65,6 +65,9 @@ Target = Annotated[str, typer.Option("--target",
 Precision = Annotated[str, typer.Option(
     "--precision", help="strict: the same bits for any number of threads. default. fast: products "
     "in bfloat16 where the CPU has them.")]
+Assume = Annotated[str, typer.Option(
+    "--assume", help="finite: a kernel may spread or move a NaN or an infinity, as Winograd's do. "
+    "nothing: they stay where the model makes them; so it always is in strict.")]
 Kernels = Annotated[str, typer.Option(
     "--kernels", help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "
     "whichever `tune` found faster.")]

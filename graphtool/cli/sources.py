@@ -199,10 +199,10 @@ def _number(text: str) -> int | float | bool:
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 
-def rules(precision: str, kernels: str, tuning: Path | None) -> Rules:
+def rules(precision: str, kernels: str, tuning: Path | None, assume: str) -> Rules:
     """What kernels may be chosen, as the options say."""
     from graphtool.kernels.choice.rules import rules_of
-    return rules_of(precision, kernels, tuning_of(tuning) if tuning is not None else None)
+    return rules_of(precision, kernels, tuning_of(tuning) if tuning is not None else None, assume)
 
 
 def tuning_of(path: Path) -> Tuning:

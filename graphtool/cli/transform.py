@@ -117,12 +117,13 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
+        assume: options.Assume = "finite",
         json: options.Json = False) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names."""
     from graphtool.cli.pipeline import Watch
     module, _, text = sources.read(graph)
     watch = Watch(module, passes, print_after, dump_dir,
-                  rules=sources.rules(precision, kernels, tuning))
+                  rules=sources.rules(precision, kernels, tuning, assume))
     if list_:
         terminal.lines(watch.names)
         return 0

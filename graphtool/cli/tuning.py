@@ -39,6 +39,7 @@ Seconds = Annotated[float, typer.Option(
 def tune(source: Source = None, out: File = None, check: Check = None, budget: Budget = None,
          threads: options.Threads = None, march: March = "native",
          precision: options.Precision = "default", kernels: options.Kernels = "generated",
+         assume: options.Assume = "finite",
          seconds: Seconds = 0.3, cc: options.Cc = None, json: options.Json = False) -> int:
     """Measure on this machine which kernel is the fastest for each layer.
 
@@ -54,7 +55,8 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
     target = named(march, threads or 0)
-    rules = replace(sources.rules(precision, kernels, None), tuning=known if check else Tuning())
+    rules = replace(sources.rules(precision, kernels, None, assume),
+                    tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
     _warn_of_load(target.threads)
     if source is None:

@@ -116,8 +116,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "Nodes and tuning files name kernels like winograd{tile=4,group=28}; the text was "
                "edited, or comes from another version."),
     "GT0633": ("unknown class of numerics of a build",
-               "strict: the same bits for any number of threads, no Winograd beyond F(2,3); "
-               "default: F(4,3) too; fast: bfloat16 products where the CPU has them."),
+               "strict: the same bits for any number of threads, no Winograd; "
+               "default: Winograd up to F(4,3); fast: bfloat16 products where the CPU has them."),
+    "GT0635": ("unknown assumption of a build",
+               "finite: kernels may be chosen that spread or move a NaN or an infinity, as "
+               "Winograd's do; nothing: NaN and infinity stay where the model makes them."),
     "GT0634": ("unknown kind of kernels",
                "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
                "whichever the tuning file says is faster."),

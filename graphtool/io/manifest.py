@@ -59,6 +59,7 @@ class StepRow:
     bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
     phase: str = ""  # of a training step: forward, backward, optimizer, or several with +
     serial: bool = False  # one thread does it, whatever a run has
+    assumes: str = "nothing"  # finite: its kernel can spread or move a NaN or an infinity
 
 
 @dataclass(eq=False, repr=False)
@@ -139,6 +140,7 @@ class Manifest:
     weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
+    assumes: str = "nothing"  # finite where a step says so, or could by an older version
     sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes

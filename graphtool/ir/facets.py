@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Literal
+
+# what a rule or a kernel assumes of the numbers; finite: no NaN and no infinity comes in
+Assumption = Literal["nothing", "finite"]
+ASSUMPTIONS: tuple[Assumption, ...] = ("finite", "nothing")
 
 
 class Trait(enum.Flag):

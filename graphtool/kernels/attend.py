@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import widths
@@ -221,7 +222,14 @@ def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     return chosen.emit(OP, *operands, **how)
 
 
-SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True),)
+def assumes(s: Attention) -> Assumption:
+    """Where keys are hidden: they are left out, or −∞ is added to their scores. By the definition
+    their scores count for nothing, and their values are multiplied with 0.
+    """
+    return "finite" if s.causal or s.hidden else "nothing"
+
+
+SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=assumes),)
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,

@@ -7,9 +7,10 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
 from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
 from graphtool.kernels.choice.machine import DOT_PRODUCTS
 from graphtool.kernels.choice.operands import narrowed
@@ -213,7 +214,8 @@ def of_floats(s: Conv) -> bool:
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
-    return [] if all_bfloat16(s, target) else _plans(DIRECT, s, target)
+    pairs = all_bfloat16(s, target) and rules.allows(assumed_by_pairs(s))
+    return [] if pairs else _plans(DIRECT, s, target)
 
 
 def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
@@ -261,12 +263,18 @@ def _window(w: Any, how: dict[str, Any]) -> dict[str, Any]:
             "dilation": how["dilation"]}
 
 
+def assumed_by_pairs(s: Conv) -> Assumption:
+    """Where filters hold zeros that the model does not have, or pair one with an odd channel."""
+    return "finite" if s.zeros or s.c // s.groups % 2 else "nothing"
+
+
 SERVES = (
     Alternative(Conv, DIRECT, direct_plans, conv_cost, direct, takes=of_floats, usual=True,
-                weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 4, t)),
+                weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 4, t),
+                assumes=if_zeros),
     Alternative(Conv, BF16_CONV, bf16_plans, bf16_cost, by_pairs, takes=of_floats,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 2, t),
-                error=bf16_error))
+                error=bf16_error, assumes=assumed_by_pairs))
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,

@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
 from graphtool.kernels.choice.contractions import (
     all_bfloat16,
     best_split,
@@ -187,6 +187,8 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     left operand is kept in a cache."""
     if all_bfloat16(s, target):
         return []
+    if s.zeros:  # the panels are shared by several products
+        return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
     if s.fixed and s.m * s.k * 4 > RESIDENT << 10:
         kept = [{"resident": RESIDENT}, {"resident": 0}]
@@ -245,10 +247,10 @@ def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 SERVES = (
     Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.integer,
-                usual=True),
+                usual=True, assumes=if_zeros),
     Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
                 takes=lambda s: not s.integer,
-                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k)))
+                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k), assumes=if_zeros))
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,

@@ -68,4 +68,4 @@ def lower(site: Site) -> Lowered:
 
 register(Record(
     Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning),
-    {"linear_nbits": lower}, anywhere))
+    {"linear_nbits": lower}, anywhere, assumes="finite"))  # sums of x are multiplied by zero points

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool.errors import InternalError
 from graphtool.ir import op as ops
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Assumption, Lowering, Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.kernels.choice import alternatives
@@ -47,7 +47,7 @@ class Record:
     `lower` has, for each op that it computes, the function that turns a use into statements.
     `reads` says whether it can read an operand where it is in memory. `sums_rows`: it can sum the
     rows that its hook stores. `serves`: the sites for which it can be chosen, with its plans and
-    their costs.
+    their costs. `assumes`: what a kernel without such sites assumes of the numbers.
     """
 
     contract: Contract
@@ -55,6 +55,7 @@ class Record:
     reads: Reads = rows_of_neighbours
     sums_rows: bool = False
     serves: tuple[Alternative, ...] = ()
+    assumes: Assumption = "nothing"
 
     @property
     def name(self) -> str:

@@ -18,7 +18,8 @@ _GO = {name: f"((v) {sign} (s))" for name, sign in SIGNS.items()} | {
 _LOST = " || (((kind) & 1) && (v) != (v))"
 GO = {name: f"({c})" for name, c in _GO.items()} | {
     f"{name} or missing": f"({c}{_LOST})" for name, c in _GO.items()}
-FOLD = {"sum": "((a) + (b))", "min": "((a) < (b) ? (a) : (b))", "max": "((a) > (b) ? (a) : (b))"}
+FOLD = {"sum": "((a) + (b))", "min": "((a) < (b) || (a) != (a) ? (a) : (b))",
+        "max": "((a) > (b) || (a) != (a) ? (a) : (b))"}  # a NaN wins
 TABLES = ("KINDS", "SPLITS", "CHILDREN", "ROOTS", "WEIGHTS")
 MACROS = (
     *sizes(ROWS="rows of features", TREES="trees", TARGETS="weights of a leaf"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import TensorType
 from graphtool.kernels import images
 from graphtool.kernels.choice import rounding
@@ -312,8 +313,14 @@ def _combined(x: Any, axis: int, row: Any) -> Any:
     return total
 
 
+def assumes(s: Conv) -> Assumption:
+    """Of floats: numbers of a tile are added up first, so that a NaN reaches all its outputs."""
+    return "nothing" if s.integer else "finite"
+
+
 SERVES = (
-    Alternative(Conv, WINOGRAD, plans, cost, make, weights, error, lambda s: not s.integer),
+    Alternative(Conv, WINOGRAD, plans, cost, make, weights, error, lambda s: not s.integer,
+                assumes=assumes),
     Alternative(Conv, WINOGRAD_INT, plans, cost, make, weights, error, lambda s: s.integer > 0))
 
 register(Record(

@@ -191,7 +191,8 @@ def error(s: Conv, p: Plan) -> float:
     return rounding.line(p.get("tile", 2), s.c * threes(s))
 
 
-SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats),)
+SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats,
+                      assumes=winograd.assumes),)
 
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's algorithm along one axis", MACROS,

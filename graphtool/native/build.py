@@ -33,6 +33,7 @@ from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
+from graphtool.kernels.assumptions import assumption
 from graphtool.kernels.choice.choose import added_error
 from graphtool.loops.ir import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.liveness import most_live
@@ -248,6 +249,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
     def port(p: Port) -> dict[str, Any]:
         row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
         return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
+    assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
     return {
         **BUILD.head, "name": program.name, "key": key,
         "target": program.meta.get("target", ""), "header": f"{program.name}.h",
@@ -267,10 +269,11 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
                    "barrier": s.barrier, "serial": kernels[s.kernel].serial,
                    "choice": s.choice and asdict(s.choice),
-                   "error": added_error(s.choice),
+                   "error": added_error(s.choice), "assumes": assumes,
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
-                  for s in runs(program.steps)],
-        "precision": program.meta.get("precision", "default")}
+                  for s, assumes in zip(runs(program.steps), assumed, strict=True)],
+        "precision": program.meta.get("precision", "default"),
+        "assumes": "finite" if "finite" in assumed else "nothing"}
 
 
 def threads_of(program: Program) -> ThreadsRow:

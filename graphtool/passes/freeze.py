@@ -16,6 +16,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, names_of
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, rebuild
+from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import (
     Array,
@@ -31,7 +32,7 @@ from graphtool.rewrite.engine import (
 
 
 def freeze(graph: Graph, *, numerics: str = "reassociated",
-           journal: Journal | None = None) -> Graph:
+           journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph with parameters as constants, and batch norm and scales multiplied into weights.
 
     With `numerics=exact` no weight changes.
@@ -39,7 +40,7 @@ def freeze(graph: Graph, *, numerics: str = "reassociated",
     loosest = numerics_class(numerics, "freeze")
     if any(is_parameter(n) for n in graph.nodes):
         graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too
-    return apply_rules(graph, RULES, loosest, journal)
+    return apply_rules(graph, RULES, loosest, journal, assumed(rules))
 
 
 def _as_constant(node: Node, _: tuple[Operand, ...], builder: Builder) -> Any:
@@ -104,9 +105,10 @@ def unknown_nothing(x: Any, r: Any) -> Any:
     return x
 
 
-@rule(lambda x: x + (o.round(x) - x))
+@rule(lambda x: x + (o.round(x) - x), assumes="finite")
 def round_through(x: Any) -> Any:
-    """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass."""
+    """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass. An
+    infinite x gives NaN on the left."""
     return o.round(x)
 
 

@@ -29,6 +29,7 @@ from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, TensorType, is_constant
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
+from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, numerics_class
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.symbolic import Dim, product
@@ -38,9 +39,10 @@ DEEPEST = 2**31 // (255 * 255)
 
 
 def integer(graph: Graph, *, numerics: str = "reassociated",
-            journal: Journal | None = None) -> Graph:
+            journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph with integer products and convolutions where both operands are dequantised."""
-    return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal)
+    return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal,
+                       assumed(rules))
 
 
 # ---- dequantised numbers --- --------------------------------------------------------------

@@ -4,14 +4,17 @@ allows it."""
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph
+from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.rewrite.engine import Journal, apply_rules, numerics_class
 from graphtool.rewrite.rules import RULES
 
 
-def simplify(graph: Graph, *, numerics: str = "exact", journal: Journal | None = None) -> Graph:
+def simplify(graph: Graph, *, numerics: str = "exact",
+             journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph after all rewrite rules that make it simpler.
 
     `numerics` is the loosest class of rule that may fire: exact, reassociated (floats may round in
     another order), or approximate.
     """
-    return apply_rules(graph, RULES, numerics_class(numerics, "simplify"), journal)
+    return apply_rules(graph, RULES, numerics_class(numerics, "simplify"), journal,
+                       assumed(rules))

@@ -23,7 +23,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.io.weights import Weight
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Assumption, Trait
 from graphtool.ir.graph import (
     Graph,
     Node,
@@ -51,7 +51,10 @@ _ROUNDS = 16
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One equation, or one function over several ops, in which case `pattern` is None."""
+    """One equation, or one function over several ops, in which case `pattern` is None.
+
+    One that `assumes` finite numbers may move a NaN or an infinity, or lose it.
+    """
 
     name: str
     roots: tuple[str, ...]
@@ -60,10 +63,12 @@ class Rule:
     numerics: Numerics
     once: bool
     doc: str
+    assumes: Assumption = "nothing"
 
 
 def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
-         once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
+         once: bool = False, assumes: Assumption = "nothing",
+         ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare `equation = fn`. With `once`, only the match itself may read its inner values."""
     names = list(inspect.signature(equation).parameters)
     pattern = equation(*map(Var, names))
@@ -74,15 +79,17 @@ def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
         name = getattr(fn, "__name__", "rule")
         if list(inspect.signature(fn).parameters) != names:
             raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
-        return Rule(name, (pattern.op.name,), fn, pattern, numerics, once, inspect.getdoc(fn) or "")
+        return Rule(name, (pattern.op.name,), fn, pattern, numerics, once, inspect.getdoc(fn) or "",
+                    assumes)
     return declare
 
 
-def family_rule(*roots: str, numerics: Numerics = "exact") -> Callable[[Callable[..., Any]], Rule]:
+def family_rule(*roots: str, numerics: Numerics = "exact", assumes: Assumption = "nothing",
+                ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals."""
     def declare(fn: Callable[..., Any]) -> Rule:
         return Rule(getattr(fn, "__name__", "rule"), roots, fn, None, numerics, False,
-                    inspect.getdoc(fn) or "")
+                    inspect.getdoc(fn) or "", assumes)
     return declare
 
 
@@ -277,20 +284,24 @@ def numerics_class(text: str, where: str) -> Numerics:
                      hint=f"one of {', '.join(NUMERICS)}")
 
 
-def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact") -> dict[str, list[Rule]]:
-    """The rules of at most the given numerics class, by the op at their root."""
+def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact",
+                assume: Assumption = "finite") -> dict[str, list[Rule]]:
+    """The rules of at most the given numerics class that assume no more than `assume`, by the op at
+    their root.
+    """
     allowed = NUMERICS[:NUMERICS.index(numerics) + 1]
     index: dict[str, list[Rule]] = {}
     for r in rules:
-        for root in r.roots if r.numerics in allowed else ():
+        fits = r.numerics in allowed and r.assumes in ("nothing", assume)
+        for root in r.roots if fits else ():
             index.setdefault(root, []).append(r)
     return index
 
 
 def apply_rules(graph: Graph, rules: Sequence[Rule], numerics: Numerics = "exact",
-                journal: Journal | None = None) -> Graph:
+                journal: Journal | None = None, assume: Assumption = "finite") -> Graph:
     """Applies rules until none fires; a graph on which no rule fires is returned as it is."""
-    index = index_rules(rules, numerics)
+    index = index_rules(rules, numerics, assume)
     journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):
         engine = _Engine(index, use_counts(graph), journal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -116,7 +116,7 @@ def check(known: Tuning, search: Search) -> Iterator[Tuned]:
 
 
 def _untuned(rules: Rules) -> Rules:
-    return Rules(rules.precision, rules.winograd, rules.bf16, rules.kernels)
+    return replace(rules, tuning=Tuning())
 
 
 def _measured(site: Site, search: Search) -> dict[Plan, float]:

@@ -11,8 +11,20 @@ def to_2(document: Document) -> Document:
 
 
 def to_3(document: Document) -> Document:
-    """Version 3 calls plans by the op that stands for their kernel."""
-    return plans.of_steps(document, names.of_times_3, dict)
+    """Version 3 calls plans by the op that stands for their kernel. Each step says what its kernel
+    assumes of the numbers; older releases did not tell, so a convolution and an attention may
+    assume finite ones.
+    """
+    document = plans.of_steps(document, names.of_times_3, dict)
+    steps = [{"assumes": _assumed(row), **row} for row in document["steps"]]
+    finite = any(row["assumes"] == "finite" for row in steps)
+    return {"assumes": "finite" if finite else "nothing", **document, "steps": steps}
+
+
+def _assumed(row: Document) -> str:
+    made = row.get("choice")
+    kind = str(made["site"]).partition("{")[0] if isinstance(made, dict) else ""
+    return "finite" if kind in ("conv", "attention") else "nothing"
 
 
 UPGRADES: tuple[Upgrade, ...] = (to_2, to_3)

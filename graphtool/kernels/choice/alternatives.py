@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool.errors import InputError
+from graphtool.ir.facets import Assumption
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
 from graphtool.plan import Form, Plan
@@ -31,9 +32,19 @@ class Chosen:
         return self.target.lanes * self.plan.get("nv", self.target.nv)
 
 
+def if_zeros(site: Any) -> Assumption:
+    """Where filters or rows hold zeros that the model does not have, as 0 times NaN is NaN."""
+    return "finite" if site.zeros else "nothing"
+
+
 def nothing(*_: Any) -> int:
     """0: no bytes of weights, and no rounding error."""
     return 0
+
+
+def no_assumption(site: Any) -> Assumption:
+    """A NaN or an infinity comes out where the definition of the site has it."""
+    return "nothing"
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,8 @@ class Alternative:
     Recurrence those of its op, the op itself as `op`, and `transpose` for its gradient.
     weights(site, plan, target) → bytes of weights that stay in memory as long as the model does.
     error(site, plan) → the rounding error of the plan: rms of the error over rms of the result.
+    assumes(site) → finite if a NaN or an infinity may come out in other places than by the
+    definition of the site.
 
     `usual`: it is listed first, and others must be faster by a margin. `library`: it is chosen only
     if the user asks for it, or if it was measured to be faster.
@@ -63,6 +76,7 @@ class Alternative:
     takes: Callable[[Any], bool] = bool
     usual: bool = False
     library: bool = False
+    assumes: Callable[[Any], Assumption] = no_assumption
 
 
 _ALTERNATIVES: list[Alternative] = []

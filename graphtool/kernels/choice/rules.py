@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from graphtool.errors import UsageError
+from graphtool.ir.facets import ASSUMPTIONS, Assumption
 from graphtool.kernels.choice.tuning import Tuning
 
 
@@ -12,7 +13,9 @@ from graphtool.kernels.choice.tuning import Tuning
 class Rules:
     """What may be chosen. `winograd` is the largest output tile, 0 for none.
 
-    `precision` is the name of the class of numerics; `rules_of` has the classes.
+    `precision` is the name of the class of numerics; `rules_of` has the classes. `assume` says what
+    a kernel may assume of the numbers: one that assumes finite numbers can spread a NaN or an
+    infinity to places where the model has none, or lose it.
     """
 
     precision: str = "default"
@@ -20,6 +23,16 @@ class Rules:
     bf16: bool = False
     kernels: str = "generated"  # generated | blas | auto
     tuning: Tuning = field(default_factory=Tuning)
+    assume: Assumption = "finite"
+
+    def allows(self, assumption: Assumption) -> bool:
+        """Whether something that makes this assumption may be chosen."""
+        return assumption == "nothing" or self.assume == "finite"
+
+
+def assumed(rules: Rules | None) -> Assumption:
+    """What may be assumed; without rules, that numbers are finite."""
+    return rules.assume if rules else "finite"
 
 
 PRECISIONS = {  # class: (largest Winograd tile, bfloat16 products)
@@ -28,11 +41,18 @@ KERNELS = ("generated", "blas", "auto")
 
 
 def rules_of(precision: str = "default", kernels: str = "generated",
-             tuning: Tuning | None = None) -> Rules:
-    """The rules of a class of numerics. Raises UsageError GT0633, GT0634 for unknown names."""
+             tuning: Tuning | None = None, assume: str = "finite") -> Rules:
+    """The rules of a class of numerics; in `strict` nothing is assumed, whatever `assume` says.
+
+    Raises UsageError GT0633, GT0634, GT0635 for unknown names.
+    """
     if precision not in PRECISIONS:
         raise UsageError("GT0633", f"unknown precision {precision!r}", hint=", ".join(PRECISIONS))
     if kernels not in KERNELS:
         raise UsageError("GT0634", f"unknown kernels {kernels!r}", hint=", ".join(KERNELS))
+    if assume not in ASSUMPTIONS:
+        raise UsageError("GT0635", f"unknown assumption {assume!r}", hint=", ".join(ASSUMPTIONS))
     winograd, bf16 = PRECISIONS[precision]
-    return Rules(precision, winograd, bf16, kernels, tuning or Tuning())
+    finite = assume == "finite" and precision != "strict"
+    return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),
+                 "finite" if finite else "nothing")

@@ -36,6 +36,7 @@ class Conv:
     constant: bool = True  # the weights are known at build time
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
+    zeros: bool = False  # filters hold zeros for channels or pixels that an output does not see
 
     @property
     def upright(self) -> bool:
@@ -65,6 +66,7 @@ class Product:
     fixed: bool = True  # no dimension is symbolic; if one is, its upper bound is used as its size
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
+    zeros: bool = False  # B holds rows of zeros, for columns of A that are no part of the product
 
     def __str__(self) -> str:
         return _record("product", self)
@@ -85,6 +87,7 @@ class Attention:
     shared: int = 1
     causal: bool = False
     masked: bool = False  # a mask is added to the scores
+    hidden: bool = False  # the mask is of bool: −∞ is added to the scores of hidden keys
     # neither s nor t is symbolic; if one is, its upper bound is used as its size
     fixed: bool = True
 

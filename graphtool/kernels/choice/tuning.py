@@ -10,7 +10,7 @@ cache sizes on which it was measured.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import msgspec
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import TUNING, check, current
-from graphtool.kernels.choice.sites import Site
+from graphtool.kernels.choice.sites import Attention, Conv, Product, Site
 from graphtool.plan import Plan, plan
 from graphtool.target import Target, isa
 
@@ -54,7 +54,7 @@ class Tuning:
     def find(self, site: Site, target: Target) -> list[tuple[Plan, float]]:
         """Candidates with their times, measured with the same number of threads, or else with
         the nearest number."""
-        same = [r for r in (self.rows.get(key(str(site), target, n))
+        same = [r for r in (self.rows.get(key(measured(site), target, n))
                             for n in _nearest(self, target.threads)) if r is not None]
         return [(plan(c), us) for c, us in same[0].us.items()] if same else []
 
@@ -62,6 +62,14 @@ class Tuning:
 def _nearest(tuning: Tuning, threads: int) -> list[int]:
     counts = {k[-1] for k in tuning.rows}
     return sorted(counts, key=lambda n: (abs(n - threads), n))
+
+
+def measured(site: Site) -> str:
+    """The text of what a site's times are measured on: numbers that are 0 take as long as others.
+    """
+    if isinstance(site, Attention):
+        return str(replace(site, hidden=False))
+    return str(replace(site, zeros=False) if isinstance(site, Conv | Product) else site)
 
 
 def key(site: str, target: Target, threads: int) -> Key:
@@ -72,7 +80,7 @@ def key(site: str, target: Target, threads: int) -> Key:
 def row(site: Site, target: Target, us: Mapping[Plan, float]) -> Row:
     """A line of the file for what was measured on the target."""
     ordered = sorted((str(c), float(f"{t:.4g}")) for c, t in us.items())
-    return Row(*key(str(site), target, target.threads), us=dict(ordered))
+    return Row(*key(measured(site), target, target.threads), us=dict(ordered))
 
 
 def key_of(r: Row) -> Key:

@@ -12,18 +12,25 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
+from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.recognise.attention import attention, attention_groups, attention_mask
+from graphtool.passes.recognise.attention import (
+    attention,
+    attention_groups,
+    attention_mask,
+    attention_of_any_numbers,
+)
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, numerics_class, rule
 
 
 def recognise(graph: Graph, *, numerics: str = "approximate",
-              journal: Journal | None = None) -> Graph:
+              journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph with groups of nodes replaced by the composites that they compute.
 
     `numerics` is the loosest class of rule that may fire.
     """
-    return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal)
+    return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal,
+                       assumed(rules))
 
 
 def _whole(name: str, *operands: Any, **attrs: Any) -> Any:
@@ -171,5 +178,5 @@ def _is_affine(v: Any, x: Any) -> bool:
 RULES: list[Rule] = [
     silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
     rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
-    attention, attention_groups, attention_mask,
+    attention, attention_of_any_numbers, attention_groups, attention_mask,
 ]

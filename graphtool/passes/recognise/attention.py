@@ -23,16 +23,29 @@ from graphtool.symbolic import product as count
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
 
 
-@family_rule("matmul", numerics="approximate")
+@family_rule("matmul", numerics="approximate", assumes="finite")
 def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """softmax(mask(q·kᵀ·c))·v = attention(q, k, v, mask, scale=c)"""
+    """softmax(mask(q·kᵀ·c))·v = attention(q, k, v, mask, scale=c), where a mask of −∞ hides"""
+    return _attention(xs, attrs, type, True)
+
+
+@family_rule("matmul", numerics="approximate")
+def attention_of_any_numbers(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """softmax(q·kᵀ·c)·v = attention(q, k, v, scale=c): a row that is −∞ throughout stays NaN"""
+    return _attention(xs, attrs, type, False)
+
+
+def _attention(xs: Any, attrs: Any, type: Any, finite: bool) -> Any:
+    """The composite, if xs are weights and values; `finite`: also under a mask, by which a row may
+    come out as 0 that has NaN in its parts.
+    """
     if any((attrs["transpose_a"], attrs["transpose_b"], attrs["dtype"])) or len(type.shape) < 3:
         return None
     weights = _without_split(xs[0])
-    soft = _made_by(_without_guard(weights), "softmax")
+    soft = _made_by(_without_guard(weights) if finite else weights, "softmax")
     if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, weights.ndim - 1):
         return None
-    found = _masked(_operand(weights, soft, 0))
+    found = _masked(_operand(weights, soft, 0), 6 if finite else 0)
     if found is None:
         return None
     (product, scale), mask = _without_factor(found[0]), _across(found[1], weights, xs[0])
@@ -100,7 +113,7 @@ def attention_groups(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> 
 
 
 @rule(lambda q, k, v, m, c, s, z: o.attention(q, k, v, m, causal=c, scale=s, softcap=z),
-      numerics="approximate")
+      numerics="approximate", assumes="finite")
 def attention_mask(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> Any:
     """A constant mask is removed if it is the causal mask or hides nothing."""
     mask = array_of(m)
@@ -149,7 +162,7 @@ def _without_factor(x: Any) -> tuple[Any, float]:
     return y, inner * (c if node.op is o.mul else 1 / c)
 
 
-def _masked(x: Any, most: int = 6) -> tuple[Any, Any] | None:
+def _masked(x: Any, most: int) -> tuple[Any, Any] | None:
     """The product under a chain of masks, and all these masks as one.
 
     The product may have a factor. The masks are added or selected; the result is a bool mask, an

@@ -16,6 +16,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.record import serving
 from graphtool.passes.decompose import decompose
 from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
@@ -53,6 +54,15 @@ def _sums(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | No
     return None if parts is None else (parts,)
 
 
+def _by_op(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
+    """The definition of an op whose kernel assumes more than is allowed; else None."""
+    record = serving(node.op.name)
+    if record is None or goal.rules.allows(record.assumes) or node.op.decompose is None:
+        return None
+    goal.note(operands[0], f"in its parts: the kernel {record.name} assumes finite numbers")
+    return (node.op.decompose(*operands, **node.attrs),)
+
+
 SELECTORS: dict[str, Selector] = {
     "matmul": _contraction(matmul, integer_product.matmul),
     "conv": _contraction(conv, integer_convolution.conv),
@@ -79,8 +89,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         if Trait.ELEMENTWISE in node.op.traits:
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
-        selector = SELECTORS.get(node.op.name)
-        return None if selector is None else selector(goal, node, operands)
+        return SELECTORS.get(node.op.name, _by_op)(goal, node, operands)
     # decompose before, so that the contents of composites are seen, and after, because attention
     # without a kernel becomes ops such as softmax
     chosen = decompose(gates(goal, rebuild(decompose(graph), rewrite)))

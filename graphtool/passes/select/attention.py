@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
+from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.sites import Attention
 from graphtool.passes.select.goal import Goal, cost_size, in_type
@@ -26,23 +27,26 @@ def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
 def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
     q, k, v, mask = (*operands, None)[:4]
     a = node.attrs
-    why = _unfit(q, v)
+    given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
+    mask = mask if given else None
+    why = _unfit(q, v) or ("" if plans(_site(q, k, v, a["causal"], mask), goal.target, goal.rules)
+                           else "assumes finite numbers, because it leaves out hidden keys")
     goal.note(q, f"attention as separate ops: the kernel {why}" if why else
               "attention by its kernel: float32, with a known number and size of heads")
     if why:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
-    given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
-    return goal.best(_site(q, k, v, a["causal"], bool(given)), q, k, v, *given,
+    return goal.best(_site(q, k, v, a["causal"], mask), q, k, v, *given,
                      causal=a["causal"], scale=scale, softcap=a["softcap"])
 
 
-def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, masked: bool) -> Attention:
+def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, mask: Tracer | None) -> Attention:
     """The site, which holds the sizes for costs; for symbolic sizes their upper bounds."""
     queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
     return Attention(
         cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
-        cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, masked,
+        cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, mask is not None,
+        hidden=mask is not None and mask.dtype is dtypes.bool_,
         fixed=all(isinstance(d, int) for d in (heads, queries, keys)))
 
 

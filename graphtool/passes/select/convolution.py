@@ -48,7 +48,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
         w = o.reshape(w, shape=(*w.shape[:2], 1, w.shape[2]))
         a = _one_row(a)
     shape = out if rank == 4 else (out[0], 1, *out[1:])
-    y = weight_gradient(goal.target, a, x, w, shape)
+    y = weight_gradient(goal, a, x, w, shape)
     if y is None:
         if not fixed:
             return None  # in the gradient of the weights the batch has the role of the channels
@@ -74,8 +74,8 @@ def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> A
         high, wide = a["lhs_dilation"]
         goal.note(x, f"transposed convolution by {high}×{wide} phases, without zeros between the "
                      f"elements")
-        return polyphase(x, w, a, out, lambda part, taps, plain: _conv2d(goal, plain, part, taps),
-                         goal.target.lanes)
+        return polyphase(x, w, a, out, lambda part, taps, plain, zeros: _conv2d(
+            goal, plain, part, taps, zeros), goal.target.lanes if goal.finite else 0)
     goal.note(x, f"transposed convolution with zeros between the elements: phases are not "
                  f"possible because {why}")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
@@ -83,35 +83,38 @@ def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> A
     return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
 
 
-def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer) -> Any:
+def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> Any:
+    """The convolution of images; `zeros`: the filters have taps that an output does not."""
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
     x, w, padding = trimmed(x, w, a["padding"] or ((0, 0), (0, 0)), strides, dilation)
     m, c, kh, kw = w.shape
     groups: int = a["groups"]
-    if (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
+    if not zeros and (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
         site = Product(1, cost_size(rows), cost_size(m), cost_size(c), is_constant(w),
                        fixed=isinstance(rows, int), half=half(x.dtype))
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
-    if _of_one_pixel(x, w, {**a, "padding": padding}):
+    if not zeros and _of_one_pixel(x, w, {**a, "padding": padding}):
         return _one_pixel(goal, x, w, padding)
     x = _padded(x, padding)
-    if x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
+    if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
         return _whole_image(goal, x, w)
-    if not groups == m == x.shape[3] and is_constant(w):  # depthwise has a kernel
+    if not groups == m == x.shape[3] and is_constant(w) and goal.finite:  # depthwise has a kernel
         joined = together(groups, w.shape[0], goal.target.lanes)
-        w, groups = diagonal(w, groups, joined), groups // joined
-    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
+        w, groups, zeros = diagonal(w, groups, joined), groups // joined, zeros or joined > 1
+    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w) and (
+            goal.finite):
         count = pixels((x.shape[2] - kw) // strides[1] + 1, m, kw, strides[1], goal.target.lanes)
         if count > 1:  # adjacent pixels as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
-                        (strides[0], strides[1] * count), dilation, 1)
+                        (strides[0], strides[1] * count), dilation, 1, True)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
-    return _direct(goal, x, w, strides, dilation, groups)
+    return _direct(goal, x, w, strides, dilation, groups, zeros)
 
 
-def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int) -> Any:
+def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
+            zeros: bool) -> Any:
     """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
@@ -119,7 +122,7 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 half(x.dtype))
+                 half(x.dtype), zeros=zeros)
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 

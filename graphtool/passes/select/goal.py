@@ -38,6 +38,11 @@ class Goal:
     notes: dict[str, str] = field(default_factory=dict)
     made: list[tuple[Tracer, Choice]] = field(default_factory=list)
 
+    @property
+    def finite(self) -> bool:
+        """Whether numbers may be multiplied with zeros that the model does not have."""
+        return self.rules.allows("finite")
+
     def note(self, x: Tracer, words: str) -> None:
         """Note something about the node that is rewritten; x is one of its operands."""
         self.notes[x.builder.prefix] = words

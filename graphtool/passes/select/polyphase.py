@@ -17,6 +17,8 @@ from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
+Convolve = Callable[[Tracer, Tracer, Any, bool], Any]
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -62,12 +64,12 @@ def _axes(w: Tracer, attrs: Any) -> list[list[Phase]]:
 
 
 def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
-              convolve: Callable[[Tracer, Tracer, Any], Any], lanes: int = 1) -> Any:
+              convolve: Convolve, lanes: int = 1) -> Any:
     """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], for which `unfit` finds no
     reason.
 
-    `out` is the result's shape; `convolve(x, w, attrs)` makes one ordinary convolution, which
-    computes `lanes` channels at a time.
+    `out` is the result's shape; `convolve(x, w, attrs, zeros)` makes one ordinary convolution,
+    which computes `lanes` channels at a time; with `zeros` some filters have taps that are 0.
     """
     strides = attrs["lhs_dilation"]
     axes = _axes(w, attrs)
@@ -98,7 +100,7 @@ def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any) -> tuple[Tracer, list
 
 
 def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], counts: Any,
-           strides: Any, attrs: Any, convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+           strides: Any, attrs: Any, convolve: Convolve) -> Any:
     """One phase as [N, rows, 1, columns, 1, O]."""
     start = [b + p.start for b, p in zip(before, phase, strict=True)]
     limit = [s + n + p.taps - 1 for s, n, p in zip(start, counts, phase, strict=True)]
@@ -106,13 +108,13 @@ def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], 
         x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]), strides=(1, 1, 1, 1))
     taps = o.slice(w, start=(0, 0, *(p.tap for p in phase)),
                    limit=(*w.shape[:2], *w.shape[2:]), strides=(1, 1, *strides))
-    y = convolve(part, taps, attrs)
+    y = convolve(part, taps, attrs, False)
     n, h, wide, m = y.shape
     return o.reshape(y, shape=(n, h, 1, wide, 1, m))
 
 
 def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int], counts: Any,
-          strides: Any, attrs: Any, convolve: Callable[[Tracer, Tracer, Any], Any]) -> Any:
+          strides: Any, attrs: Any, convolve: Convolve) -> Any:
     """All phases of a row as [N, rows, 1, columns, phases, O]."""
     first = min(p.start for p in line)
     width = max(p.start + p.taps for p in line) - first
@@ -126,7 +128,7 @@ def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int]
     limit = [start[0] + counts[0] + row.taps - 1, start[1] + counts[1] + width - 1]
     part = o.slice(x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[3]),
                    strides=(1, 1, 1, 1))
-    y = convolve(part, o.concat(*parts, axis=0), attrs)
+    y = convolve(part, o.concat(*parts, axis=0), attrs, any(p.taps < width for p in line))
     n, h, wide, _ = y.shape
     return o.reshape(y, shape=(n, h, 1, wide, len(line), w.shape[0]))
 

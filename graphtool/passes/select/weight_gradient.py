@@ -14,13 +14,14 @@ from graphtool import ops as o
 from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
-from graphtool.target import Target
+from graphtool.kernels.choice.sites import Product
+from graphtool.passes.select.goal import Goal, cost_size, half
 
 RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
 LEAST = 8  # from so many channels of x on, a register tile has enough rows
 
 
-def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
+def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
                     out: tuple[Any, ...]) -> Any:
     """The convolution of x [C, H, W, N] by w [O, N, P, Q] with channels last, as products.
 
@@ -33,7 +34,7 @@ def weight_gradient(goal: Target, a: Mapping[str, Any], x: Tracer, w: Tracer,
     c, m, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
-    narrow = c < LEAST or m < goal.lanes // 2 or rows * columns <= kh * kw
+    narrow = c < LEAST or m < goal.target.lanes // 2 or rows * columns <= kh * kw
     # with a symbolic batch only plain loops are left: the weights of kernels have a fixed number of
     # channels
     if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
@@ -59,20 +60,21 @@ class _Taps:
     The pixels that a tap reads are `step` apart, adjacent taps `apart`.
     """
 
-    def __init__(self, goal: Target, image: Any, g: Any, apart: tuple[int, int],
+    def __init__(self, goal: Goal, image: Any, g: Any, apart: tuple[int, int],
                  step: tuple[int, int], window: tuple[int, int]) -> None:
         self.goal, self.image, self.g = goal, image, g
         self.apart, self.step, self.window = apart, step, window
         self.n, self.rows, self.columns, self.o = g.shape
-        self.pairs = g.dtype is dtypes.bfloat16 and goal.bf16
-        self.nr = goal.lanes if self.o <= goal.lanes else goal.nr
+        self.pairs = g.dtype is dtypes.bfloat16 and goal.target.bf16
+        self.nr = goal.target.lanes if self.o <= goal.target.lanes else goal.target.nr
 
     def products(self) -> list[Any]:
         """One product [1, C, O] for each tap."""
         at = [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
               for j in range(self.window[1])]
         together = isinstance(self.n, int) and self.n * self.rows * self.columns <= RESIDENT
-        if self.step == (1, 1) and not together:
+        exact = self.image.shape[2] == self.columns or self.goal.finite
+        if self.step == (1, 1) and not together and exact:
             return self.shifted(at)
         return self.copied(at, together)
 
@@ -84,9 +86,11 @@ class _Taps:
         pixels = self.rows * wide - gap
         g = o.pad(self.g, lo=(0,) * 4, hi=(0, 0, gap, 0)) if gap else self.g
         g = o.reshape(g, shape=(self.n, self.rows * wide, self.o))
-        right = self.pack(_from(g, 0, pixels))
+        rows = _from(g, 0, pixels)
+        right = rows if gap else self.pack(rows)
         flat = o.reshape(self.image, shape=(self.n, self.image.shape[1] * wide, c))
-        return [self.product(_from(flat, i * wide + j, pixels), right) for i, j in at]
+        product = self.among_zeros if gap else self.product
+        return [product(_from(flat, i * wide + j, pixels), right) for i, j in at]
 
     def copied(self, at: list[tuple[int, int]], together: bool) -> list[Any]:
         """The pixels of each tap, copied so that they are adjacent."""
@@ -106,9 +110,20 @@ class _Taps:
     def pack(self, g: Any) -> Any:
         return packed(g, self.nr, self.pairs)
 
+    def among_zeros(self, x: Any, g: Any) -> Any:
+        """The product with rows of g, of which those between the image's rows are 0."""
+        site = Product(cost_size(self.n), x.shape[2], self.o, cost_size(x.shape[1]), False, True,
+                       isinstance(self.n, int), half(g.dtype), zeros=True)
+        return self.summed(self.goal.best(site, o.transpose(x, perm=(0, 2, 1)), g,
+                                          transpose=False))
+
     def product(self, x: Any, right: Any) -> Any:
         across = o.transpose(x, perm=(0, 2, 1))
-        y = OPS["gemm_bf16" if self.pairs else "gemm"](across, right, n=self.o)
+        return self.summed(OPS["gemm_bf16" if self.pairs else "gemm"](across, right, n=self.o))
+
+    @staticmethod
+    def summed(y: Any) -> Any:
+        """The products of all images as one."""
         return y if y.shape[0] == 1 else o.reduce_sum(y, axes=(0,))
 
 

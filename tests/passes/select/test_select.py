@@ -128,7 +128,8 @@ def test_a_mask_that_hides_nothing_is_dropped(mask: Any, operands: int) -> None:
     new = run(m, "select")
     (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
     assert len(made.inputs) == operands
-    assert new.choices[made.outputs[0]].site == str(Attention(2, 3, 5, 4, 4, masked=operands > 3))
+    assert new.choices[made.outputs[0]].site == str(
+        Attention(2, 3, 5, 4, 4, masked=operands > 3, hidden=operands > 3))
     assert_same(m, new, rtol=1e-5)
 
 

@@ -1,0 +1,22 @@
+"""What the kernels of a program assume of the numbers that come in; docs/numerics.md says more."""
+
+from __future__ import annotations
+
+from graphtool.choice import Choice
+from graphtool.ir.facets import Assumption
+from graphtool.kernels.choice.alternatives import alternative
+from graphtool.kernels.choice.sites import is_site, site
+from graphtool.kernels.record import KERNELS
+from graphtool.loops.ir import Kernel, Template
+from graphtool.loops.walk import statements
+from graphtool.plan import chosen_plan
+
+
+def assumption(made: Choice | None, kernel: Kernel) -> Assumption:
+    """What a step assumes: by the choice of its kernel if there was one, else by the kernel."""
+    if made is not None and is_site(made.site):
+        found = site(made.site)
+        return alternative(found, chosen_plan(made)).assumes(found)
+    used = [KERNELS[s.kernel] for s in statements(kernel.body)
+            if isinstance(s, Template) and s.kernel in KERNELS]
+    return "finite" if any(k.assumes == "finite" for k in used) else "nothing"
