@@ -11,7 +11,8 @@ def settings(program: Program) -> list[str]:
     lines = [f"/* weights are packed, and kernels written, for vectors of {lanes} floats */"
              if int(lanes) > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
     if program.meta.get("precision") == "strict":
-        lines += ["/* strict: no multiplication and addition are fused */", "#ifdef __clang__",
+        lines += ["/* strict: sums in the order of their terms, no multiplication and addition are "
+                  "fused */", "#define GT_IN_ORDER", "#ifdef __clang__",
                   "#pragma STDC FP_CONTRACT OFF", "#else",
                   '#pragma GCC optimize("fp-contract=off")', "#endif"]
     return lines

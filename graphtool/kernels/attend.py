@@ -11,7 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.contractions import widths
 from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
@@ -229,7 +229,8 @@ def assumes(s: Attention) -> Assumption:
     return "finite" if s.causal or s.hidden else "nothing"
 
 
-SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=assumes),)
+SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=assumes,
+                      in_order=never),)
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,

@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
 from graphtool.kernels.choice.machine import DOT_PRODUCTS
 from graphtool.kernels.choice.operands import narrowed
@@ -214,8 +214,8 @@ def of_floats(s: Conv) -> bool:
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
-    pairs = all_bfloat16(s, target) and rules.allows(assumed_by_pairs(s))
-    return [] if pairs else _plans(DIRECT, s, target)
+    pairs = rules.allows(assumed_by_pairs(s)) and not rules.in_order
+    return [] if pairs and all_bfloat16(s, target) else _plans(DIRECT, s, target)
 
 
 def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
@@ -274,7 +274,7 @@ SERVES = (
                 assumes=if_zeros),
     Alternative(Conv, BF16_CONV, bf16_plans, bf16_cost, by_pairs, takes=of_floats,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 2, t),
-                error=bf16_error, assumes=assumed_by_pairs))
+                error=bf16_error, assumes=assumed_by_pairs, in_order=never))
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,

@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import (
     all_bfloat16,
     best_split,
@@ -185,7 +185,7 @@ _PACK = 4  # cycles to pack a row that is shorter than a vector
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels; what threads share if both are possible; and how much of a large
     left operand is kept in a cache."""
-    if all_bfloat16(s, target):
+    if all_bfloat16(s, target) and not rules.in_order:
         return []
     if s.zeros:  # the panels are shared by several products
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
@@ -250,7 +250,8 @@ SERVES = (
                 usual=True, assumes=if_zeros),
     Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
                 takes=lambda s: not s.integer,
-                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k), assumes=if_zeros))
+                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k), assumes=if_zeros,
+                in_order=never))
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,

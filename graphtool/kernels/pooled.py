@@ -7,7 +7,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Pool
@@ -117,7 +117,7 @@ def make(chosen: Chosen, x: Any, **how: Any) -> Any:
 SERVES = (
     Alternative(Pool, WINDOWS, lambda s, target, rules: [WINDOWS.plan()], windows_cost,
                 lambda chosen, x, **how: None, usual=True),
-    Alternative(Pool, POOLED, plans, cost, make))
+    Alternative(Pool, POOLED, plans, cost, make, in_order=never))
 
 register(Record(
     Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK),

@@ -37,6 +37,11 @@ def if_zeros(site: Any) -> Assumption:
     return "finite" if site.zeros else "nothing"
 
 
+def never(site: Any) -> bool:
+    """No site at all."""
+    return False
+
+
 def nothing(*_: Any) -> int:
     """0: no bytes of weights, and no rounding error."""
     return 0
@@ -62,6 +67,9 @@ class Alternative:
     assumes(site) → finite if a NaN or an infinity may come out in other places than by the
     definition of the site.
 
+    in_order(site) → whether each result is one running sum, rounded at each step, over the terms as
+    they follow each other in memory: what `strict` asks for.
+
     `usual`: it is listed first, and others must be faster by a margin. `library`: it is chosen only
     if the user asks for it, or if it was measured to be faster.
     """
@@ -77,6 +85,7 @@ class Alternative:
     usual: bool = False
     library: bool = False
     assumes: Callable[[Any], Assumption] = no_assumption
+    in_order: Callable[[Any], bool] = bool
 
 
 _ALTERNATIVES: list[Alternative] = []

@@ -25,6 +25,11 @@ class Rules:
     tuning: Tuning = field(default_factory=Tuning)
     assume: Assumption = "finite"
 
+    @property
+    def in_order(self) -> bool:
+        """Whether sums must be added up in the order of their terms, on every machine."""
+        return self.precision == "strict"
+
     def allows(self, assumption: Assumption) -> bool:
         """Whether something that makes this assumption may be chosen."""
         return assumption == "nothing" or self.assume == "finite"

@@ -50,7 +50,10 @@ def _contraction(floats: Callable[..., Any], integers: Callable[..., Any]) -> Se
 def _sums(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """A sum in two steps, if a kernel can do the first step or the sum is long."""
     x = operands[0]
-    parts = (row_sums(x, node.attrs) or long_sum(x, node.attrs)) if isinstance(x, Tracer) else None
+    if not isinstance(x, Tracer):
+        return None
+    parts = None if goal.rules.in_order else row_sums(x, node.attrs)
+    parts = parts or long_sum(x, node.attrs)
     return None if parts is None else (parts,)
 
 
@@ -92,7 +95,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         return SELECTORS.get(node.op.name, _by_op)(goal, node, operands)
     # decompose before, so that the contents of composites are seen, and after, because attention
     # without a kernel becomes ops such as softmax
-    chosen = decompose(gates(goal, rebuild(decompose(graph), rewrite)))
+    chosen = rebuild(decompose(graph), rewrite)
+    chosen = decompose(chosen if goal.rules.in_order else gates(goal, chosen))
     if choices is not None:
         choices |= goal.choices
     return chosen

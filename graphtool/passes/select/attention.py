@@ -30,7 +30,7 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
     mask = mask if given else None
     why = _unfit(q, v) or ("" if plans(_site(q, k, v, a["causal"], mask), goal.target, goal.rules)
-                           else "assumes finite numbers, because it leaves out hidden keys")
+                           else "is not allowed: it leaves out hidden keys, and adds up by lanes")
     goal.note(q, f"attention as separate ops: the kernel {why}" if why else
               "attention by its kernel: float32, with a known number and size of heads")
     if why:

@@ -19,6 +19,7 @@ from graphtool.passes.select.goal import Goal, cost_size, half
 
 RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
 LEAST = 8  # from so many channels of x on, a register tile has enough rows
+WIDEST = 16  # lanes of the widest vectors: sums in order must not depend on the machine's lanes
 
 
 def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
@@ -34,7 +35,8 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
     c, m, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
-    narrow = c < LEAST or m < goal.target.lanes // 2 or rows * columns <= kh * kw
+    lanes = WIDEST if goal.rules.in_order else goal.target.lanes
+    narrow = c < LEAST or m < lanes // 2 or rows * columns <= kh * kw
     # with a symbolic batch only plain loops are left: the weights of kernels have a fixed number of
     # channels
     if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (

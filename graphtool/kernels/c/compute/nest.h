@@ -9,7 +9,11 @@
 #if defined(_OPENMP) || defined(GT_OPENMP_SIMD)
 #define GT_PRAGMA(x) _Pragma(#x)
 #define GT_SIMD GT_PRAGMA(omp simd)
+#ifdef GT_IN_ORDER
+#define GT_SIMD_REDUCE(op, acc)
+#else
 #define GT_SIMD_REDUCE(op, acc) GT_PRAGMA(omp simd reduction(op : acc))
+#endif
 /* Reductions in which NaN wins, as in the elementwise max and min. */
 #pragma omp declare reduction(gt_max_f32:float : omp_out = gt_max_f32(omp_out, omp_in)) \
     initializer(omp_priv = omp_orig)

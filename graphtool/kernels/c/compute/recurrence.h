@@ -70,6 +70,16 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float
 GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *h, float *out,
                                             int64_t ld, int64_t first, int64_t count GT_PARAMS)
 {
+#ifdef GT_IN_ORDER /* the sum first, as on weights in panels */
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = first; j < first + count; j++) {
+            float sum = 0.0f;
+            for (int64_t k = 0; k < GT_H; k++)
+                sum += h[i * (GT_H) + k] * (GT_R(d))[k * (GT_RK) + j * (GT_RC)];
+            out[i * ld + j] += sum;
+        }
+    return;
+#endif
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < GT_H; k++) {
             const float *row = GT_R(d) + k * (GT_RK);
