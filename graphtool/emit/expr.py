@@ -123,8 +123,11 @@ class ExprPrinter:
         requires."""
         source, out = x.dtype.computes, to.computes
         if to.is_narrow:  # round to the narrow type
-            return (self.text(x) if x.dtype is to else
-                    (f"gt_{to.short}_to_f32({self.narrowed(x, to)})", PRIMARY))
+            if x.dtype is to:
+                return self.text(x)
+            if x.dtype is dtypes.float32 and to in dtypes.HALVES:
+                return f"gt_rounded_{to.short}({self.expr(x)})", PRIMARY
+            return f"gt_{to.short}_to_f32({self.narrowed(x, to)})", PRIMARY
         if source.is_float and to.is_integer:
             return f"gt_cast_{source.short}_{to.short}({self.expr(x)})", PRIMARY
         if to.is_integer and to.is_packed:

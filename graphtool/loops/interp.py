@@ -195,7 +195,7 @@ class Machine:
         """A numpy scalar; half types are computed in float32, as C does."""
         match e:
             case Const(value, dtype):
-                return np.asarray(value).astype(compute_type(dtype))[()]
+                return np.asarray(value).astype(dtype.numpy).astype(compute_type(dtype))[()]
             case Name(name):
                 return self.env[name]
             case Index(value):

@@ -43,7 +43,7 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     bounds = limits(graph)
     places = {n: at.at for n, at in module.locations.items()}
     lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places,
-                         module.choices)
+                         module.choices, module.meta.get("precision") == "fast")
     all_units = units_of(graph)
     donated = donation(module, all_units)
     steps = lowering.graph(graph, all_units, donated)
@@ -62,8 +62,9 @@ class _Lowering:
     """The steps of a graph and its regions; they share kernels and buffers."""
 
     def __init__(self, target: Target, dims: frozenset[str], limits: Limits,
-                 places: Mapping[str, str], choices: Mapping[Value, Choice]) -> None:
-        self.target, self.table = target, KernelTable()
+                 places: Mapping[str, str], choices: Mapping[Value, Choice],
+                 excess: bool) -> None:
+        self.target, self.table = target, KernelTable(excess)
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source

@@ -19,6 +19,7 @@ from graphtool.lower.exprs import cost
 from graphtool.lower.members import pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
+from graphtool.lower.rounding import rounded
 from graphtool.lower.row_reuse import kept
 from graphtool.lower.statements import lower_statements
 from graphtool.lower.transposition import crossing
@@ -33,9 +34,13 @@ Made = tuple[Kernel, tuple[str, ...], frozenset[str], Dim]
 
 
 class KernelTable:
-    """The program's kernels so far, by their statements under canonical parameter names."""
+    """The program's kernels so far, by their statements under canonical parameter names.
 
-    def __init__(self) -> None:
+    With `excess`, narrow floats keep the digits of float32 within a kernel.
+    """
+
+    def __init__(self, excess: bool = False) -> None:
+        self.excess = excess
         self.made: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
 
     @property
@@ -46,6 +51,7 @@ class KernelTable:
     def add(self, body: tuple[Stmt, ...], buffers: Mapping[str, Storage], work: int) -> tuple[
             Kernel, tuple[str, ...], frozenset[str]]:
         """The kernel with buffers renamed to parameters, its arguments, and those it writes."""
+        body = body if self.excess else rounded(body)
         order, written = _buffers(body)
         names, reads, writes = {}, 0, 0
         for b in order:

@@ -39,7 +39,8 @@ ANY = (FLOAT, INT, BOOL)
 class Scalar:
     """One scalar function. `result` "same" is the operands' type; `flops` is a nominal cost.
 
-    `wide` says that the function loses digits in 16 bits, or leaves the range of float16.
+    `wide` says that the function loses digits in 16 bits, or leaves the range of float16; `exact`,
+    that its result is a value of the operands' type, so that nothing is rounded.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Scalar:
     flops: int = 1
     derivative: Derivative | None = None
     wide: bool = False
+    exact: bool = False
     doc: str = ""
 
 
@@ -172,24 +174,27 @@ TABLE: tuple[Scalar, ...] = (
     _fn("pow", _pow, _pow_derivative, arity=2, kinds=NUMERIC, flops=20,
         wide=True, doc="aᵇ; of integers cut towards 0 where b is negative"),
     _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
-        kinds=ANY, commutative=True, flops=1, doc="the greater of a and b; NaN if one is NaN"),
+        kinds=ANY, commutative=True, flops=1, exact=True,
+        doc="the greater of a and b; NaN if one is NaN"),
     _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
-        kinds=ANY, commutative=True, flops=1, doc="the lesser of a and b; NaN if one is NaN"),
+        kinds=ANY, commutative=True, flops=1, exact=True,
+        doc="the lesser of a and b; NaN if one is NaN"),
     _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20,
         doc="the angle of the point (b, a) in radians, in [−π, π]"),
-    Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14,
+    Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14, exact=True,
            derivative=lambda o, g, y, x: (o.neg(g),), doc="−x"),
-    _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1, doc="|x|"),
-    _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1,
+    _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1, exact=True,
+        doc="|x|"),
+    _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1, exact=True,
         doc="−1, 0 or 1, by the sign of x"),
     # ---- rounding ---------------------------------------------------------------------------
-    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1,
+    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1, exact=True,
         doc="⌊x⌋: the greatest whole number that is at most x"),
-    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1,
+    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1, exact=True,
         doc="⌈x⌉: the least whole number that is at least x"),
-    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1,
+    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1, exact=True,
         doc="the nearest whole number; of two equally near ones the even one"),
-    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1,
+    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1, exact=True,
         doc="the whole part of x, cut towards 0"),
     # ---- exponentials and powers ------------------------------------------------------------
     _fn("exp", np.exp, lambda o, g, y, x: (g * y,), wide=True, doc="eˣ"),

@@ -147,4 +147,23 @@ GT_INLINE uint16_t gt_f32_to_bf16(float x)
     return (uint16_t)gt_choose_bits((bits & 0x7fffffff) > 0x7f800000, bits >> 16 | 0x40, rounded);
 }
 
+/* The half nearest to x, as a float: what the two conversions above give one after the other. */
+GT_INLINE float gt_rounded_f16(float x)
+{
+    /* 2ᵉ <= |x|, at least the smallest normal half; adding 1.5·2¹³·2ᵉ rounds to 11 digits */
+    const uint32_t power = gt_bits_of_float(x) & 0x7f800000;
+    const float shift = gt_float_of_bits(power > 0x38800000 ? power : 0x38800000) * 12288.0f;
+    const float near = copysignf(x + shift - shift, x);
+    return gt_float_of_bits(gt_choose_bits(fabsf(x) >= 65520.0f,
+                                           gt_bits_of_float(x * __builtin_inff()),
+                                           gt_bits_of_float(near)));
+}
+
+GT_INLINE float gt_rounded_bf16(float x)
+{
+    const uint32_t bits = gt_bits_of_float(x);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    return gt_float_of_bits(gt_choose_bits(x != x, (bits & 0xffff0000) | 0x400000, rounded));
+}
+
 #endif
