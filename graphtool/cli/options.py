@@ -63,8 +63,8 @@ Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance
 Target = Annotated[str, typer.Option("--target",
     help="cpu (this machine), or a row of the table of targets.")]
 Precision = Annotated[str, typer.Option(
-    "--precision", help="strict: the same bits for any number of threads. default. fast: products "
-    "in bfloat16 where the CPU has them.")]
+    "--precision", help="strict: the same bits on any machine, with any compiler and number of "
+    "threads. default. fast: products in bfloat16 where the CPU has them.")]
 Assume = Annotated[str, typer.Option(
     "--assume", help="finite: a kernel may spread or move a NaN or an infinity, as Winograd's do. "
     "nothing: they stay where the model makes them; so it always is in strict.")]

@@ -107,8 +107,10 @@ def unknown_nothing(x: Any, r: Any) -> Any:
 
 @rule(lambda x: x + (o.round(x) - x), assumes="finite")
 def round_through(x: Any) -> Any:
-    """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass. An
-    infinite x gives NaN on the left."""
+    """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass.
+
+    An infinite x gives NaN on the left.
+    """
     return o.round(x)
 
 
