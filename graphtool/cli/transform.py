@@ -26,11 +26,14 @@ def import_(source: Annotated[str, typer.Argument(
 
     The evaluator runs the graph on two random inputs, and torch or onnxruntime the model."""
     from graphtool import importers
+    from graphtool.ir.listing import required
     if capture not in ("export", "fx"):
         raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
     module = importers.import_source(source, inputs=inputs or (), capture=capture,
                                      dynamic=sources.bounds(dynamic))
     sources.save(module, out)
+    if rules := required(module):
+        terminal.note(f"required of every run: {', '.join(rules)}")
     if not check:
         return 0
     from graphtool.verify.imports import check_import

@@ -13,6 +13,7 @@ import msgspec
 
 from graphtool.analysis import costs, peak_memory
 from graphtool.ir.graph import Module, is_constant
+from graphtool.ir.listing import required
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.report.align import Arg, Item, Port, align, flatten
 from graphtool.report.stats import Size, size
@@ -56,10 +57,17 @@ def diff(a: Module, b: Module) -> Diff:
     """The differences between two modules, compared by structure."""
     left, right = flatten(a.graph), flatten(b.graph)
     finder = _Finder(left, right, align(left, right))
-    changes = finder.changes()
+    changes = [*_rules(a, b), *finder.changes()]
     ops = _op_deltas(left, right)
     totals = _totals(a, b) if changes else []
     return Diff(not changes, (_count(left), _count(right)), changes, finder.follow, ops, totals)
+
+
+def _rules(a: Module, b: Module) -> list[Change]:
+    """What only one of the modules requires of its sizes."""
+    before, after = required(a), required(b)
+    return [*(Change("removed", rule, "require", "") for rule in before if rule not in after),
+            *(Change("added", rule, "require", "") for rule in after if rule not in before)]
 
 
 def _count(items: list[Item]) -> int:
