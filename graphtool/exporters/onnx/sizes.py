@@ -64,7 +64,8 @@ def _atom(w: Writer, atom: Atom) -> str:
 
 
 def _symbol(w: Writer, s: Symbol) -> str:
-    """A symbol's value, computed from the shape of a tensor with an axis of size a·s + b."""
+    """The number of a symbol's steps, computed from the shape of a tensor with an axis of size
+    a·s + b."""
     known = w.read(s.name)
     if known:
         return known
@@ -73,8 +74,8 @@ def _symbol(w: Writer, s: Symbol) -> str:
         raise Declined(f"no tensor before it has the size {s.name}")
     ((name, axis), d), home = found
     n = home("Shape", name, start=axis, end=axis + 1)
-    offset = substitute(d, {s.name: 0})
-    slope = substitute(d, {s.name: 1}) - offset
+    offset = substitute(d, {s.name: s.offset})
+    slope = substitute(d, {s.name: s.offset + s.step}) - offset
     if not isinstance(offset, int) or not isinstance(slope, int) or d != _line(s, slope, offset):
         raise Declined(f"the size {s.name} cannot be solved for")
     if offset:

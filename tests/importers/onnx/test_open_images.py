@@ -10,6 +10,8 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool.errors import InputError
+from graphtool.exporters.onnx import export_onnx
+from graphtool.importers.onnx import import_onnx
 from graphtool.ir import listing
 from graphtool.report.diff import diff
 from tests.importers.onnx.build import checked, model, node, oracle, random
@@ -118,3 +120,13 @@ def test_an_empty_batch_runs(count: int, tmp_path: Path) -> None:
     feed = {"x": random(count, 3, 8, 8)}
     for got in (interp.run(module, feed)["y"], built.run(feed)["y"]):
         np.testing.assert_allclose(got, oracle(proto, feed)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_exported_again(tmp_path: Path) -> None:
+    module = checked(u_net())
+    export_onnx(module, tmp_path / "again.onnx")
+    x = random(1, 3, 32, 16)
+    want, = oracle(u_net(), {"x": x})
+    again = import_onnx(tmp_path / "again.onnx")
+    np.testing.assert_allclose(interp.run(again, {"x": x})["y0"], want, rtol=1e-3, atol=1e-4)
+    assert listing.required(again) == listing.required(module)
