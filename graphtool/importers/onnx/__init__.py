@@ -44,6 +44,7 @@ from graphtool.importers.onnx.families import (  # noqa: F401  (each fills the t
     recurrent,
     reduce,
     resample,
+    reshaping,
     sampling,
     scans,
     selection,

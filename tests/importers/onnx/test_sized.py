@@ -126,3 +126,12 @@ def test_the_model_bounds_what_nothing_else_does() -> None:
                   {"a": np.array(0), "b": np.array(1)})
     module = checked(proto)
     assert interp.run(module, {"n": np.array(9)})["y"].tolist() == list(range(9))
+
+
+@pytest.mark.parametrize("dim", ["N", "4"])
+def test_dims_keep_the_integer_type_of_a_cast(dim: str) -> None:
+    nodes = ["s = Shape(x)", node("i = Cast(s)", to=6), "h = Mul(i, two)", "m = Div(h, two)",
+             "q = Gather(m, at)", node("w = Cast(m)", to=7), "y = Reshape(x, w)", "k = Sub(m, i)"]
+    weights = {"two": np.array([2], np.int32), "at": np.array(0)}
+    proto = model(nodes, [f"x f32 {dim} 2"], ["y f32 ? ?", "q i32", "k i32 2"], weights)
+    agree(proto, {"x": np.ones((4, 2), np.float32)})

@@ -31,15 +31,18 @@ class Recorder(Assuming):
         self.symbols = symbols
         self.bound: dict[tuple[Value, int], Dim] = dict(outer or {})
 
+    def fresh_stem(self) -> str:
+        """The start of the name of a symbol for the node being built."""
+        stem = re.sub(r"\W+", "_", self.prefix).strip("_") or "value"
+        stem = stem[-_LONGEST:].lstrip("_") or "value"
+        return f"v{stem}" if stem[0].isdigit() else stem
+
     def fresh(self, least: int | None, most: Dim | None) -> tuple[Dim, Dim | None]:
         """A new symbol named after the node being built, and its upper bound.
 
         `--dynamic` may narrow both bounds.
         """
-        stem = re.sub(r"\W+", "_", self.prefix).strip("_") or "value"
-        stem = stem[-_LONGEST:].lstrip("_") or "value"
-        stem = f"{stem}_size" if not stem[0].isdigit() else f"v{stem}_size"
-        name = self.symbols.free_name(stem)
+        name = self.symbols.free_name(f"{self.fresh_stem()}_size")
         given = self.symbols.dynamic.get(name)
         if given is not None:
             least, most = given[0], given[1] if given[1] is not None else most

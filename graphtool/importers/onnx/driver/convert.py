@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.dtypes import DType
 from graphtool.errors import (
     GraphtoolError,
     InputError,
@@ -36,14 +37,14 @@ from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
 from graphtool.importers.onnx.driver.schemas import operator
 from graphtool.importers.onnx.driver.size_bounds import bounded
-from graphtool.importers.onnx.driver.values import Known, settle_dims
+from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, dims_row, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.io.weights import Array
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.trace import Tracer
 
-FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
+_BROADCAST = 1 << 24  # elements that a folded node may make of two arrays
 _DEPTH = 64
 _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
               MemoryError, AttributeError, RecursionError, StopIteration)
@@ -264,7 +265,8 @@ class Importer(Session):
             out = handler.fn(*inputs, **attrs)
         several = len(node.output) > 1 or not handler.sequences  # else a tuple is a sequence
         many = isinstance(out, list) or (isinstance(out, tuple) and several)
-        return [self._lift(x) for x in out] if many else [self._lift(out)]
+        row = dims_row(handler.name, inputs, attrs)
+        return [self._lift(x, row) for x in out] if many else [self._lift(out, row)]
 
     def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
         """The result computed on arrays if all inputs are constant and small, else None."""
@@ -273,7 +275,7 @@ class Importer(Session):
             return None
         sizes = [a.size for a in arrays if a is not None]
         if any(isinstance(x, Known) and x.param and x.array.size > 1 for x in inputs) or \
-                sum(sizes) > FOLD_LIMIT:
+                sum(sizes) > FOLD_LIMIT or math.prod(sorted(sizes)[-2:]) > _BROADCAST:
             return None
         if any(a is not None and a.dtype == object for a in arrays):
             return self._folded_dims(handler, arrays, attrs)
@@ -293,13 +295,15 @@ class Importer(Session):
             return (fn or handler.fn)(*arrays, **attrs)
         return None
 
-    def _lift(self, x: Any) -> Any:
-        """A handler's result as a value of the importer: an array becomes a Known."""
+    def _lift(self, x: Any, row: DType) -> Any:
+        """A handler's result as a value of the importer: an array becomes a Known, dimensions have
+        the dtype `row`."""
         if isinstance(x, np.generic):
             x = np.asarray(x)
         if isinstance(x, np.ndarray):
-            return Known(settle_dims(x) if x.dtype == object else x, self.builder)
-        return tuple(self._lift(i) for i in x) if isinstance(x, tuple) else x
+            array = settle_dims(x, row) if x.dtype == object else x
+            return Known(array, self.builder, row=row)
+        return tuple(self._lift(i, row) for i in x) if isinstance(x, tuple) else x
 
     def _named(self, x: Any, hint: str, before: int) -> Any:
         """Give a value that this node made the ONNX name of its output."""

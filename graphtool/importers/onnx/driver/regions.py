@@ -45,7 +45,7 @@ class Captures(dict[str, Any]):
             case Rows():
                 return replace(x, table=self.bring(x.table), count=self.bring(x.count))
             case Known():
-                return Known(x.array, self.builder, x.hint, x.param)
+                return Known(x.array, self.builder, x.hint, x.param, x.row)
             case Tracer():
                 if x.value not in self.taken:
                     self.taken[x.value] = self.builder.input(x.type, x.value.hint)

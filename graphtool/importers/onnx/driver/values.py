@@ -7,7 +7,7 @@ stays symbolic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,21 @@ from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly, product
 
+FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
+
 
 class Known(Tracer):
-    """A value known at import. `param` marks a float initializer, which training may change."""
+    """A value known at import. `param` marks a float initializer, which training may change.
 
-    __slots__ = ("array", "hint", "made", "param")
+    `row` is the integer dtype of an array of dimensions.
+    """
 
-    def __init__(self, array: Array, builder: Builder, hint: str = "", param: bool = False) -> None:
+    __slots__ = ("array", "hint", "made", "param", "row")
+
+    def __init__(self, array: Array, builder: Builder, hint: str = "", param: bool = False,
+                 row: DType = dtypes.int64) -> None:
         self.array, self.builder, self.hint, self.param = array, builder, hint, param
+        self.row = row
         self.made: Value | None = None
 
     @property
@@ -40,8 +47,8 @@ class Known(Tracer):
 
     @property
     def type(self) -> TensorType:
-        """The type of the array; dimensions have the dtype int64."""
-        row = dtypes.int64 if self.symbolic else dtypes.of_numpy(self.array.dtype)
+        """The type of the array."""
+        row = self.row if self.symbolic else dtypes.of_numpy(self.array.dtype)
         return TensorType(row, self.array.shape)
 
     @property
@@ -51,7 +58,7 @@ class Known(Tracer):
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the array; int64 for dimensions."""
+        """The dtype of the array; that of dimensions is `row`."""
         return self.type.dtype
 
     @property
@@ -64,7 +71,7 @@ class Known(Tracer):
         """The graph value of the constant; the first call adds its node to the graph."""
         if self.made is None:
             if self.symbolic:
-                self.made = dims_tensor(self.array, self.builder).value
+                self.made = cast(dims_tensor(self.array, self.builder), self.row).value
             else:
                 self.made = self.builder.constant(self.array, self.hint, self.param).value
         return self.made
@@ -86,12 +93,20 @@ def dim_tensor(d: Dim, builder: Builder) -> Tracer:
     return builder.emit(o.dim, (), {"of": d, "dtype": dtypes.int64})  # type: ignore[no-any-return]
 
 
-def settle_dims(array: Array) -> Array:
-    """An array of dimensions, converted to int64 if none of them is symbolic."""
+def settle_dims(array: Array, row: DType = dtypes.int64) -> Array:
+    """An array of dimensions, converted to the dtype `row` if none of them is symbolic."""
     flat = array.reshape(-1)
     if any(isinstance(d, Poly) for d in flat):
         return array
-    return array.astype(np.int64)
+    return array.astype(row.numpy)
+
+
+def dims_row(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> DType:
+    """The dtype of the dimensions that an operator returns: what Cast says, else its input's."""
+    if op == "Cast":
+        return dtypes.BY_ONNX.get(attrs.get("to", 0), dtypes.int64)
+    rows = (x.row for x in inputs if isinstance(x, Known) and x.symbolic)
+    return dtypes.int64 if op in ("Shape", "Size") else next(rows, dtypes.int64)
 
 
 # ---- questions ---------------------------------------------------------------------------------

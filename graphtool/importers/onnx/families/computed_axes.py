@@ -7,12 +7,13 @@ large as the operand and cut to the right size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.onnx.driver.claims import agreed_truth
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import cast, count_of, dim_value, number, reshape, take
@@ -57,11 +58,35 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
         raise Refused("a reduction over computed axes of which too little is known")
     found = {a: _member(axes, a, x.ndim) for a in range(x.ndim)}
     if room is not None:
+        agreed_truth(_any(found, chosen), "that the axes make the declared shape")
         y = reshape(body(x, chosen[0]), room)
         for s in chosen[1:]:
             y = o.select(_all(found, s), reshape(body(x, s), room), y)
         return y
     return _cut(x, chosen, found, body, keepdims)
+
+
+def agreed_axes(axes: Any, wide: Sequence[Dim], narrow: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The shape `narrow`, after a check that `wide` without the computed axes, which have size 1,
+    is equal. Raises ValueError if no axes make it so."""
+    rank = len(wide)
+    chosen = [s for s in combinations(range(rank), rank - len(narrow))
+              if tuple(d for i, d in enumerate(wide) if i not in s) == tuple(narrow)
+              and all(wide[i] == 1 for i in s)]
+    if not chosen or count_of(axes) != rank - len(narrow):
+        raise ValueError(f"no axes make {tuple(narrow)} of {tuple(wide)}")
+    if chosen != [()]:
+        found = {a: _member(axes, a, rank) for a in range(rank)}
+        agreed_truth(_any(found, chosen), "that the axes make the declared shape")
+    return tuple(narrow)
+
+
+def _any(found: dict[int, Any], chosen: Sequence[Axes]) -> Any:
+    """Whether the computed axes are one of the chosen sets."""
+    out = _all(found, chosen[0])
+    for s in chosen[1:]:
+        out = o.or_(out, _all(found, s))
+    return out
 
 
 def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:

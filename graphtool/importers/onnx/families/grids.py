@@ -12,7 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.claims import agreed_entries, declared_size
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -39,7 +39,9 @@ def affine_grid(theta: Any, size: Any, *, align_corners: int = 0, ctx: Any) -> A
     1: [N, …, H, W, d]."""
     rank = count_of(size) - 2
     room = ctx.room() if array_of(size) is None else None
-    sides = room[1:-1] if room is not None else dims(take(size, 0, 2, rank + 2), "the size")
+    given = take(size, 0, 2, rank + 2)
+    sides = agreed_entries(given, room[1:-1], "the size") if room is not None else dims(
+        given, "the size")
     points = []
     for axis in reversed(range(rank)):  # x runs along the last axis
         place = tuple(sides[axis] if k == axis else 1 for k in range(rank))
@@ -73,7 +75,8 @@ def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any =
     n, room = count_of(image), ctx.room()
     known = array_of(image) is not None and array_of(block) is not None
     room = None if known else room
-    size: tuple[Dim, ...] = room[2:] if room is not None else dims(image, "the image shape")
+    size: tuple[Dim, ...] = dims(image, "the image shape") if room is None else agreed_entries(
+        image, room[2:], "the image shape")
     dilations, strides, pads = dilations or (1,) * n, strides or (1,) * n, pads or (0,) * (2 * n)
     wide = [d + pads[i] + pads[i + n] for i, d in enumerate(size)]
     if array_of(block) is not None and all(isinstance(d, int) for d in size):
@@ -81,7 +84,7 @@ def col2im(x: Any, image: Any, block: Any, *, dilations: Any = None, pads: Any =
         channels: Dim = x.shape[1] // math.prod(kernel)
         place = tensor(_places(wide, kernel, dilations, strides), x)
     else:
-        channels = room[1] if room is not None else _channels(x, block)
+        channels = _channels(x, block, None if room is None else room[1])
         place = _computed_places(x, channels, wide, block, dilations, strides)
     apart = reshape(x, (x.shape[0], channels, place.shape[0]))
     canvas = o.broadcast(reshape(number(0, x), (1, 1, 1)),
@@ -103,11 +106,12 @@ def _places(wide: Any, kernel: Any, dilations: Any, strides: Any) -> Any:
     return place.reshape(-1, 1)
 
 
-def _channels(x: Any, block: Any) -> Dim:
+def _channels(x: Any, block: Any, declared: int | None) -> Dim:
     taps = o.reduce_prod(cast(block, dtypes.int64), axes=(0,))
     if not isinstance(x.shape[1], int):
         raise Refused("computed blocks of a symbolic number of channels")
-    return bind(o.div(dim_tensor(x.shape[1], block.builder), reshape(taps, ())), 1, x.shape[1])
+    count = o.div(dim_tensor(x.shape[1], block.builder), reshape(taps, ()))
+    return declared_size(count, declared, "the number of channels", 1, x.shape[1])
 
 
 def _computed_places(x: Any, channels: Dim, wide: Any, block: Any, dilations: Any,

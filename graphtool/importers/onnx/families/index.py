@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -27,7 +28,7 @@ from graphtool.importers.onnx.driver.values import (
     tensor,
     transpose,
 )
-from graphtool.importers.onnx.families.shape import dim_array, iota
+from graphtool.importers.onnx.families.shape import dim_array, iota, need_small
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, minimum, product
 
@@ -174,9 +175,11 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
     if array_of(depth) is not None:
         n: Dim = dims(depth, "the depth")[0]
     else:
-        n = most if most is not None else dims(cast(depth, dtypes.int64), "the depth")[0]
+        n = agreed(depth, most, "the depth") if most is not None else dims(
+            cast(depth, dtypes.int64), "the depth")[0]
     if isinstance(n, int) and n < 0:
         raise ValueError(f"the depth is {n}")
+    need_small(indices, product(indices.shape) * n)
     i = cast(indices, dtypes.int64)
     i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)
     shape = (*i.shape[:axis], 1, *i.shape[axis:])

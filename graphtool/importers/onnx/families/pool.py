@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.importers.onnx.driver.claims import agreed_entries
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -162,5 +163,6 @@ def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pa
     if shape is None:
         return y
     room = ctx.room() if array_of(shape) is None else None
-    wanted = dims(shape, "the output shape") if room is None else room
+    wanted = dims(shape, "the output shape") if room is None else agreed_entries(
+        shape, room, "the output shape")
     return o.pad(y, lo=(0,) * x.ndim, hi=tuple(a - b for a, b in zip(wanted, plain, strict=True)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -173,7 +174,8 @@ def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
     """`top_k`: values and indices. ONNX allows any order for unsorted output, so it is sorted."""
     at = axis_of(axis, x.ndim)
     most = ctx.most(at) if array_of(k) is None else None
-    count = dims(k, "k", 0, x.shape[at] if x.ndim else 1)[0] if most is None else most
+    count = dims(k, "k", 0, x.shape[at] if x.ndim else 1)[0] if most is None else agreed(
+        k, most, "k")
     return _top_k(x, at, count, bool(largest))
 
 

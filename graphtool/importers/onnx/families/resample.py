@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.claims import agreed_entries, declared_size
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -155,12 +155,9 @@ def _spans(x: Any, factors: Any, crop: Any) -> Any:
 
 def _measured(x: Any, axis: int, spans: Any, ctx: Any) -> Dim:
     """⌊d · span⌋ for a computed span: the size that the model declares, else a symbolic size."""
-    room = ctx.most(axis)
-    if room is not None:
-        return int(room)
     span = cast(reshape(take(spans, 0, axis, axis + 1), ()), dtypes.float32)
     size = o.floor(cast(dim_tensor(x.shape[axis], x.builder), dtypes.float32) * span)
-    return bind(cast(size, dtypes.int64))
+    return declared_size(cast(size, dtypes.int64), ctx.most(axis), f"the size of axis {axis}")
 
 
 def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
@@ -174,8 +171,8 @@ def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
     wanted: list[Dim] = list(x.shape)
     for a in at:
         size = o.floor(cast(dim_tensor(x.shape[a], x.builder), dtypes.float64) * scale + 0.5)
-        room = ctx.most(a)
-        wanted[a] = room if room is not None else bind(reshape(cast(size, dtypes.int64), ()))
+        wanted[a] = declared_size(reshape(cast(size, dtypes.int64), ()), ctx.most(a),
+                                  f"the size of axis {a}")
     factors = _placed(o.broadcast(scale, shape=(len(at),)), at, [1.0] * x.ndim)
     return tuple(wanted), factors
 
@@ -187,7 +184,8 @@ def _by_sizes(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
         isinstance(known_entry(sizes, i), int) for i in range(count_of(sizes)))
     if policy != "stretch" and not (known and all(isinstance(x.shape[a], int) for a in at)):
         return _shared(x, at, sizes, policy, ctx)
-    given = dims(sizes, "the sizes") if known or room is None else tuple(room[a] for a in at)
+    given = dims(sizes, "the sizes") if known or room is None else agreed_entries(
+        sizes, [room[a] for a in at], "the sizes")
     wanted: list[Dim] = list(x.shape)
     for k, a in enumerate(at):
         wanted[a] = given[k]

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.claims import agreed, agreed_entries, declared_size
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -31,6 +31,7 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, minimum
 
 LONGEST = 4096
@@ -78,7 +79,7 @@ def _length(x: Any, axis: int, length: Any, inverse: bool, onesided: bool,
         have: Dim = x.shape[axis]
         return (have - 1) * 2 if inverse and onesided else have
     if array_of(length) is None and room is not None and (inverse or not onesided):
-        return room[axis]
+        return agreed(length, room[axis], "the length")
     return dims(length, "the length", 1, None if room is None else 2 * room[axis])[0]
 
 
@@ -191,11 +192,11 @@ def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, 
     return dft(frames, 2, n, False, bool(onesided))
 
 
-def _frames(x: Any, n: Dim, step: Any, count: Dim | None) -> Any:
+def _frames(x: Any, n: Dim, step: Any, count: int | None) -> Any:
     """The positions of each frame, [frames, n, 1]."""
-    if count is None:
-        rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
-        count = bind(o.max(o.add(o.div(rest, step), 1), 0), 0, x.shape[1])
+    rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
+    count = declared_size(o.max(o.add(o.div(rest, step), 1), 0), count, "the number of frames", 0,
+                          x.shape[1])
     return reshape(o.add(o.mul(iota(x, (count, 1), 0), step), iota(x, (1, n), 1)), (count, n, 1))
 
 
@@ -209,7 +210,7 @@ _WINDOWS = {"HannWindow": (0.5, -0.5, 0.0), "HammingWindow": (25 / 46, -21 / 46,
 def _window(name: str) -> Any:
     def handler(size: Any, *, output_datatype: int = 1, periodic: int = 1, ctx: Any) -> Any:
         room = ctx.room() if array_of(size) is None else None
-        n = room[0] if room is not None else dims(size, "the size")[0]
+        n = agreed(size, room[0], "the size") if room is not None else dims(size, "the size")[0]
         whole = cast(reshape(size, ()), dtypes.float64)
         angle = iota(size, (n,), 0, dtypes.float64) * (2 * math.pi) / (
             whole if periodic else whole - 1.0)
@@ -224,14 +225,25 @@ for _name in _WINDOWS:
     onnx_op(_name, since=17)(_window(_name))
 
 
+def _declared(length: Any, bins: Any, room: tuple[int, ...]) -> tuple[Dim, Dim]:
+    """The declared rows and columns, after a check of those inputs that the run computes."""
+    like = next(v for v in (bins, length) if array_of(v) is None)
+    spectrum = o.add(o.div(cast(reshape(length, (1,)), dtypes.int64), 2), 1)
+    both = o.concat(*(v if isinstance(v, Tracer) else tensor(v, like)
+                      for v in (spectrum, cast(reshape(bins, (1,)), dtypes.int64))), axis=0)
+    rows, n = agreed_entries(both, room, "the size")
+    return rows, n
+
+
 @onnx_op("MelWeightMatrix", since=17)
 def mel_weight_matrix(bins: Any, length: Any, rate: Any, low: Any, high: Any, *,
                       output_datatype: int = 1, ctx: Any) -> Any:
     """Triangular weights, evenly spaced on the mel scale 2595·log₁₀(1 + f/700):
     [length / 2 + 1, bins]."""
     room = ctx.room() if any(array_of(v) is None for v in (bins, length)) else None
-    rows, n = room or (floordiv(dims(length, "the length")[0], 2) + 1,
-                       dims(bins, "the number of bins")[0])
+    rows, n = (floordiv(dims(length, "the length")[0], 2) + 1,
+               dims(bins, "the number of bins")[0]) if room is None else _declared(
+                   length, bins, room)
     count, size, hertz, *edges = (cast(reshape(v, ()), dtypes.float64)
                                   for v in (bins, length, rate, low, high))
     first, last = (o.log1p(f * (1 / 700)) * (2595 / math.log(10)) for f in edges)

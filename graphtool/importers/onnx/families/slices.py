@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.onnx.driver.claims import agreed_entries
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -28,9 +29,9 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import per_axis
-from graphtool.importers.onnx.families.shape import iota
+from graphtool.importers.onnx.families.shape import iota, need_small
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum
+from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum, product
 
 # ---- slices ------------------------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ def _split_sizes(x: Any, sizes: Any, axis: int, ctx: Any) -> Any:
     at = axis_of(axis, x.ndim)
     rooms = [ctx.room(i) for i in range(ctx.outputs)]
     if array_of(sizes) is None and all(r is not None for r in rooms):
-        return tuple(r[at] for r in rooms if r is not None)
+        return agreed_entries(sizes, [r[at] for r in rooms if r is not None], "the split sizes")
     return dims(sizes, "the split sizes", 0, x.shape[at])
 
 
@@ -235,6 +236,7 @@ def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
     lo, hi = tuple(pads[:n]), tuple(pads[n:])
     if len(hi) != n:
         raise ValueError(f"{len(pads)} pads for rank {n}")
+    need_small(x, product(d + a + b for d, a, b in zip(x.shape, lo, hi, strict=True)))
     match mode:
         case "constant":
             return _constant_pad(x, lo, hi, value)
@@ -303,7 +305,7 @@ def center_crop_pad(x: Any, shape: Any, *, axes: Any = None, ctx: Any) -> Any:
     room = ctx.room() if array_of(shape) is None else None
     if room is not None:
         axes = axes or tuple(range(x.ndim))
-        wanted: tuple[Dim, ...] = tuple(room[a] for a in axes)
+        wanted: tuple[Dim, ...] = agreed_entries(shape, [room[a] for a in axes], "the shape")
     else:
         wanted = dims(shape, "the shape")
     at = range(x.ndim) if axes is None else axes_of(axes, x.ndim)

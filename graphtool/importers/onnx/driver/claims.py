@@ -1,0 +1,76 @@
+"""Sizes that the model declares, checked against the values that the run computes.
+
+A declared output shape stands in for a shape that is an input. It is assumed at import, and a
+`size` node compares it with the computed value at each run, in the evaluator and in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.onnx.driver.computed import Recorder, bind, resolved
+from graphtool.importers.onnx.driver.values import Known, cast, reshape, tensor
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim, product, symbol
+
+
+def agreed(scalar: Tracer, declared: int, what: str) -> int:
+    """`declared`, after a check that a computed integer has this value at run time.
+
+    Raises ValueError if it is known to have another one.
+    """
+    builder = scalar.builder
+    assert isinstance(builder, Recorder)
+    if product(scalar.shape) != 1:
+        raise ValueError(f"{what} must be one number, its shape is {scalar.shape}")
+    known = resolved(scalar.value, 0, builder)
+    if isinstance(known, int) and known != declared:
+        raise ValueError(f"{what} is {known}, the model declares {declared}")
+    if known == declared:
+        return declared
+    if declared < 0:
+        raise ValueError(f"the model declares the size {declared}")
+    name = builder.symbols.free_name(f"{builder.fresh_stem()}_declared")
+    number = cast(reshape(scalar, ()), dtypes.int64)
+    builder.emit(o.size, (number,), {"size": symbol(name, declared), "most": declared,
+                                     "checked": True})
+    return declared
+
+
+def declared_size(scalar: Any, declared: int | None, what: str, least: int | None = 0,
+                  most: Dim | None = None) -> Dim:
+    """A computed integer as a size: the declared one, or a symbol if none is declared."""
+    if declared is None:
+        return bind(scalar, least, most)
+    return agreed(scalar, declared, what)
+
+
+def agreed_entries(x: Any, declared: Sequence[int], what: str) -> tuple[int, ...]:
+    """`declared`, after a check that the computed vector x has these entries at run time.
+
+    Raises ValueError if the vector has another length or another entry.
+    """
+    count = x.shape[0] if x.ndim == 1 else product(x.shape)
+    if isinstance(count, int) and count != len(declared):
+        raise ValueError(f"{what} has {count} entries, the model declares {len(declared)}")
+    if isinstance(x, Known) and not x.symbolic:
+        if tuple(int(v) for v in x.array.reshape(-1)) != tuple(declared):
+            raise ValueError(f"{what} is {x.array.tolist()}, the model declares {list(declared)}")
+        return tuple(declared)
+    if not isinstance(count, int):
+        length = x.builder.emit(o.dim, (), {"of": count, "dtype": dtypes.int64})
+        agreed(length, len(declared), f"the length of {what}")
+    for i, d in enumerate(declared):
+        at = tensor(np.array([i]), x)
+        agreed(x if count == 1 else o.gather(x, at, axes=(0,)), d, f"entry {i} of {what}")
+    return tuple(declared)
+
+
+def agreed_truth(flag: Tracer, what: str) -> None:
+    """Add a check that a computed condition is true at run time."""
+    agreed(o.cast(reshape(flag, ()), dtype=dtypes.int64), 1, what)
