@@ -258,6 +258,15 @@ def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
 _WORDS = ("", "a", "an apple", "1", "Été")
 
 
+def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
+    """The size of each symbol in `random_inputs`: from `sizes`, or one that the module allows."""
+    bound = sample_sizes(module.symbols, module.requires, sizes or {})
+    for name, row in module.symbols.items():
+        check_bounds(row, bound[name])
+    check_required(module.requires, bound)
+    return bound
+
+
 def random_inputs(module: Module, seed: int = 0,
                   sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
     """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
@@ -267,10 +276,7 @@ def random_inputs(module: Module, seed: int = 0,
     module's requirements allow.
     """
     rng = np.random.default_rng(seed)
-    bound = sample_sizes(module.symbols, module.requires, sizes or {})
-    for name, row in module.symbols.items():
-        check_bounds(row, bound[name])
-    check_required(module.requires, bound)
+    bound = made_up_sizes(module, sizes)
     limits = _index_limits(module.graph, bound)
     names = value_names(module.graph)
     out = {}

@@ -47,6 +47,9 @@ Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a dim of a torch model open: batch=1..64 opens "
     "dim 0 of every input, seq@ids.1,mask.1=1..128 the dims that it names. Also for named dims of "
     "an ONNX model: 'H=32..1024 step 32', W=H (equal sizes), N=1. May be repeated.")]
+Limit = Annotated[list[str] | None, typer.Option(
+    "--limit", metavar="NAME=NUMBER", help="What the import of an ONNX model and its check may "
+    "take: nodes, bytes of one array, seconds. May be repeated.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
 Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by, separated by commas: "
     "params (those with requires_grad), inputs, names, or patterns as in 'head.*,!*.bias'.")]

@@ -21,23 +21,27 @@ def import_(source: Annotated[str, typer.Argument(
             capture: options.Capture = "export", dynamic: options.Dynamic = None,
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
-                help="Whether to compare the graph with torch or onnxruntime.")] = True) -> int:
+                help="Whether to compare the graph with torch or onnxruntime.")] = True,
+            limit: options.Limit = None) -> int:
     """Import a model as a graph, and compare the two.
 
-    The evaluator runs the graph on two random inputs, and torch or onnxruntime the model."""
+    The evaluator runs the graph on two random inputs, and torch or onnxruntime the model. The exit
+    code is 1 if they differ, or if the check was due and could not be made."""
     from graphtool import importers
+    from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
     if capture not in ("export", "fx"):
         raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
+    limits = read_limits(limit or ())
     module = importers.import_source(source, inputs=inputs or (), capture=capture,
-                                     dynamic=sources.bounds(dynamic))
+                                     dynamic=sources.bounds(dynamic), limits=limits)
     sources.save(module, out)
     if rules := required(module):
         terminal.note(f"required of every run: {', '.join(rules)}")
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, inputs or ())
+    found = check_import(source, module, inputs or (), limits)
     terminal.note(found.line)
     return 0 if found.ok else 1
 

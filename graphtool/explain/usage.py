@@ -38,6 +38,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3043": ("onnxruntime refuses", "The message is onnxruntime's own."),
     "GT3044": ("no inputs can be made up",
                "Neither side states its inputs. Give --inputs FILE.npz."),
+    "GT3045": ("a run that did not finish",
+               "The model took longer than allowed, or ended the runtime's process; --limit raises "
+               "the limits of an import."),
     "GT3050": ("nothing to resume from",
                "--resume needs the directory of the checkpoint: --checkpoint run/."),
     "GT3051": ("the samples are missing",

@@ -6,13 +6,16 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphtool import interp
 from graphtool.errors import GraphtoolError
+from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.verify.compare import Difference, compare, magnitude, worst
+from graphtool.verify.budget import check_sizes, deadline
+from graphtool.verify.compare import Difference, compare, is_text, magnitude, worst
 from graphtool.verify.sides import Side, by_position, of_onnx, of_torch
 
 SEEDS = (0, 1)
@@ -21,36 +24,65 @@ ATOL, RTOL = 1e-4, 1e-3  # tolerances for float32 through many layers, with sums
 
 @dataclass(frozen=True)
 class ImportCheck:
-    """Whether the graph computes what its source does; `line` is the result as text."""
+    """Whether the graph computes what its source does; `line` is the result as text.
+
+    `ok` is false if the two differ, and if a check was due and could not be made.
+    """
 
     ok: bool
     line: str
     rows: tuple[Difference, ...] = ()
 
 
-def check_import(source: str, module: Module, specs: Sequence[str] = ()) -> ImportCheck:
-    """Compare on two inputs; if the source cannot be run here, `line` says so and `ok` is true."""
+def check_import(source: str, module: Module, specs: Sequence[str] = (),
+                 limits: Limits | None = None) -> ImportCheck:
+    """Compare on two inputs, within `limits`.
+
+    An archive and a model that draws random numbers have nothing to be compared with; for them
+    `line` says so and `ok` is true.
+    """
+    limits = limits or Limits()
     if source.endswith(".pt2"):
-        return ImportCheck(True, "not checked: an archive is read, never run")
-    if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):
-        return ImportCheck(True, "not checked: onnxruntime is not installed")
+        return ImportCheck(True, "nothing to check against: an archive is read, never run")
     if any(Trait.RANDOM in n.op.traits for n in all_nodes(module.graph)):
-        return ImportCheck(True, "not checked: the model draws random numbers")
+        return ImportCheck(True, "nothing to check against: the model draws random numbers")
+    if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):
+        return _unchecked("onnxruntime is not installed")
     try:
-        side = of_onnx(Path(source)) if source.endswith(".onnx") else of_torch(
+        check_sizes(module, limits)
+        side = of_onnx(Path(source), limits) if source.endswith(".onnx") else of_torch(
             source, module, specs)
-        rows = [row for seed in SEEDS for row in _compare(side, module, seed)]
+        rows = [row for seed in SEEDS for row in _compare(side, module, seed, limits)]
     except GraphtoolError as error:
-        return ImportCheck(True, f"not checked: {error.message}")
+        return _unchecked(error.message)
     ok = all(r.ok for r in rows)
     verdict = "agrees with" if ok else "DIFFERS from"
     return ImportCheck(ok, f"checked: the graph {verdict} {side.kind} on {len(SEEDS)} inputs: "
                            f"{worst(rows)}", tuple(rows))
 
 
-def _compare(side: Side, module: Module, seed: int) -> list[Difference]:
+def _unchecked(reason: str) -> ImportCheck:
+    return ImportCheck(False, f"NOT CHECKED: {reason}\n  help: the graph was written; --no-check "
+                              "imports without a check")
+
+
+def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Difference]:
     inputs = interp.random_inputs(module, seed)
+    with deadline(limits.seconds, "the evaluator"):
+        actual = dict(list(interp.run(module, inputs).items()))
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
-    actual = dict(list(interp.run(module, inputs).items())[:len(expected)])
+    actual = dict(list(actual.items())[:len(expected)])
     scale = max((magnitude(x) for x in expected.values()), default=1.0)
-    return compare(expected, actual, ATOL * scale, RTOL)
+    rows = compare(expected, actual, ATOL * scale, RTOL)
+    if side.kind != "onnxruntime":
+        return rows
+    return [_same_type(r, e, a) for r, e, a in zip(rows, expected.values(), actual.values(),
+                                                   strict=True)]
+
+
+def _same_type(row: Difference, expected: Any, actual: Any) -> Difference:
+    """The difference of two arrays, which also have to be of one element type."""
+    if is_text(expected) or expected.dtype == actual.dtype:
+        return row
+    return Difference(row.name, False, row.max_abs, row.max_rel, row.elements, row.elements,
+                      f"types differ: {expected.dtype} and {actual.dtype}")

@@ -17,9 +17,10 @@ import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp
-from graphtool.dtypes import DType, as_strings, dtype, string
+from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError, UsageError
 from graphtool.importers import import_source
+from graphtool.importers.limits import Limits
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -27,6 +28,7 @@ from graphtool.ir.text import value_names
 from graphtool.native import runtime
 from graphtool.symbolic import substitute, symbols
 from graphtool.train.model import TrainModel
+from graphtool.verify.apart import Apart
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -85,35 +87,16 @@ def of_program(path: Path) -> Side:
         return of_build(built)
 
 
-def of_onnx(path: Path) -> Side:
-    """An ONNX file, run by onnxruntime; if that is not installed, by our own importer."""
+def of_onnx(path: Path, limits: Limits | None = None) -> Side:
+    """An ONNX file through onnxruntime, which runs apart under `limits`.
+
+    Where it is not installed, the file is run by our own importer and evaluator.
+    """
     if not importlib.util.find_spec("onnxruntime"):
         from graphtool.importers import import_source
         return of_module(import_source(str(path)))
-    session = onnx_session(path)
-    outputs = [o.name for o in session.get_outputs()]
-
-    def run(xs: Mapping[str, Array]) -> dict[str, Array]:
-        try:
-            found = session.run(outputs, {n: _objects(x) for n, x in xs.items()})
-        except Exception as error:  # onnxruntime's errors have no common base class
-            raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
-                             where=str(path)) from error
-        return dict(zip(outputs, map(_array, found), strict=True))
-    return Side("onnxruntime", tuple(i.name for i in session.get_inputs()), run)
-
-
-def _array(found: Any) -> Array:
-    """An output as an array; the maps of a ZipMap become the rows of their values."""
-    if isinstance(found, list) and found and isinstance(found[0], dict):
-        found = [list(row.values()) for row in found]
-    array = np.asarray(found)
-    return as_strings(array) if array.dtype == object else array
-
-
-def _objects(x: Array) -> Array:
-    """Strings as object arrays, as onnxruntime expects them."""
-    return x.astype(object) if x.dtype == string.numpy else x
+    model = Apart(path, limits)
+    return Side("onnxruntime", model.inputs, model.run)
 
 
 def onnx_session(path: Path, threads: int = 0) -> Any:

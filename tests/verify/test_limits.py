@@ -1,0 +1,99 @@
+"""Nothing that a file says takes the machine down: budgets, and the oracle in its own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from graphtool.cli.faults import run
+from graphtool.errors import GraphtoolError, InputError, UsageError
+from graphtool.importers.limits import Limits, read_limits
+from graphtool.importers.onnx import import_model
+from graphtool.verify.apart import Apart
+from tests.importers.onnx.build import model, node, value
+
+
+def doubling(depth: int) -> Any:
+    """A model whose functions call each other twice: 2**depth nodes."""
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    rows = [helper.make_function("mine", "F0", ["a"], ["b"], [node("b = Neg(a)")], opsets)]
+    for i in range(1, depth):
+        calls = [node(f"c = F{i - 1}(a)", domain="mine"), node(f"b = F{i - 1}(c)", domain="mine")]
+        rows.append(helper.make_function("mine", f"F{i}", ["a"], ["b"], calls, opsets))
+    proto = model([node(f"y = F{depth - 1}(x)", domain="mine")], ["x f32 2"], ["y f32 2"],
+                  functions=rows)
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    return proto
+
+
+def endless() -> Any:
+    """A loop that goes on as long as n says, by an input."""
+    body = helper.make_graph([node("on = Identity(go)"), node("t = Neg(s)")], "body",
+                             [value("i i64"), value("go bool"), value("s f32 2")],
+                             [value("on bool"), value("t f32 2")])
+    nodes = [node("small = ReduceSum(x)", keepdims=0), node("yes = Less(small, huge)"),
+             node("y = Loop(, yes, x)", body=body)]
+    return model(nodes, ["x f32 2"], ["y f32 2"], {"huge": np.float32(1e30)})
+
+
+def large(op: str) -> Any:
+    """A model of a few bytes with a value of 2**45 elements."""
+    weights: dict[str, Any] = {"s": np.array([1 << 23, 1 << 22])}
+    if op == "Concat":
+        nodes = [node(f"h{i + 1} = Concat(h{i}, h{i})", axis=0) for i in range(45)]
+        return model([*nodes, node("y = ReduceSum(h45)", keepdims=0)], ["h0 f32 1"], ["y f32"])
+    if op == "Range":
+        weights = {"a": np.array(0), "n": np.array(1 << 45), "b": np.array(1)}
+        return model(["r = Range(a, n, b)", "y = ReduceMax(r)"], [], ["y i64 1"], weights)
+    make = {"Expand": "e = Expand(x, s)", "Tile": "e = Tile(x, s)",
+            "ConstantOfShape": "e = ConstantOfShape(s)"}[op]
+    return model([make, node("y = ReduceSum(e)", keepdims=0)], ["x f32 1 1"], ["y f32"], weights)
+
+
+def test_functions_that_multiply() -> None:
+    with pytest.raises(InputError) as caught:
+        import_model(doubling(29), limits=Limits(nodes=2000))
+    assert caught.value.code == "GT1022" and "--limit nodes" in caught.value.hint
+    assert len(import_model(doubling(6)).graph.nodes) == 32
+
+
+@pytest.mark.parametrize("op", ["Concat", "Range", "Expand", "Tile", "ConstantOfShape"])
+def test_arrays_out_of_all_proportion(op: str, tmp_path: Path,
+                                      capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.onnx").write_bytes(large(op).SerializeToString())
+    assert run(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "g.json")]) in (1, 3)
+    err = capsys.readouterr().err
+    assert "NOT CHECKED" in err and "bytes" in err
+
+
+def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
+    assert run(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "g.json"),
+                "--limit", "seconds=2"]) == 1
+    assert "the evaluator did not finish" in capsys.readouterr().err
+
+
+def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
+    side = Apart(tmp_path / "m.onnx", Limits(seconds=5))
+    with pytest.raises(GraphtoolError) as caught:
+        side.run({"x": np.ones(2, np.float32)})
+    assert caught.value.code == "GT3045"
+
+
+def test_an_oracle_that_wants_all_memory(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(large("Expand").SerializeToString())
+    with pytest.raises(InputError) as caught:
+        Apart(tmp_path / "m.onnx").run({"x": np.ones((1, 1), np.float32)})
+    assert caught.value.code in ("GT3043", "GT3045")
+
+
+def test_limits_are_read() -> None:
+    assert read_limits(["nodes=5", "seconds=7"]) == Limits(nodes=5, seconds=7)
+    for text in ("nodes", "nodes=-1", "hours=1", "nodes=x"):
+        with pytest.raises(UsageError, match="--limit"):
+            read_limits([text])
