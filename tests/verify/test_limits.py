@@ -73,7 +73,7 @@ def test_arrays_out_of_all_proportion(op: str, tmp_path: Path,
 def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
     assert run(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "g.json"),
-                "--limit", "seconds=2"]) == 1
+                "--limit", "seconds=8"]) == 1
     assert "the evaluator did not finish" in capsys.readouterr().err
 
 
