@@ -63,7 +63,7 @@ def _split_index(x: Array, indices: Array, axes: tuple[int, ...], batch: int) ->
     for b in range(batch):
         out[b] = np.arange(x.shape[b]).reshape([-1 if i == b else 1 for i in range(rank)])
     for k, a in enumerate(axes):
-        out[a] = indices[..., k].reshape(*lead, *[1] * len(rest))
+        out[a] = indices[..., k].reshape((*lead, *[1] * len(rest)))
     for k, a in enumerate(rest):
         out[a] = np.arange(x.shape[a]).reshape(
             [-1 if i == len(lead) + k else 1 for i in range(rank)])

@@ -37,7 +37,7 @@ from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
 from graphtool.importers.onnx.driver.schemas import operator
 from graphtool.importers.onnx.driver.size_bounds import bounded
-from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, dims_row, settle_dims
+from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, as_row, dims_row, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.io.weights import Array
@@ -158,7 +158,7 @@ class Importer(Session):
             raise Refused(f"graphs nested more than {_DEPTH} deep")
         self._initializers(graph, inner)
         for info, x in zip(graph.input, inputs, strict=True):
-            inner.env[info.name] = x
+            inner.env[info.name] = as_row(x, info)
         self.nodes(graph.node, inner)
         results = [inner.env[v.name] for v in graph.output]
         if any(r is REFUSED for r in results):

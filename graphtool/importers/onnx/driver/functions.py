@@ -94,11 +94,16 @@ _LAYOUTS = dict.fromkeys(
     "ORT_ENABLE_EXTENDED, or import the model it was made from")
 
 
+_SEARCHES = frozenset({"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"})
+
+
 def _why(domain: str, name: str, version: int) -> str:
     if (domain, name) in HANDLERS:
         return f"opset {version} is older than what is supported"
     if schema(domain, name, version) is not None:
         return "not supported yet"
+    if domain == "com.microsoft" and name in _SEARCHES:
+        return "a search over a decoder: import the decoder itself, and run it by `generate`"
     if domain in _LAYOUTS:
         return _LAYOUTS[domain]
     newest = onnx.defs.onnx_opset_version()

@@ -255,6 +255,19 @@ def reshape(x: Any, shape: tuple[Dim, ...]) -> Any:
     return x if tuple(x.shape) == tuple(shape) else o.reshape(x, shape=tuple(shape))
 
 
+def as_row(x: Any, info: Any) -> Any:
+    """A scalar as a vector of one entry if the subgraph's input `info` is declared so, else x.
+
+    Some exporters give a loop's counter and condition the shape [1].
+    """
+    dims = info.type.tensor_type.shape.dim
+    if not isinstance(x, Tracer) or x.ndim or len(dims) != 1 or dims[0].dim_value != 1:
+        return x
+    if isinstance(x, Known):
+        return Known(x.array.reshape(1), x.builder, x.hint, x.param, x.row)
+    return o.reshape(x, shape=(1,))
+
+
 def transpose(x: Any, perm: Any) -> Any:
     """x with its axes permuted: x itself for the identity, else a `transpose`."""
     perm = tuple(perm)

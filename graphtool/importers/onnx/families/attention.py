@@ -57,6 +57,8 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
     right = 0 if is_causal else right_window_size
     plain = lengths is None and past == 0 and left_window_size < 0 and right in (-1, 0)
     seen = None if plain else visible(q, k, past, lengths, left_window_size, right)
+    if mask is not None and dtype_of(mask).is_integer and dtype_of(mask) is not dtypes.bool_:
+        mask = cast(mask, dtype_of(q))  # numbers are added to the scores, whatever their type
     mask = padded_mask(mask, k.shape[2])
     left, factor = (q, scale) if dtype_of(q).bits > 16 else (_prescaled(q, scale), 1.0)
     keys = k if left is q else _prescaled(k, scale)

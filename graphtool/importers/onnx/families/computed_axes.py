@@ -46,17 +46,24 @@ def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -
     return out
 
 
-def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool, ctx: Any) -> Any:
-    """A reduction over computed axes whose number is known.
+def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool, none: bool,
+            ctx: Any) -> Any:
+    """A reduction over computed axes. Without any axis it is over `none` of them, or over all.
 
-    Raises Refused if the candidates are too many.
+    Raises Refused if the rank of the result is unknown, or if the candidates are too many.
     """
-    room = ctx.room()
-    chosen = [s for s in combinations(range(x.ndim), count_of(axes))
+    room, rank, count = ctx.room(), x.ndim, product(axes.shape)
+    sizes = [count] if isinstance(count, int) else [*([0] if none else []), *range(1, rank + 1)]
+    if len(sizes) > 1 and room is None and not keepdims:
+        raise Refused("a reduction over a computed number of axes, which are dropped")
+    chosen = [s for n in sizes for s in combinations(range(rank), n)
               if room is None or _shape(x, s, keepdims) == room]
     if not 0 < len(chosen) <= _MOST or (room is None and 0 in x.shape):
         raise Refused("a reduction over computed axes of which too little is known")
-    found = {a: _member(axes, a, x.ndim) for a in range(x.ndim)}
+    found = {a: _member(axes, a, rank) for a in range(rank)}
+    if len(sizes) > 1 and not none:
+        empty = o.not_(_some(list(found.values())))
+        found = {a: o.or_(v, empty) for a, v in found.items()}
     if room is not None:
         agreed_truth(_any(found, chosen), "that the axes make the declared shape")
         y = reshape(body(x, chosen[0]), room)
@@ -83,10 +90,7 @@ def agreed_axes(axes: Any, wide: Sequence[Dim], narrow: Sequence[Dim]) -> tuple[
 
 def _any(found: dict[int, Any], chosen: Sequence[Axes]) -> Any:
     """Whether the computed axes are one of the chosen sets."""
-    out = _all(found, chosen[0])
-    for s in chosen[1:]:
-        out = o.or_(out, _all(found, s))
-    return out
+    return _some([_all(found, s) for s in chosen])
 
 
 def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:
@@ -99,9 +103,18 @@ def _member(axes: Any, a: int, rank: int) -> Any:
 
 
 def _all(found: dict[int, Any], s: Axes) -> Any:
-    out = found[s[0]]
-    for a in s[1:]:
-        out = o.and_(out, found[a])
+    """Whether the computed axes are exactly these."""
+    flags = [v if a in s else o.not_(v) for a, v in found.items()]
+    out = flags[0]
+    for v in flags[1:]:
+        out = o.and_(out, v)
+    return out
+
+
+def _some(flags: list[Any]) -> Any:
+    out = flags[0]
+    for v in flags[1:]:
+        out = o.or_(out, v)
     return out
 
 

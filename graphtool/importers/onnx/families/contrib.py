@@ -8,7 +8,14 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
-from graphtool.importers.onnx.driver.values import axis_of, cast, reshape, take, transpose
+from graphtool.importers.onnx.driver.values import (
+    axis_of,
+    cast,
+    dtype_of,
+    reshape,
+    take,
+    transpose,
+)
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.cells import ACTIVATIONS
 
@@ -105,36 +112,51 @@ def fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str 
 
 @onnx_op("SimplifiedLayerNormalization")
 def simplified_layer_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5,
-                          stash_type: int = 1) -> Any:
-    """`rms_norm` over the axes from `axis` on."""
-    return o.rms_norm(x, scale, axes=tuple(range(axis_of(axis, x.ndim), x.ndim)), epsilon=epsilon)
+                          stash_type: int = 1, ctx: Any) -> Any:
+    """`rms_norm` over the axes from `axis` on; output 1 is 1 / the root of the mean square."""
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
+    y = o.rms_norm(x, scale, axes=axes, epsilon=epsilon)
+    return [y, _inverse_root(x, axes, epsilon)] if ctx.wanted(1) else y
+
+
+def _inverse_root(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+    """1 / √(mean(x²) + epsilon) in float32."""
+    wide = cast(x, dtypes.float32) if dtype_of(x).bits < 32 else x
+    return o.rsqrt(o.add(o.reduce_mean(o.mul(wide, wide), axes=axes), epsilon))
 
 
 @microsoft("SkipLayerNormalization")
 def skip_layer_norm(x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, *,
-                    epsilon: float = 1e-5, ctx: Any) -> Any:
-    """`layer_norm` of x + skip + bias over the last axis; output 3 is that sum."""
+                    epsilon: float = 1e-12, ctx: Any) -> Any:
+    """`layer_norm` of x + skip + bias over the last axis, with mean, 1 / deviation and that sum."""
     total = _skipped(x, skip, bias)
-    y = o.layer_norm(total, gamma, beta, axes=(total.ndim - 1,), epsilon=epsilon)
-    return _with_sum(y, total, ctx)
+    axes = (total.ndim - 1,)
+    y = o.layer_norm(total, gamma, beta, axes=axes, epsilon=epsilon)
+    wide = cast(total, dtypes.float32) if dtype_of(total).bits < 32 else total
+    mean = o.reduce_mean(wide, axes=axes) if ctx.wanted(1) else None
+    scale = o.rsqrt(o.add(o.reduce_var(wide, axes=axes), epsilon)) if ctx.wanted(2) else None
+    return [y, mean, scale, total][:max(ctx.outputs, 1)]
 
 
 @microsoft("SkipSimplifiedLayerNormalization")
-def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-5,
+def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-12,
                     ctx: Any) -> Any:
-    """`rms_norm` of x + skip + bias over the last axis; output 3 is that sum."""
+    """`rms_norm` of x + skip + bias over the last axis; output 3 is that sum.
+
+    Raises Refused for the mean, which nothing defines here.
+    """
+    if ctx.wanted(1):
+        raise Refused("the mean of a normalisation that has none")
     total = _skipped(x, skip, bias)
-    y = o.rms_norm(total, gamma, axes=(total.ndim - 1,), epsilon=epsilon)
-    return _with_sum(y, total, ctx)
+    axes = (total.ndim - 1,)
+    y = o.rms_norm(total, gamma, axes=axes, epsilon=epsilon)
+    scale = _inverse_root(total, axes, epsilon) if ctx.wanted(2) else None
+    return [y, None, scale, total][:max(ctx.outputs, 1)]
 
 
 def _skipped(x: Any, skip: Any, bias: Any) -> Any:
     total = o.add(x, skip)
     return total if bias is None else o.add(total, bias)
-
-
-def _with_sum(y: Any, total: Any, ctx: Any) -> Any:
-    return [y, None, None, total][:max(ctx.outputs, 1)]  # the statistics are for training
 
 
 @microsoft("EmbedLayerNormalization")

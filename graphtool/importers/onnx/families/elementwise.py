@@ -218,7 +218,10 @@ def elu(x: Any, *, alpha: float = 1.0) -> Any:
 
 @onnx_op("Celu")
 def celu(x: Any, *, alpha: float = 1.0) -> Any:
-    """`celu` with its alpha."""
+    """`celu` with its alpha; for 0 the formula's own quotients, which are infinite."""
+    if alpha == 0:
+        tail = o.mul(o.expm1(o.div(x, 0.0)), 0.0)
+        return o.add(o.max(x, 0.0), o.min(tail, 0.0))
     return o.celu(x, alpha=alpha)
 
 

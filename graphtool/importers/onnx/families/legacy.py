@@ -54,6 +54,15 @@ def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
     return o.broadcast(tensor(fill, shape), shape=dims(shape, "the shape"))
 
 
+@onnx_op("ImageScaler")
+def image_scaler(x: Any, *, scale: float = 1.0, bias: Any = None) -> Any:
+    """x · scale plus a number for each channel; an experimental operator of early files."""
+    y = o.mul(x, scale)
+    if bias is None:
+        return y
+    return o.add(y, tensor(np.asarray(bias, np.float32).reshape(1, -1, 1, 1), x))
+
+
 @onnx_op("PRelu", since=1)
 def prelu(x: Any, slope: Any, *, consumed_inputs: Any = None) -> Any:
     """`prelu`; a vector of slopes has one entry for each channel."""

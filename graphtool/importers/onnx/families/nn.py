@@ -8,6 +8,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
+    axes_of,
     axis_of,
     cast,
     dtype_of,
@@ -171,7 +172,10 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: f
     row = dtype_of(x)
     if training_mode:
         return _batch_norm_training(x, scale, bias, mean, var, epsilon, momentum)
-    parts = (cast(v, row) for v in (scale, bias, mean, var))
+    parts = tuple(cast(v, row) for v in (scale, bias, mean, var))
+    if x.ndim == 1:  # a batch of numbers, in one channel
+        y = o.batch_norm(reshape(x, (x.shape[0], 1)), *parts, epsilon=epsilon)
+        return reshape(y, tuple(x.shape))
     return o.batch_norm(x, *parts, epsilon=epsilon)
 
 
@@ -188,6 +192,16 @@ def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, eps
     v = reshape(o.reduce_var(wide, axes=over), flat)
     y = o.batch_norm(x, *(cast(p, dtype_of(x)) for p in (scale, bias, m, v)), epsilon=epsilon)
     return [y, mean * momentum + m * (1 - momentum), var * momentum + v * (1 - momentum)]
+
+
+@onnx_op("MeanVarianceNormalization", since=9)
+def mean_variance_norm(x: Any, *, axes: Any = (0, 2, 3)) -> Any:
+    """(x − mean) / (deviation + 1e-9); the variance is that of the differences, which keeps its
+    digits where the mean is large."""
+    over = axes_of(axes, x.ndim)
+    away = o.sub(x, o.reduce_mean(x, axes=over))
+    spread = o.sqrt(o.reduce_mean(o.mul(away, away), axes=over))
+    return o.div(away, o.add(spread, 1e-9))
 
 
 @onnx_op("LayerNormalization")

@@ -16,7 +16,6 @@ from graphtool.importers.onnx.driver.values import (
     axes_of,
     axis_of,
     cast,
-    count_of,
     dims,
     dtype_of,
     ints,
@@ -80,8 +79,9 @@ REDUCTIONS: dict[str, Body] = {
 def _reduction(body: Body) -> Callable[..., Any]:
     def handler(x: Any, at: Any = None, *, axes: Any = None, keepdims: int = 1,
                 noop_with_empty_axes: int = 0, ctx: Any) -> Any:
-        if at is not None and array_of(at) is None and count_of(at):
-            return computed_axes.reduced(x, at, body, bool(keepdims), ctx)
+        if at is not None and array_of(at) is None and product(at.shape) != 0:
+            return computed_axes.reduced(x, at, body, bool(keepdims), bool(noop_with_empty_axes),
+                                         ctx)
         axes = ints(at, "the axes") if at is not None else axes
         if not axes:
             if noop_with_empty_axes:  # what is done to each element is done, nothing is reduced

@@ -101,7 +101,8 @@ def _computed_slice(x: Any, axis: int, ends: tuple[Any, Any], step: Any, by: Any
     up = o.gt(step, 0)
     low = o.select(up, 0, number(-1, step))
     high = o.add(low, n)
-    a, b = (o.max(o.min(o.select(o.lt(i, 0), o.add(i, n), i), high), low) for i in ends)
+    a, b = (o.select(o.lt(i, 0), o.add(i, n), i) for i in ends)
+    a, b = o.max(o.min(a, high), 0), o.max(o.min(b, high), low)
     gap = o.sub(b, a)
     more = o.and_(o.ne(o.rem(gap, step), 0), o.eq(o.gt(gap, 0), up))
     count = bind(o.max(o.add(o.div(gap, step), cast(more, dtypes.int64)), 0), 0, d)
@@ -126,6 +127,7 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
         if step < 0:  # x[a:b:-s] is flip(x)[d-1-a : d-1-b : s]
             flipped.append(axis)
             low, high = _clamped(a, d, -1), _clamped(b, d, -1)
+            low = maximum(low, 0)
             a, b = d - 1 - low, d - 1 - high
         else:
             a, b = _clamped(a, d, 0), _clamped(b, d, 0)
