@@ -195,9 +195,9 @@ def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, 
 def _frames(x: Any, n: Dim, step: Any, count: int | None) -> Any:
     """The positions of each frame, [frames, n, 1]."""
     rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
-    count = declared_size(o.max(o.add(o.div(rest, step), 1), 0), count, "the number of frames", 0,
-                          x.shape[1])
-    return reshape(o.add(o.mul(iota(x, (count, 1), 0), step), iota(x, (1, n), 1)), (count, n, 1))
+    frames = declared_size(o.max(o.add(o.div(rest, step), 1), 0), count,
+                             "the number of frames", 0, x.shape[1])
+    return reshape(o.add(o.mul(iota(x, (frames, 1), 0), step), iota(x, (1, n), 1)), (frames, n, 1))
 
 
 # ---- windows -----------------------------------------------------------------------------------
