@@ -113,7 +113,7 @@ def _race(model: Any, name: str, images: Any, source: Path, seconds: float) -> N
     from importlib.util import find_spec
 
     from graphtool.report.bench import bench, bench_lines
-    from graphtool.verify.sides import onnx_session
+    from graphtool.verify.session import onnx_session
     one = images[:1]
     out = model.run({name: one})
     contestants: dict[str, Callable[[], object]] = {

@@ -18,7 +18,7 @@ import numpy as np
 import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp
 from graphtool.dtypes import DType, dtype
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
 from graphtool.io.manifest import read_manifest
@@ -97,25 +97,6 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
         return of_module(import_source(str(path)))
     model = Apart(path, limits)
     return Side("onnxruntime", model.inputs, model.run)
-
-
-def onnx_session(path: Path, threads: int = 0) -> Any:
-    """An onnxruntime session on the CPU. Raises InputError GT3043 if onnxruntime refuses the
-    model."""
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    try:
-        return onnxruntime.InferenceSession(str(path), options,
-                                            providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors have no common base class
-        raise InputError("GT3043", f"onnxruntime: {_first_line(error)}",
-                         where=str(path)) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
