@@ -283,6 +283,18 @@ def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:
     return o.cast(x, dtype=d, saturate=s) if fits else None
 
 
+@rule(lambda x, lo, hi, a, b, s, t: o.cast(o.cast(o.clamp(x, lo, hi), dtype=a, saturate=s),
+                                           dtype=b, saturate=t))
+def cast_cast_clamp(x: Any, lo: Any, hi: Any, a: Any, b: Any, s: Any, t: Any) -> Any:
+    """cast(cast(clamp(x, lo, hi), a), b) = cast(clamp(x, lo, hi), b), if the integer types a and b
+    hold all of [lo, hi]"""
+    least, most = number_of(lo), number_of(hi)
+    if least is None or most is None or not (x.dtype.is_float and a.is_integer and b.is_integer):
+        return None
+    fits = max(a.low, b.low) <= least and most <= min(a.high, b.high)
+    return o.cast(o.clamp(x, lo, hi), dtype=b, saturate=t) if fits else None
+
+
 def _holds(wide: DType, narrow: DType) -> bool:
     """Whether every value of `narrow` is a value of `wide`."""
     if wide.name not in _PLAIN or narrow.name not in _PLAIN:
@@ -300,5 +312,5 @@ ALGEBRA: tuple[Rule, ...] = (
     neg_neg, add_neg, sub_neg, abs_neg, abs_abs,
     not_not, not_eq, not_ne, idempotent, select_same, select_not, select_known,
     add_add, mul_mul, add_add_float, mul_mul_float, max_max, min_min,
-    cast_same, cast_cast, cast_clamp,
+    cast_same, cast_cast, cast_cast_clamp, cast_clamp,
 )

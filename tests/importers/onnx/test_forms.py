@@ -12,7 +12,7 @@ from onnx import helper
 from graphtool.errors import UnsupportedError
 from graphtool.native import runtime
 from graphtool.native.build import build
-from tests.importers.onnx.build import agree, checked, model, node, oracle, random, value
+from tests.importers.onnx.build import agree, checked, evaluate, model, node, oracle, random, value
 from tests.lower.compiling import optimised
 
 MS = {"domain": "com.microsoft"}
@@ -122,3 +122,28 @@ def test_searches_are_refused_by_name(op: str) -> None:
     call = node(f"y = {op}(x)", **MS)
     with pytest.raises(UnsupportedError, match=f"com.microsoft.{op}: a search over a decoder"):
         checked(model([call], ["x i32 1 4"], ["y i32 ? ?"]))
+
+
+# ---- casts out of range --------------------------------------------------------------------------
+
+WILD = np.array([-1.5, -0.5, 0.5, 255.5, 256, 300, 1e3, -300, 65535.7, -70000, 2e9], np.float32)
+SHORT = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32,
+         "u64": np.uint64, "i32": np.int32, "i64": np.int64}
+NUMBERS = {"u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 12, "u64": 13, "i32": 6, "i64": 7}
+
+
+def _cast(kind: str) -> Any:
+    proto = model([node("y = Cast(x)", to=NUMBERS[kind])], ["x f32 N"], ["y f32 N"])
+    proto.graph.output[0].type.tensor_type.elem_type = NUMBERS[kind]
+    return proto
+
+
+@pytest.mark.parametrize("kind", SHORT)
+def test_casts_out_of_range_wrap_around(kind: str, tmp_path: Path) -> None:
+    """As numpy and onnxruntime within int32; beyond it, and for NaN, as our own evaluator."""
+    proto = _cast(kind)
+    agree(proto, {"x": WILD})
+    built = runtime.load(build(optimised(checked(proto)), tmp_path / "b", jobs=2))
+    np.testing.assert_array_equal(built.run({"x": WILD})["y"], oracle(proto, {"x": WILD})[0])
+    far = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 1e20, -1e20], np.float32)
+    np.testing.assert_array_equal(built.run({"x": far})["y"], evaluate(proto, {"x": far})[0])

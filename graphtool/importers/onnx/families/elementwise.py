@@ -26,6 +26,7 @@ from graphtool.importers.onnx.driver.values import (
     operands,
     reshape,
 )
+from graphtool.importers.wrapping import wrapped
 from graphtool.ir.op import OPS
 
 UNARY = {
@@ -147,11 +148,13 @@ def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -
 
 
 def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
-    """x cast as ONNX does: integers below 8 bits wrap around, float8e8m0 has a rounding mode."""
+    """x cast as ONNX does: short integers wrap around, float8e8m0 has a rounding mode."""
     if row.is_integer and row.is_packed and dtype_of(x) is not dtypes.bool_:
         return _wrapped(cast(x, dtypes.int32), row)
     if row is dtypes.float8e8m0 and dtype_of(x).is_float:
         return cast(_power_of_two(cast(x, dtypes.float32), round_mode), row, saturate)
+    if dtype_of(x).is_float and row.is_integer:
+        return wrapped(x, dtype_of(x), row)
     return cast(x, row, saturate)
 
 

@@ -12,6 +12,7 @@ from graphtool.dtypes import DType
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.elementwise import operands
+from graphtool.importers.wrapping import wrapped
 from graphtool.ir.trace import Tracer
 
 
@@ -53,13 +54,13 @@ def clamp_max(c: Context, self: Tracer, max: Any) -> Any:
 @aten("_to_copy", "to", "type_as")
 def to_copy(c: Context, self: Tracer, *_: Any, **__: Any) -> Any:
     """A cast to the dtype that torch gives for the result; device and layout are ignored."""
-    return c.cast(self, c.out.dtype)
+    return wrapped(self, self.dtype, c.out.dtype)
 
 
 @aten("convert_element_type", namespace="prims")
 def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
     """A cast to `dtype`."""
-    return c.cast(a, dtype)
+    return wrapped(a, a.dtype, dtype) if isinstance(a, Tracer) else c.cast(a, dtype)
 
 
 @aten("detach", "detach_", "detach_copy")

@@ -1,0 +1,29 @@
+"""Casts of floats to short integers as the frameworks do them: truncated, then wrapped around.
+
+Neither ONNX nor torch defines such a cast out of range. numpy, torch and onnxruntime agree on
+wrapping around within int32 (for 32 bits without sign: within int64), so −1.5 becomes the uint8 255
+and 300 becomes 44. Beyond that they differ by processor; here the wider integer is clamped first,
+so that the evaluator and C agree everywhere. NaN is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+
+
+def wrapped(x: Any, source: DType, to: DType) -> Any:
+    """x of type `source` cast to `to`; out of range a short integer wraps around."""
+    if source is to:
+        return x
+    if not (source.is_float and to.is_integer) or to.is_packed or to in (
+            dtypes.int32, dtypes.int64, dtypes.bool_):
+        return o.cast(x, dtype=to)
+    if to is dtypes.uint64:  # its upper half has no wider type: only negative numbers wrap
+        below = o.cast(o.cast(x, dtype=dtypes.int64), dtype=to)
+        return o.select(o.lt(x, 0.0), below, o.cast(x, dtype=to))
+    wide = dtypes.int32 if to.bits <= 16 else dtypes.int64
+    return o.cast(o.cast(x, dtype=wide), dtype=to)
