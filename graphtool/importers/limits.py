@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -11,7 +12,7 @@ from graphtool.errors import InputError, UsageError
 @dataclass(frozen=True)
 class Limits:
     """`nodes` that an import runs, functions and loops unrolled; `bytes` of one array that it or
-    its check makes; `seconds` that the check of the import takes."""
+    its check makes; `seconds` that the import takes, and each run of its check."""
 
     nodes: int = 1_000_000
     bytes: int = 1 << 33
@@ -23,6 +24,12 @@ class Limits:
             raise InputError("GT1022", f"the model has more than {self.nodes} nodes, with its "
                                        "functions and loops unrolled", where=where,
                              hint="if that is meant: --limit nodes=NUMBER")
+
+    def check_seconds(self, start: float, where: str) -> None:
+        """Raises InputError GT1022 if more time than allowed has passed since `start`."""
+        if time.monotonic() - start > self.seconds:
+            raise InputError("GT1022", f"the import takes more than {self.seconds} seconds",
+                             where=where, hint="if that is meant: --limit seconds=NUMBER")
 
     def check_bytes(self, count: int, what: str, where: str) -> None:
         """Raises InputError GT1022 if an array is larger than allowed."""

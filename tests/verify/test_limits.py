@@ -58,6 +58,8 @@ def test_functions_that_multiply() -> None:
     with pytest.raises(InputError) as caught:
         import_model(doubling(29), limits=Limits(nodes=2000))
     assert caught.value.code == "GT1022" and "--limit nodes" in caught.value.hint
+    with pytest.raises(InputError, match="more than 0 seconds"):
+        import_model(doubling(29), limits=Limits(seconds=0))
     assert len(import_model(doubling(6)).graph.nodes) == 32
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper
 
 from tests.importers.onnx.build import model, node, random, value
-from tests.importers.onnx.damage import IMAGE, PLANES, X, Y, branch, changed, conv, damage, row
+from tests.importers.onnx.damage import IMAGE, PLANES, W, X, Y, branch, changed, conv, damage, row
 
 # ---- values of attributes and of constant inputs ------------------------------------------------
 
@@ -66,6 +66,15 @@ row("Split into negative sizes", "GT10 GT04", [node("y, z = Split(x, s)", axis=1
 row("Split by sizes and by a number", "GT10 GT04",
     [node("y, z = Split(x, s)", axis=1, num_outputs=2)], outputs=["y f32 2 ?"],
     weights={"s": np.array([1, 2])})
+row("Split that is not even", "GT10 GT04", [node("y, z = Split(x)", axis=1)],
+    outputs=["y f32 2 ?"], opset=13)
+row("Resize by scales and by sizes", "GT10 GT04", ["y = Resize(x, , s, n)"], IMAGE, PLANES,
+    {"s": np.ones(4, np.float32), "n": np.array([1, 2, 6, 6])})
+row("past keys without past values", "GT10 GT04", ["y = Attention(q, q, q, , q)"],
+    ["q f32 1 2 4 8"], PLANES, opset=23)
+row("DeformConv with a kernel_shape of another size", "GT10 GT04",
+    [node("y = DeformConv(x, w, o)", kernel_shape=[5, 5])], IMAGE, PLANES,
+    {**W, "o": random(1, 18, 4, 4)})
 row("Slice with a step of 0", "GT10 GT04", ["y = Slice(x, a, b, c, d)"], outputs=["y f32 ? ?"],
     weights={"a": np.array([0]), "b": np.array([1]), "c": np.array([0]), "d": np.array([0])})
 row("Slice along an axis twice", "GT10 GT04", ["y = Slice(x, a, b, c)"], outputs=["y f32 ? ?"],
@@ -135,6 +144,9 @@ row("Concat of two types", "GT1019", [node("y = Concat(x, i)", axis=0)], [*X, "i
 row("Clip by integers", "GT1019", ["y = Clip(x, i)"], X, Y, {"i": np.array(0)})
 row("BitwiseAnd of floats", "GT1019", ["y = BitwiseAnd(x, x)"])
 row("Add of bytes at opset 13", "GT1019", ["y = Add(b, b)"], ["b u8 2"], ["y u8 2"], opset=13)
+row("a Cast to a type newer than the opset", "GT1019", [node("y = Cast(x)", to=17)], X,
+    ["y f32 2 3"], opset=13)
+row("Max with an input left out", "GT1014", ["y = Max(x, , x)"])
 row("a sequence for a tensor", "GT1015 GT1019", ["s = SequenceConstruct(x, x)", "y = Relu(s)"])
 row("a tensor for a sequence", "GT1015 GT1019", ["y = SequenceLength(x)"], X, ["y i64"])
 row("an output of another type", "GT1019", ["y = Relu(x)"], X, ["y i64 2 3"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ class Session(ABC):
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
                  limits: Limits | None = None, facts: Facts | None = None) -> None:
         self.limits, self.visited = limits or Limits(), 0
+        self.started = time.monotonic()
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
         self.places = Places()

@@ -30,6 +30,7 @@ from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import ordered, title
 from graphtool.importers.onnx.driver.operand_types import (
     check_operands,
+    check_outputs,
     check_results,
     declared_types,
 )
@@ -171,6 +172,8 @@ class Importer(Session):
         """Run one node. If it is refused, that is recorded, and its outputs become REFUSED."""
         self.visited += 1
         self.limits.check_nodes(self.visited, title(node))
+        if not self.visited % 256:
+            self.limits.check_seconds(self.started, title(node))
         inputs = [frame.env[name] if name else None for name in node.input]
         while inputs and not node.input[len(inputs) - 1]:
             inputs.pop()
@@ -229,9 +232,11 @@ class Importer(Session):
         if known is not None:
             check_operands(node, known, inputs)
         handler = find(domain, node.op_type, version)
-        if handler is not None:
-            return self._handle(handler, node, inputs, frame)
-        return self.by_body(node, inputs, frame)
+        results = self._handle(handler, node, inputs, frame) if handler is not None else \
+            self.by_body(node, inputs, frame)
+        if known is not None:
+            check_outputs(node, known, results)
+        return results
 
     def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
         """The node's outputs, computed by the function body that onnx defines for its operator."""

@@ -70,6 +70,18 @@ def declared_types(graph: Any) -> dict[str, DType]:
     return out
 
 
+def check_outputs(node: Any, known: Operator, results: Sequence[Any]) -> None:
+    """Check that the schema allows the types of the outputs. Raises InputError GT1019."""
+    for i, x in enumerate(results[:len(node.output)]):
+        formal = known.outputs[min(i, len(known.outputs) - 1)] if known.outputs else None
+        found = type_name(x)
+        if formal and found and found not in formal.types and \
+                f"optional({found})" not in formal.types:
+            raise InputError("GT1019", f"the output {formal.name} of {node.op_type} is {found}, "
+                                       f"which opset {known.since} does not allow",
+                             where=title(node))
+
+
 def check_results(node: Any, results: Sequence[Any], declared: Mapping[str, DType]) -> None:
     """Check the types of the outputs against those that the model declares.
 

@@ -13,12 +13,14 @@ _OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 @dataclass(frozen=True)
 class Parameter:
-    """One formal input or output. `kind` names its type; `varied` ones may differ in type."""
+    """One formal input or output. `kind` names its type; the last may stand for `many`, which may
+    be `varied` in type."""
 
     name: str
     required: bool
     types: frozenset[str]
     kind: str
+    many: bool
     varied: bool
 
 
@@ -59,8 +61,9 @@ def operator(domain: str, name: str, version: int) -> Operator | None:
 
 
 def _parameter(p: Any) -> Parameter:
-    return Parameter(p.name, p.option == _OPTION.Single, frozenset(p.types), p.type_str,
-                     p.option == _OPTION.Variadic and not p.is_homogeneous)
+    many = p.option == _OPTION.Variadic
+    return Parameter(p.name, p.option == _OPTION.Single, frozenset(p.types), p.type_str, many,
+                     many and not p.is_homogeneous)
 
 
 @cache

@@ -47,6 +47,8 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
     """
     if ctx.wanted(3):
         return ctx.body()
+    if (past_key is None) != (past_value is None):
+        raise ValueError("past_key and past_value belong together")
     flat = q.ndim == 3
     q, k, v = (heads_first(x, n) for x, n in ((q, q_num_heads), (k, kv_num_heads),
                                               (v, kv_num_heads)))

@@ -97,14 +97,15 @@ def conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: 
          group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
     """`conv` of x [N, C, …] with w [M, C / group, …], then `add` of the bias."""
     n = x.ndim - 2
-    _check_window(w, kernel_shape)
+    check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     padding = window_pads(x.shape[2:], spans_of(w.shape[2:], dilations), strides, pads, auto_pad)
     y = o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilations, groups=group)
     return bias_added(y, b)
 
 
-def _check_window(w: Any, kernel_shape: Any) -> None:
+def check_window(w: Any, kernel_shape: Any) -> None:
+    """Check that kernel_shape, if it is given, is that of the weights. Raises ValueError."""
     if kernel_shape is not None and tuple(w.shape[2:]) != tuple(kernel_shape):
         raise ValueError(f"kernel_shape {tuple(kernel_shape)}, but weights of {tuple(w.shape)}")
 
@@ -116,7 +117,7 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
                    strides: Any = None) -> Any:
     """`conv` of x spread by the strides (`lhs_dilation`) with reversed and transposed weights."""
     n = x.ndim - 2
-    _check_window(w, kernel_shape)
+    check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     extra = output_padding or (0,) * n
     spans = spans_of(w.shape[2:], dilations)

@@ -31,7 +31,7 @@ from graphtool.importers.onnx.driver.values import (
     tensor,
 )
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, floordiv
+from graphtool.symbolic import Dim, floordiv, product
 
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
           "cubic": "cubic"}
@@ -94,6 +94,8 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
     crop = _crop(roi, at, x.ndim) if coordinate_transformation_mode == "tf_crop_and_resize" \
         else None
     if sizes is not None and count_of(sizes):
+        if scales is not None and product(scales.shape) != 0:
+            raise ValueError("both scales and sizes are given")
         wanted, factors = _by_sizes(x, at, sizes, keep_aspect_ratio_policy, ctx)
     else:
         wanted, factors = _by_scales(x, at, scales, crop, ctx)

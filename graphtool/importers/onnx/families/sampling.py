@@ -16,7 +16,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor, transpose
-from graphtool.importers.onnx.families.nn import bias_added
+from graphtool.importers.onnx.families.nn import bias_added, check_window
 from graphtool.symbolic import product
 
 
@@ -241,6 +241,7 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
     """A convolution in which each read has its own offset and weight: `gather`, then `matmul`."""
     if x.ndim != 4:
         raise Refused("DeformConv that is not over two axes")
+    check_window(w, kernel_shape)
     n, channels, *_ = x.shape
     kernel = tuple(w.shape[2:])
     taps, (height, width) = math.prod(kernel), tuple(offset.shape[2:])

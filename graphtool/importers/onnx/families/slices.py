@@ -156,6 +156,9 @@ def _clamped(i: Dim, d: Dim, least: int) -> Dim:
 def split_2(x: Any, sizes: Any = None, *, axis: int = 0, split: Any = None, ctx: Any) -> Any:
     """x cut into as many slices as the node has outputs."""
     given = split if split is not None else _split_sizes(x, sizes, axis, ctx)
+    d = x.shape[axis_of(axis, x.ndim)]
+    if given is None and isinstance(d, int) and d % ctx.outputs:
+        raise ValueError(f"{d} is not a multiple of {ctx.outputs}")
     return parts(x, axis_of(axis, x.ndim), given, ctx.outputs)
 
 

@@ -73,6 +73,9 @@ def _check_count(code: str, what: str, op: str, names: Sequence[str],
         if not name and row.required:
             raise InputError(code, f"the {what} {row.name} of {op} is required, the node leaves it "
                                    "out", where=where)
+    if formal and formal[-1].many and code == "GT1014" and "" in names[len(formal) - 1:]:
+        raise InputError(code, f"the node leaves out one of the {what}s {formal[-1].name} of {op}",
+                         where=where)
 
 
 def check_attributes(attributes: Sequence[Any], where: str, parameters: Sequence[str]) -> None:
