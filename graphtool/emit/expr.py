@@ -112,7 +112,8 @@ class ExprPrinter:
         unary operator.
         """
         if prec in _BITS:
-            return self.expr(e, UNARY)
+            text = self.expr(e, UNARY)
+            return f"({text})" if text.startswith("!") else text
         if prec == UNARY:
             text = self.expr(e, UNARY)
             return f"({text})" if text.startswith("-") else text
