@@ -33,7 +33,8 @@ from graphtool.symbolic import (
 
 def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
     have, want = product(x.shape), product(shape)
-    if have != want and not _takes_the_rest(have, shape):
+    static = isinstance(have, int) and isinstance(want, int)  # then a quotient proves nothing
+    if have != want and (static or not _takes_the_rest(have, shape)):
         equal_dims((have,), (want,),
                    f"cannot reshape {x} of {text(have)} elements into {text(want)}")
     return TensorType(x.dtype, shape)
