@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,14 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed
 from graphtool.io.manifest import PortRow, check_hashes, read_manifest
 from graphtool.native import memory_map
+from graphtool.native.arrays import address, as_array, as_before
+from graphtool.native.session import Session
 from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
 
 Array = np.ndarray[Any, Any]
-Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
-ALIGN = 64
 
 
 def load(build_dir: Path | str, threads: int | None = None, verify: bool = False) -> Model:
@@ -50,7 +49,7 @@ class _Spec:
 
 
 class Model:
-    """A compiled model. Not thread-safe: each thread loads its own (the library is shared).
+    """A compiled model. Threads may run it at the same time; each run then has an arena of its own.
 
     An output donated from an input is updated in place where `out` names the input's own array;
     else it is a new one, and the input is left alone.
@@ -83,15 +82,8 @@ class Model:
         self._weights, self._mapping = memory_map.mapped(
             build_dir / m.weights, m.weights_offset,
             m.weights_bytes if m.weights_mode == "file" else 0)
-        self._dims = (ctypes.c_int64 * max(len(m.dims) + len(m.sizes), 1))()
-        self._arena = np.empty(0, np.uint8)
-        self._arena_at = 0
-        self._held: tuple[Any, ...] = ()
-        # what the last inputs looked like, and the results they gave: the same again is quick
-        self._seen: Seen | None = None
-        self._made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
-        self._ins = (ctypes.c_void_p * max(len(m.inputs), 1))()
-        self._outs = (ctypes.c_void_p * max(len(m.outputs), 1))()
+        self._last = self._session()
+        self._free = [self._last]  # those that no run has; append and pop are atomic
 
     def __repr__(self) -> str:
         ins, outs = (", ".join(f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]" for p in ports)
@@ -106,13 +98,20 @@ class Model:
     @threads.setter
     def threads(self, count: int) -> None:
         """Set the number of threads of later runs."""
-        self._threads, self._seen = count, None  # the arguments of the last call are out of date
+        self._threads = count
 
     @property
     def sizes(self) -> dict[str, int]:
         """The open dims as the last run's inputs had them, and the sizes that it computed."""
+        return self._sizes(self._last)
+
+    def _sizes(self, s: Session) -> dict[str, int]:
         names = [row.name for row in self.manifest.dims] + [s.name for s in self.manifest.sizes]
-        return {name: self._dims[i] for i, name in enumerate(names)}
+        return {name: s.dims[i] for i, name in enumerate(names)}
+
+    def _session(self) -> Session:
+        m = self.manifest
+        return Session(len(m.inputs), len(m.outputs), len(m.dims) + len(m.sizes))
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         return self.run(inputs)
@@ -120,52 +119,68 @@ class Model:
     def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[
             str, Array]:
         """Run once. Raises InputError GT221x for inputs that do not fit, saying what was wanted."""
-        arrays = self._quick(inputs)
+        try:
+            s = self._free.pop()
+        except IndexError:  # other threads have them all
+            s = self._session()
+        try:
+            return self._run_in(s, inputs, out)
+        finally:
+            self._last = s
+            self._free.append(s)
+
+    def _run_in(self, s: Session, inputs: Mapping[str, Any],
+                out: Mapping[str, Array] | None) -> dict[str, Array]:
+        """`run`, in a session that no other run has."""
+        arrays = None
+        if s.seen is not None and len(inputs) == len(s.seen) and s.threads == self._threads:
+            arrays = as_before(s.seen, inputs)
         if arrays is None:
-            arrays = self._checked(inputs)
+            arrays = self._checked(s, inputs)
         if out is None:
-            results = {name: np.empty(shape, kind) for name, shape, kind in self._made}
+            results = {name: np.empty(shape, kind) for name, shape, kind in s.made}
         else:
-            results = self._given(out)
+            results = self._given(s, out)
         if self.manifest.donations:
             self._donate(arrays, results)
         for i, a in enumerate(arrays):
-            self._ins[i] = address(a)
+            s.ins[i] = address(a)
         for i, r in enumerate(results.values()):
-            self._outs[i] = address(r)
-        self._held = (arrays, results)  # `call` uses their memory again
-        self.call()
-        return self._shaped(results) if self._open else results
+            s.outs[i] = address(r)
+        s.held = (arrays, results)  # `call` uses their memory again
+        if status := self._run(*s.arguments):
+            self._failed(s, status)
+        return self._shaped(s, results) if self._open else results
 
-    def _shaped(self, results: dict[str, Array]) -> dict[str, Array]:
+    def _shaped(self, s: Session, results: dict[str, Array]) -> dict[str, Array]:
         """The results, cut to the sizes that only the run could compute."""
-        sizes: dict[str, Dim] = dict(self.sizes)
-        for s in self._open:
-            shape = _numbers(s.shape, sizes)
-            results[s.name] = results[s.name][:math.prod(shape)].reshape(shape)
+        sizes: dict[str, Dim] = dict(self._sizes(s))
+        for spec in self._open:
+            shape = _numbers(spec.shape, sizes)
+            results[spec.name] = results[spec.name][:math.prod(shape)].reshape(shape)
         return results
 
     def call(self) -> None:
-        """Run again on the arrays of the last `run`, without any checks."""
-        self._succeeded(self._run(*self._arguments))
+        """Run again on the arrays of the last `run`, without any checks, while no other thread
+        runs this model."""
+        if status := self._run(*self._last.arguments):
+            self._failed(self._last, status)
 
-    def _succeeded(self, status: int) -> None:
+    def _failed(self, s: Session, status: int) -> None:
         """Raises InputError for what the model's function returns of a run that failed."""
         match status:
-            case 0:
-                return
             case -2:
                 rows = enumerate(self.manifest.sizes, len(self.manifest.dims))
                 raise InputError(
                     "GT2221", "a size or number that the inputs lead to breaks its bound",
                     hint="computed were " + ", ".join(
-                        f"{d.name} = {self._dims[i]} ({'any' if d.min is None else d.min} to "
+                        f"{d.name} = {s.dims[i]} ({'any' if d.min is None else d.min} to "
                         f"{d.max if d.most is None else d.most})" for i, d in rows)
                     + "; the bounds are those of --dynamic, or what torch._check promised")
             case -1:
                 raise InputError("GT2215", "a dimension is out of its range")
             case _:
-                require(self.manifest.dims, self.manifest.requires, self.sizes)
+                require(self.manifest.dims, self.manifest.requires, self._sizes(s))
                 raise InputError("GT2215", f"the model returned {status}")
 
     def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
@@ -175,46 +190,56 @@ class Model:
         Nothing but the range of the sizes is checked: all must be contiguous and of the shapes
         that `sizes` gives; a donated output starts from what it holds.
         """
-        self._seen = None
+        try:
+            s = self._free.pop()
+        except IndexError:
+            s = self._session()
+        try:
+            self._launch_in(s, sizes, inputs, outputs)
+        finally:
+            self._last = s
+            self._free.append(s)
+
+    def _launch_in(self, s: Session, sizes: Mapping[str, Any], inputs: Sequence[int],
+                   outputs: Sequence[int]) -> None:
+        """`launch`, in a session that no other run has."""
+        s.seen = None
         changed = False
         for i, row in enumerate(self.manifest.dims):
-            changed |= self._dims[i] != sizes[row.name]
-            self._dims[i] = sizes[row.name]
-        if changed or not self._arena.size:
-            self._grow()
-        self._ins[:len(inputs)] = list(inputs)
-        self._outs[:len(outputs)] = list(outputs)
-        self._succeeded(self._run(
-            ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at), self._dims,
-            self._ins, self._outs, ctypes.c_int(self.threads)))
+            changed |= s.dims[i] != sizes[row.name]
+            s.dims[i] = sizes[row.name]
+        if changed or not s.arena.size:
+            self._grow(s)
+        s.ins[:len(inputs)] = list(inputs)
+        s.outs[:len(outputs)] = list(outputs)
+        if status := self._run(*self._arguments(s)):
+            self._failed(s, status)
 
-    def _quick(self, inputs: Mapping[str, Any]) -> list[Array] | None:
-        """The inputs as arrays, if types and shapes are those of the last run; else None."""
-        if self._seen is None or len(inputs) != len(self._seen):
-            return None
-        return as_before(self._seen, inputs)
+    def _arguments(self, s: Session) -> tuple[Any, ...]:
+        """What the C function takes, for a run in this session."""
+        return (ctypes.c_void_p(self._weights), ctypes.c_void_p(s.arena_at), s.dims, s.ins, s.outs,
+                ctypes.c_int(self._threads))
 
-    def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
+    def _checked(self, s: Session, inputs: Mapping[str, Any]) -> list[Array]:
         """The inputs as arrays that fit; sizes and arena are set for them."""
-        self._seen = None
+        s.seen = None
         names = [s.name for s in self.inputs]
         if extra := [n for n in inputs if n not in names]:  # first: it may be one misspelt
             raise InputError("GT2211", f"there is no input {listed(extra)}",
                              hint=f"the inputs are {listed(names)}")
         arrays = [self._input(spec, inputs) for spec in self.inputs]
-        sizes = self._bind(arrays)
-        self._made = [(s.name, _extents(s, sizes), s.dtype.numpy) for s in self.outputs]
-        self._arguments = (ctypes.c_void_p(self._weights), ctypes.c_void_p(self._arena_at),
-                           self._dims, self._ins, self._outs, ctypes.c_int(self.threads))
-        self._seen = [(s.name, s.dtype.numpy, a.shape)
-                      for s, a in zip(self.inputs, arrays, strict=True)]
+        sizes = self._bind(s, arrays)
+        s.made = [(p.name, _extents(p, sizes), p.dtype.numpy) for p in self.outputs]
+        s.arguments, s.threads = self._arguments(s), self._threads
+        s.seen = [(p.name, p.dtype.numpy, a.shape)
+                  for p, a in zip(self.inputs, arrays, strict=True)]
         return arrays
 
     def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
         if spec.name not in inputs:
             raise InputError("GT2210", f"missing input {spec.name}",
                              hint=f"the inputs are {listed(s.name for s in self.inputs)}")
-        a = _array(spec.name, inputs[spec.name])
+        a = as_array(spec.name, inputs[spec.name])
         if a.dtype != spec.dtype.numpy:
             raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")
         if len(a.shape) != len(spec.shape) or any(
@@ -224,11 +249,11 @@ class Model:
                                        f"[{want}] expected")
         return np.require(a, requirements=("C", "A"))
 
-    def _bind(self, arrays: list[Array]) -> dict[str, Dim]:
+    def _bind(self, s: Session, arrays: list[Array]) -> dict[str, Dim]:
         """The values of the symbols, from the inputs' shapes; also sizes the arena."""
         if not self._table:
-            if not self._arena.size:
-                self._grow()
+            if not s.arena.size:
+                self._grow(s)
             return {}
         sizes: dict[str, Dim] = {}
         for spec, a in zip(self.inputs, arrays, strict=True):
@@ -251,21 +276,18 @@ class Model:
             if value < row.min or (row.max is not None and value > row.max):
                 raise InputError("GT2215", f"{row.name} is {value}, "
                                            f"{row.min} to {row.max or 'any'} allowed")
-            changed |= self._dims[i] != value
-            self._dims[i] = value
-        if changed or not self._arena.size:
-            self._grow()
+            changed |= s.dims[i] != value
+            s.dims[i] = value
+        if changed or not s.arena.size:
+            self._grow(s)
         return sizes
 
-    def _grow(self) -> None:
-        need = int(self._arena_bytes(self._dims))
+    def _grow(self, s: Session) -> None:
+        need = int(self._arena_bytes(s.dims))
         if not need:
             raise InputError("GT2215", "no arena can be as large as these inputs need",
-                             hint=f"the sizes are {self.sizes}")
-        need += ALIGN
-        if need > self._arena.size:
-            self._arena = memory_map.room(need)
-            self._arena_at = -(-address(self._arena) // ALIGN) * ALIGN
+                             hint=f"the sizes are {self._sizes(s)}")
+        s.grow(need)
 
     def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
         """What a donated output starts from: its input's values, or the very array in `out`."""
@@ -274,14 +296,14 @@ class Model:
             if not np.may_share_memory(result, arrays[i]):
                 result[...] = arrays[i]
 
-    def _given(self, out: Mapping[str, Array]) -> dict[str, Array]:
+    def _given(self, s: Session, out: Mapping[str, Array]) -> dict[str, Array]:
         """The results' arrays: those of the caller, and new ones for the rest."""
         unknown = [n for n in out if n not in {s.name for s in self.outputs}]
         if unknown:
             raise InputError("GT2218", f"unknown output {unknown[0]!r}", hint="the model gives "
                              + listed(s.name for s in self.outputs))
         results = {}
-        for name, shape, kind in self._made:
+        for name, shape, kind in s.made:
             r = out.get(name)
             if r is None:
                 r = np.empty(shape, kind)
@@ -301,49 +323,6 @@ def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
 
 def _numbers(shape: tuple[Dim, ...], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
-
-
-def as_before(seen: Seen, given: Mapping[str, Any]) -> list[Array] | None:
-    """The named arrays, if types, shapes and layouts are those seen before; None if any is not."""
-    arrays = []
-    for name, kind, shape in seen:
-        x = given.get(name)
-        if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
-                x.flags.c_contiguous and x.flags.aligned):
-            return None
-        arrays.append(x)
-    return arrays
-
-
-def _address_reader() -> Callable[[Array], int]:
-    """How to get at an array's memory: `a.ctypes.data` takes 2 µs, as long as a tiny model.
-
-    In CPython the pointer is the first field of numpy's public struct; that is tried out here.
-    """
-    field, head = ctypes.c_size_t.from_address, object.__basicsize__
-
-    def quick(a: Array) -> int:
-        return field(id(a) + head).value
-
-    def slow(a: Array) -> int:
-        return int(a.ctypes.data)
-    probe = np.arange(12)
-    usable = sys.implementation.name == "cpython" and head == 2 * ctypes.sizeof(ctypes.c_void_p)
-    return quick if usable and all(quick(a) == slow(a) for a in (probe, probe[3:])) else slow
-
-
-address = _address_reader()
-
-
-def _array(name: str, x: Any) -> Array:
-    """An input as an array; its memory is used without a copy if possible."""
-    if isinstance(x, np.ndarray):
-        return x
-    try:
-        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError("GT2217", f"{name} cannot be read as an array: {error}",
-                         hint="give a numpy array, or a tensor on the CPU, detached") from error
 
 
 _loads = count()

@@ -12,7 +12,8 @@ import numpy as np
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
-from graphtool.native.runtime import Seen, address, as_before, open_library
+from graphtool.native.arrays import Seen, address, as_before
+from graphtool.native.runtime import open_library
 from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbols
