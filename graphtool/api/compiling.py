@@ -34,12 +34,14 @@ Passes = str | Sequence[str] | None
 Row = Mapping[str, float | int]
 
 
-def lower_model(module: Module, *, name: str = "model", target: str = "cpu") -> Program:
+def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
+                index_checks: bool = True) -> Program:
     """The loops and the memory plan of a graph, as it is: passes come first.
 
-    `name` is that of the C functions, `target` the one that the passes ran for.
+    `name` is that of the C functions, `target` the one that the passes ran for. With
+    `index_checks` a run finds indices that are out of range.
     """
-    return lower(module, goal(target), name=name)
+    return lower(module, goal(target), name=name, index_checks=index_checks)
 
 
 def emit_c(program: Program) -> dict[str, str]:
@@ -54,7 +56,8 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
           name: str = "model", passes: Passes = None, precision: Precision = "default",
           kernels: Kernels = "generated", tuning: Pathlike | None = None, cc: str | None = None,
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
-          weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite") -> Path:
+          weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite",
+          index_checks: bool = True) -> Path:
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
@@ -62,11 +65,15 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
     graph becomes a training build, with `mpi` one of several processes. The target `fat` is one
     library for every level of x86-64. `cc` is the compiler's command, `jobs` how many files at a
     time, `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds
-    them into the library, or writes C arrays. Raises CompilerError GT212x when the compiler is
+    them into the library, or writes C arrays. Without `index_checks` an index out of range
+    goes unseen; a program has its checks already. Raises CompilerError GT212x when the compiler is
     missing or fails, UsageError GT3052 for options that do not go together.
     """
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
     allowed, model = rules(precision, kernels, tuning, assume), _source(source)
+    if isinstance(model, tuple) and not index_checks:
+        raise UsageError("GT3052", "index_checks is for graphs, this is a program",
+                         hint="lower the graph without them")
     if isinstance(model, tuple):
         return build_one(model[0], Path(out_dir), name=name, target=goal(target), store=model[1],
                          weights=weights, **how)
@@ -75,20 +82,20 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
             raise UsageError("GT3052", "passes, weights and fat are for models, this is a training "
                                        "graph", hint="optimise the model first")
         return build_training(model, Path(out_dir), name=name, target=goal(target), mpi=mpi,
-                              rules=allowed, **how)
+                              rules=allowed, index_checks=index_checks, **how)
     if mpi:
         raise UsageError("GT3052", "mpi is for training graphs, this is a model",
                          hint="grad with an optimizer makes one")
     if target == "fat":
         targets = family(X86_64)
         levels = {level: _ready(model, passes, t, allowed) for level, t in targets.items()}
-        return build_fat({level: lower(ready, targets[level], name=name)
+        return build_fat({level: lower(ready, targets[level], name=name, index_checks=index_checks)
                           for level, ready in levels.items()}, Path(out_dir), name=name,
                          weights=weights, **how, store={
                              w.digest: w for m in levels.values() for w in collect_all(m.graph)})
     machine = goal(target)
     return build_one(_ready(model, passes, machine, allowed), Path(out_dir), name=name,
-                     target=machine, weights=weights, **how)
+                     target=machine, weights=weights, index_checks=index_checks, **how)
 
 
 def _source(source: Module | Program | Pathlike | Torch) -> Any:

@@ -35,6 +35,9 @@ Static = Annotated[bool, typer.Option(
     "libraries.")]
 OpenMP = Annotated[bool, typer.Option("--openmp/--no-openmp",
     help="Whether to use threads, by OpenMP.")]
+IndexChecks = Annotated[bool, typer.Option("--index-checks/--no-index-checks",
+    help="Whether a run fails with an error if an index is out of range. Without, the nearest "
+         "element is taken in silence.")]
 WeightsIn = Annotated[str, typer.Option(
     "--weights", help="Where the weights go. file: a file that is mapped at run time. embed: into "
     "the library. c: into the C, as arrays.")]
@@ -56,11 +59,12 @@ class Lowered:
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
           march: options.March = "native", precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
-          assume: options.Assume = "finite") -> None:
+          assume: options.Assume = "finite", index_checks: IndexChecks = True) -> None:
     """Lower a graph to a program: loops, buffers and a plan of memory."""
     from graphtool.loops import serial
     lowered = _lowered(graph, name, _target("cpu", march),
-                       rules=sources.rules(precision, kernels, tuning, assume), as_is=True)
+                       rules=sources.rules(precision, kernels, tuning, assume), as_is=True,
+                       index_checks=index_checks)
     if out is None or str(out) == "-":
         sources.write(None, serial.dumps(lowered.program))
     else:
@@ -86,15 +90,18 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
           mpi: Mpi = False, precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
           assume: options.Assume = "finite",
-          keep: Keep = False) -> None:
+          keep: Keep = False, index_checks: IndexChecks = True) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json."""
     from graphtool.emit.names import c_name
     rules = sources.rules(precision, kernels, tuning, assume)
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
+    if source.endswith(".program.json") and not index_checks:
+        raise UsageError("GT3052", "--no-index-checks is for graphs, this is a program",
+                         hint="graphtool lower --no-index-checks makes one without")
     if march == "fat":
-        path = _fat(source, out, name, passes, keep, rules, weights=weights, **how)
+        path = _fat(source, out, name, passes, keep, rules, index_checks, weights=weights, **how)
     elif training := _training_graph(source):
         from graphtool.native.training import build_training
         if keep or passes is not None or weights != "file":
@@ -102,13 +109,13 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
         path = build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
-                              target=_target(target, march), **how)
+                              target=_target(target, march), index_checks=index_checks, **how)
     elif mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     else:
         lowered, path = _model(source, out, name, passes, rules, _target(target, march),
-                               weights=weights, **how)
+                               index_checks, weights=weights, **how)
         if keep:
             _keep(lowered, path)
         terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
@@ -118,7 +125,7 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
 
 
 def _model(source: str, out: Path, name: str | None, passes: str | None, rules: Rules,
-           target: Target, **how: Any) -> tuple[Lowered, Path]:
+           target: Target, index_checks: bool, **how: Any) -> tuple[Lowered, Path]:
     """The build of a graph, program or model, and what it was made from."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -126,7 +133,7 @@ def _model(source: str, out: Path, name: str | None, passes: str | None, rules: 
     from graphtool.native.compiler import find
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         beside.submit(find, how["cc"], target, openmp=how["openmp"])
-        lowered = _lowered(source, name, target, passes, rules)
+        lowered = _lowered(source, name, target, passes, rules, index_checks=index_checks)
     return lowered, compile_program(lowered.program, out, name=lowered.program.name, target=target,
                                     store=lowered.store, **how)
 
@@ -141,7 +148,7 @@ def _memory(program: Program) -> str:
 
 
 def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool, rules: Rules,
-         **how: Any) -> Path:
+         index_checks: bool, **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
     from graphtool.native.fat import build_fat
@@ -150,7 +157,8 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
                          hint="name one level for the others, like --march x86-64-v3")
-    levels = {n: _lowered(source, name, t, passes, rules) for n, t in family(X86_64).items()}
+    levels = {n: _lowered(source, name, t, passes, rules, index_checks=index_checks)
+              for n, t in family(X86_64).items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
                      name=name or c_name(source), store=store, **how)
@@ -171,7 +179,7 @@ def _target(target: str, march: str) -> Target:
 
 def _lowered(source: str, name: str | None, target: Target,
              passes: str | None = None, rules: Rules | None = None,
-             as_is: bool = False) -> Lowered:
+             as_is: bool = False, index_checks: bool = True) -> Lowered:
     """The program of a source: read as it is, or lowered from a graph.
 
     A graph without fusion groups goes through the passes first, unless it is taken `as_is`.
@@ -197,7 +205,7 @@ def _lowered(source: str, name: str | None, target: Target,
                                    "built as it is",
                          hint="give --precision, --assume, --kernels and --tuning to "
                               "`graphtool opt`, or to build with a model")
-    program = lower_module(module, target, name=name)
+    program = lower_module(module, target, name=name, index_checks=index_checks)
     return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
 
 

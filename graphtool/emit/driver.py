@@ -12,7 +12,7 @@ from graphtool.emit.interface import ALIGN, arena_room, dims_type
 from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.ports import may_be_empty
 from graphtool.emit.rules import atom_text, atoms, rules
-from graphtool.emit.statuses import rule_statuses, status_function, statuses
+from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
 from graphtool.emit.steps import Steps
 from graphtool.loops.ir import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
@@ -28,6 +28,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line("const int64_t *dims;")
         w.line("const void *const *inputs;")
         w.line("void *const *outputs;")
+        if program.checks:
+            w.line("int32_t *failed; /* for each check, whether it failed */")
         if program.sizes:
             w.line("int64_t *sizes;")
             w.line("int *status;")
@@ -151,9 +153,13 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
         for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):
             w.line(f"if (!({holds})) return {status.number}; /* {c_comment(rule)} */")
         more = ""
+        checks = len(program.checks)
+        if checks:
+            w.line(f"int32_t failed[{checks}] = {{0}};")
+            more = ", failed"
         if program.sizes:
             w.line("int status = 0;")
-            more = f", dims + {len(program.dims)}, &status"
+            more += f", dims + {len(program.dims)}, &status"
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")
@@ -168,4 +174,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
                 when = "" if few else f"if ({given.index(work)} < {least}) "
                 w.line(f"{when}threads = 1;")
             w.line("GT_RUN_THREADS(run_thread, &s, threads);")
+        if checks:
+            with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
+                w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")
         w.line("return status;" if program.sizes else "return 0;")

@@ -27,13 +27,15 @@ NO_FILE = Status(-5, "NO_FILE", "the weights file cannot be read")
 BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another model's")
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
 FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
+FIRST_CHECK = -1000  # what a run returns whose first check fails; the second gives -1001
 FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMORY)
 
 
 def statuses(program: Program) -> tuple[Status, ...]:
     """All that the functions of this program may return, besides 0."""
     fixed = tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
-    return fixed + rule_statuses(program)
+    checks = (Status(FIRST_CHECK - b.slot, "", b.label) for b in program.checks)
+    return (*fixed, *rule_statuses(program), *checks)
 
 
 def rule_statuses(program: Program) -> tuple[Status, ...]:

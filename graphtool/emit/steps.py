@@ -95,7 +95,7 @@ class Steps:
             return f"({pointer_type(p)}){self.held[name]}"
         b: Buffer = self.buffers[name]
         base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
-                "arena": "s->arena"}[b.space]
+                "arena": "s->arena", "check": f"(s->failed + {b.slot})"}[b.space]
         if b.space == "arena" and b.offset != 0:
             base = f"({base} + {self.printer.index(b.offset, 13)})"
         return f"({pointer_type(p)}){base}"

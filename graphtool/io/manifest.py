@@ -144,6 +144,7 @@ class Manifest:
     sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
+    index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
 
 

@@ -64,7 +64,7 @@ from graphtool.symbolic import Dim, Equation, Symbol, dim_of
 from graphtool.symbolic.parse import parse as parse_dim
 
 MODES = ("serial", "parallel", "simd", "parallel simd")
-SPACES = ("input", "output", "weight", "arena")
+SPACES = ("input", "output", "weight", "arena", "check")
 
 
 def program_of(file: ProgramFile, where: str) -> Program:

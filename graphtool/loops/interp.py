@@ -85,6 +85,9 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
 
     with np.errstate(all="ignore"):
         take(program.steps)
+    for b in program.checks:
+        if memory.arrays[b.name][0]:
+            raise InputError("GT0501", b.label)
     return {p.name: memory.output(i, dims) for i, p in enumerate(program.outputs)}
 
 
@@ -127,6 +130,8 @@ class _Memory:
                     self.arrays[b.name] = store[digests[b.name]].source.reshape(-1)
                 case "arena":
                     self.arrays[b.name] = _view(arena, b, dims)
+                case "check":
+                    self.arrays[b.name] = np.zeros(1, np.int32)
 
 
     def output(self, slot: int, dims: Mapping[str, int]) -> Array:

@@ -155,14 +155,18 @@ Stmt = For | Let | Accumulate | Store | If | Template
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """Memory for elements: the caller's (input, output), the weights file, or the arena."""
+    """Memory for elements: the caller's (input, output), the weights file, or the arena.
+
+    A buffer in the space `check` is one i32, 0 at first; a run in which it becomes another number
+    fails, with the buffer's label as the reason.
+    """
 
     name: str
     dtype: DType
     size: Dim  # elements
-    space: Literal["input", "output", "weight", "arena"]
+    space: Literal["input", "output", "weight", "arena", "check"]
     offset: Dim = 0  # bytes within the arena or the weights file
-    slot: int = 0  # which input or output
+    slot: int = 0  # which input, output or check
     label: str = ""  # the graph value
 
     @property
@@ -356,6 +360,11 @@ class Program:
     def __repr__(self) -> str:
         return (f"<Program {self.name}: {len(self.kernels)} kernels, "
                 f"{self.arena} bytes of arena>")
+
+    @property
+    def checks(self) -> tuple[Buffer, ...]:
+        """What a run checks, by number."""
+        return tuple(sorted((b for b in self.buffers if b.space == "check"), key=lambda b: b.slot))
 
     @property
     def sizes(self) -> tuple[Symbol, ...]:

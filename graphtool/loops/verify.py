@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from graphtool.dtypes import bool_, int64
+from graphtool.dtypes import bool_, int32, int64
 from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Bind,
@@ -59,6 +59,7 @@ class _Program:
         self.kernels = _unique("kernel", [(k.name, k) for k in program.kernels])
         self.dims = frozenset(s.name for s in program.dims)
         self.accesses: dict[str, list[Access]] = {}
+        self.checks = {i: b for i, b in enumerate(program.checks) if b.slot == i}
 
     def check(self) -> None:
         identifier(self.p.name, "program")
@@ -111,6 +112,10 @@ class _Program:
                                       and ports[b.slot].dtype is b.dtype):
             raise fault("GT0373", f"{b.name} is {b.space} {b.slot} of type {b.dtype}, and there is "
                                   f"no such {b.space}")
+        if b.space == "check" and (b.dtype is not int32 or b.size != 1
+                                   or b is not self.checks.get(b.slot)):
+            raise fault("GT0373", f"{b.name} is a check, which is one i32 with a number of its own "
+                                  f"from 0 to {len(self.checks) - 1}")
         if (b.space == "weight") != (b.name in dict(self.p.weights)):
             raise fault("GT0373", f"{b.name} is a weight without data, or has data and is not a "
                                   f"weight")

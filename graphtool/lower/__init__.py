@@ -17,6 +17,7 @@ from graphtool.lower.barriers import Barriers
 from graphtool.lower.buffer_assignment import Assigner, Assignment, Copy, Edge, Storage
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
+from graphtool.lower.index_checks import IndexChecks
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, one_name, own_names
@@ -30,8 +31,9 @@ __all__ = ["lower"]
 Limits = Mapping[str, Dim | None]
 
 
-def lower(module: Module, target: Target, *, name: str = "model") -> Program:
-    """The program of a module for a target.
+def lower(module: Module, target: Target, *, name: str = "model",
+          index_checks: bool = True) -> Program:
+    """The program of a module for a target; with `index_checks` it finds indices out of range.
 
     Raises UnsupportedError GT2001 that lists every op without a lowering, with its source
     locations.
@@ -43,7 +45,7 @@ def lower(module: Module, target: Target, *, name: str = "model") -> Program:
     bounds = limits(graph)
     places = {n: at.at for n, at in module.locations.items()}
     lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places,
-                         module.choices, module.meta.get("precision") == "fast")
+                         module.choices, module.meta.get("precision") == "fast", index_checks)
     all_units = units_of(graph)
     donated = donation(module, all_units)
     steps = lowering.graph(graph, all_units, donated)
@@ -63,7 +65,8 @@ class _Lowering:
 
     def __init__(self, target: Target, dims: frozenset[str], limits: Limits,
                  places: Mapping[str, str], choices: Mapping[Value, Choice],
-                 excess: bool) -> None:
+                 excess: bool, index_checks: bool) -> None:
+        self.index_checks = index_checks
         self.target, self.table = target, KernelTable(excess)
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
@@ -78,6 +81,7 @@ class _Lowering:
         assignment = Assigner(graph, all_units, given.donors, given.in_place, edge).run()
         self.buffers = assignment.buffers
         steps: list[Step] = []
+        checks = IndexChecks(graph)
         for item in schedule(graph, all_units, given.after):
             if not isinstance(item, Unit):
                 steps += self.copies(item, assignment)
@@ -85,6 +89,9 @@ class _Lowering:
             elif item.nodes[0].op.lowering is Lowering.CONTROL:
                 steps += control_steps(item.nodes[0], assignment, self.around)
             else:
+                if self.index_checks:
+                    steps += [self.run(made, label, where) for made, label, where in
+                              checks.of_unit(item, assignment, self.table)]
                 steps += [self.run(made, item.label, item.where, self.choice(item))
                           for made in unit_kernel(item, assignment, self.target, self.table)]
         return (*steps, *self.copies(None, assignment))
@@ -99,6 +106,13 @@ class _Lowering:
         # ENDLESS is not a real bound: no buffer is so large
         most = ENDLESS if most is None else most
         return [Bind(size, view.buffer, view.offset, most, node.outputs[0].hint)]
+
+    def located(self, label: str, check: str, steps: tuple[Step, ...]) -> str:
+        """What a check says, with the place in the source that its step has."""
+        found = next((s for s in runs(steps) if check in s.args), None)
+        if found is None:
+            return label
+        return f"{label}, at {found.where or 'node ' + found.label.removeprefix('indices of ')}"
 
     def choice(self, unit: Unit) -> Choice | None:
         """The alternatives that the plan of the unit's kernel was chosen from, if they are
@@ -173,7 +187,8 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
     for n, b in lowering.buffers.items():
         if n in used or b.space in ("input", "output"):
             offset = at[b.weight.digest] if b.weight is not None else offsets.get(n, 0)
-            buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, b.label)
+            label = lowering.located(b.label, n, steps) if b.space == "check" else b.label
+            buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, label)
     steps = Barriers(lowering.table.kernels, buffers).steps(steps)
     return Program(
         name, _dims(module), tuple(_port(v, v.hint) for v in inputs),
@@ -182,7 +197,8 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),
-         "precision": str(module.meta.get("precision", "default"))}, module.requires)
+         "precision": str(module.meta.get("precision", "default")),
+         "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
 
 
 def _room(b: Storage, limits: Limits) -> Dim:

@@ -33,7 +33,7 @@ class Storage:
     name: str
     dtype: DType
     size: Dim
-    space: Literal["input", "output", "weight", "arena"]
+    space: Literal["input", "output", "weight", "arena", "check"]
     slot: int = 0
     weight: Weight | None = None
     label: str = ""

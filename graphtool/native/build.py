@@ -60,9 +60,11 @@ class Options:
 def build(module: Module | Program, out_dir: Path, *, name: str = "model",
           target: Target | None = None, cc: str | None = None, march: str = "native",
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
-          weights: str = "file", store: Mapping[str, Weight] | None = None) -> Path:
+          weights: str = "file", store: Mapping[str, Weight] | None = None,
+          index_checks: bool = True) -> Path:
     """Compile a module (or a program, whose weights are in `store`) into `out_dir`.
 
+    `index_checks`: a run finds indices out of range; a program says so itself.
     `weights`: "file" leaves them in a file beside the library; "embed" puts them into it by
     `.incbin`, "c" as C arrays. Raises UsageError GT2110 for a bad name, GT2113 for an unknown
     mode, GT2114 for a program made for another vector width, CompilerError GT212x when the
@@ -75,7 +77,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         program = replace(program, meta={"lanes": str(target.lanes), **program.meta})
     else:
         target = target or named(march)
-        program = lower(module, target, name=name)
+        program = lower(module, target, name=name, index_checks=index_checks)
         held = {w.digest: w for w in collect_all(module.graph)}
     needed = weights_of(program, held)
     parts = parts_of(name, needed, weights)
@@ -273,7 +275,8 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s, assumes in zip(runs(program.steps), assumed, strict=True)],
         "precision": program.meta.get("precision", "default"),
-        "assumes": "finite" if "finite" in assumed else "nothing"}
+        "assumes": "finite" if "finite" in assumed else "nothing",
+        "index_checks": program.meta.get("index_checks", "off") == "on"}
 
 
 def threads_of(program: Program) -> ThreadsRow:

@@ -16,7 +16,7 @@ from graphtool.errors import InputError, listed
 from graphtool.io.manifest import PortRow, check_hashes, read_manifest
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
-from graphtool.native.session import Session
+from graphtool.native.session import Session, complaint
 from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
@@ -177,11 +177,9 @@ class Model:
                         f"{d.name} = {s.dims[i]} ({'any' if d.min is None else d.min} to "
                         f"{d.max if d.most is None else d.most})" for i, d in rows)
                     + "; the bounds are those of --dynamic, or what torch._check promised")
-            case -1:
-                raise InputError("GT2215", "a dimension is out of its range")
             case _:
                 require(self.manifest.dims, self.manifest.requires, self._sizes(s))
-                raise InputError("GT2215", f"the model returned {status}")
+                raise complaint(self.library, self.manifest.name, status)
 
     def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
                outputs: Sequence[int]) -> None:

@@ -45,7 +45,8 @@ from graphtool.transforms.training.recipe import loss_call
 def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
                    exe: bool = False, static: bool = False, openmp: bool = True,
-                   mpi: bool = False, rules: Rules | None = None) -> Path:
+                   mpi: bool = False, rules: Rules | None = None,
+                   index_checks: bool = True) -> Path:
     """Compile a training graph into `out_dir`; `exe`: with a program that trains.
 
     `mpi`: for several processes; the graph is distributed if it is not yet.
@@ -55,7 +56,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     if mpi:
         module = distribute(module)
     target, cuts = target or named("native"), programs(module)
-    lowered = {part: _lowered(cut, f"{name}_{part}", target, rules) for part, cut in cuts.items()}
+    lowered = {part: _lowered(cut, f"{name}_{part}", target, rules, index_checks)
+               for part, cut in cuts.items()}
     only = {part: p for part, (p, _) in lowered.items()}
     options = Options(exe, static, "embed")
     sources = training_sources(name, only, mpi)
@@ -89,10 +91,10 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
 
 
 def _lowered(cut: Module, name: str, target: Target,
-             rules: Rules | None) -> tuple[Program, list[Weight]]:
+             rules: Rules | None, index_checks: bool) -> tuple[Program, list[Weight]]:
     """One of the graph's functions as a program, with the constants that it uses."""
     ready = passes.run(cut, verify=False, supply={"target": target, "rules": rules})
-    program = lower(ready, target, name=name)
+    program = lower(ready, target, name=name, index_checks=index_checks)
     return program, weights_of(program, {w.digest: w for w in collect_all(ready.graph)})
 
 

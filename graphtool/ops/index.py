@@ -1,7 +1,7 @@
 """Indexing by data: gather, scatter, and the dynamic slices. Indices are never negative.
 
-In compiled code reads clamp indices into range; the evaluator raises an error for an index out of
-range.
+An index out of range is an error, in the evaluator and in compiled code. The latter finds it by a
+kernel of its own (lower/index_checks.py); reads and writes clamp indices into range meanwhile.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from graphtool.errors import InputError
 from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
 from graphtool.native.arrays import Seen, address, as_before
 from graphtool.native.runtime import open_library
+from graphtool.native.session import complaint
 from graphtool.native.sizes import dim_table, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbols
@@ -103,7 +104,7 @@ class _Function:
 
     def __init__(self, model: TrainModel, part: str, row: ProgramRow) -> None:
         self.model, self.row = model, row
-        name = model.row.name
+        name, self.own = model.row.name, f"{model.row.name}_{part}"
         try:
             self.call = getattr(model.library, f"{name}_{part}")
             self.size = getattr(model.library, f"{name}_{part}_arena_bytes")
@@ -134,9 +135,9 @@ class _Function:
         at = iter(map(address, arrays))
         inputs = [lr if p.name == "lr" else next(at) for p, _ in self.inputs]
         model = self.model
-        if self.call(model.block_at, model.arena_at, *self.sizes, *inputs, *map(address, results),
-                     model.threads):
-            raise InputError("GT2215", "a dimension is out of range")
+        if status := self.call(model.block_at, model.arena_at, *self.sizes, *inputs,
+                               *map(address, results), model.threads):
+            raise complaint(model.library, self.own, status)
         return results
 
     def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:

@@ -302,7 +302,9 @@ int main(int argc, char **argv)
         if (status == -2)
             return main_fail(MAIN_BAD_INPUT, "GT2221",
                              "a size or number that the inputs lead to breaks its bound");
-        if (status) return main_fail(MAIN_BAD_INPUT, "GT2215", "%s", model.status_text(status));
+        if (status)
+            return main_fail(MAIN_BAD_INPUT, status > -1000 ? "GT2215" : "GT0501", "%s",
+                             model.status_text(status));
         times[i] = main_seconds() - start;
     }
     main_shapes(dims, outputs);
