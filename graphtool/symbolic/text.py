@@ -6,7 +6,6 @@ A symbol with a step is printed as its value: of H, a multiple of 32, 16·atom i
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any, Protocol
 
 Terms = list[tuple[list[str], int]]  # factors and coefficient
@@ -55,6 +54,7 @@ def _expanded(d: Sum) -> Terms | None:
     2·atom + 1 of an odd H is H."""
     if not any(_offset(a) for mono, _ in d.terms for a, _ in mono):
         return None
+    from fractions import Fraction  # here, because loading a build should not wait for it
     total: dict[tuple[str, ...], Fraction] = {}
     for mono, coeff in d.terms:
         parts: dict[tuple[str, ...], Fraction] = {(): Fraction(coeff)}
