@@ -97,7 +97,8 @@ def import_model(model: Any, base_dir: Path | None = None, *,
     if module is None:
         items = tuple(importer.unsupported())
         count = sum(len(i.places) for i in items)
-        raise UnsupportedError("GT1020", f"the model needs {count} things that are not supported",
+        raise UnsupportedError("GT1020", f"the model needs {count} thing"
+                               + (" that is" if count == 1 else "s that are") + " not supported",
                                items, where=model.graph.name)
     return module
 

@@ -98,10 +98,10 @@ def test_parts_of_an_open_axis(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "whose types change": loop(f"{KEEP} {ROW} s2 = SequenceInsert(s, q) "
+    "must not change the types": loop(f"{KEEP} {ROW} s2 = SequenceInsert(s, q) "
                                "so = SequenceInsert(s2, r2)".replace("r2)", "x)"),
                                kind="seq(float[])"),
-    "an output that is a sequence of computed length": loop(
+    "a sequence of computed length as an output": loop(
         APPEND, after="", outputs="seq(float[3]) s1"),
 }
 

@@ -78,10 +78,10 @@ def flat(name: str, x: Any) -> list[tuple[str, Any]]:
     if isinstance(x, tuple):
         return [row for i, item in enumerate(x) for row in flat(f"{name}.{i}", item)]
     if isinstance(x, Rows):
-        reason = "an output that is a sequence of computed length"
-        raise UnsupportedError("GT1020", "the model needs 1 things that are not supported",
+        reason = "a sequence of computed length as an output is not supported"
+        raise UnsupportedError("GT1020", "the model needs 1 thing that is not supported",
                                (Unsupported(name, reason, (name,)),),
-                               hint="join it: ConcatFromSequence")
+                               hint="join its elements with ConcatFromSequence")
     return [] if x is None else [(name, x)]
 
 

@@ -156,7 +156,7 @@ class Importer(Session):
         inner = replace(frame, env=frame.env.new_child(), depth=frame.depth + 1,
                         prefix=f"{frame.prefix}{label}.")
         if inner.depth > _DEPTH:
-            raise Refused(f"graphs nested more than {_DEPTH} deep")
+            raise Refused(f"graphs nested more than {_DEPTH} deep are not supported")
         self._initializers(graph, inner)
         for info, x in zip(graph.input, inputs, strict=True):
             inner.env[info.name] = as_row(x, info)
@@ -251,7 +251,7 @@ class Importer(Session):
         attrs = self.attributes(node, frame)
         for name, value in attrs.items():
             if name not in handler.attrs:
-                raise Refused(f"the attribute {name!r} is not known")
+                raise Refused(f"the attribute {name!r} is not supported")
             if handler.wrong_kind(name, value):
                 raise InputError("GT1018", f"{node.op_type}.{name} must be {handler.attrs[name]}, "
                                            f"got {type(value).__name__}", where=title(node))
@@ -259,7 +259,7 @@ class Importer(Session):
             if len(inputs) < handler.least:
                 raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
                                            f"least, {len(inputs)} given", where=title(node))
-            raise Refused(f"{len(inputs)} inputs are more than are known")
+            raise Refused(f"{len(inputs)} inputs are not supported; the operator has fewer")
         if not handler.sequences and any(isinstance(x, (tuple, Rows)) for x in inputs):
             raise InputError("GT1015", f"{node.op_type} takes tensors, not a sequence",
                              where=title(node))

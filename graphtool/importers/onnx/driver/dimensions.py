@@ -30,7 +30,7 @@ def _positive(fn: Callable[[Any, Any], Any]) -> Callable[[Dim, Dim], Any]:
     def divide(a: Dim, b: Dim) -> Any:
         least = bounds(a)[0]
         if least is None or least < 0 or (bounds(b)[0] or 0) < 1:
-            raise Refused("division of a dimension that may be negative")
+            raise Refused("the division of a dimension that may be negative is not supported")
         return fn(a, b)
     return divide
 
@@ -39,7 +39,8 @@ def _truth(relation: Any, swap: bool = False, negate: bool = False) -> Callable[
     def compare(a: Dim, b: Dim) -> bool:
         answer = known(b, relation, a) if swap else known(a, relation, b)
         if answer is None:
-            raise Refused("a comparison of dimensions that is not decided at import")
+            raise Refused("the comparison of two dimensions must be decided at import; give "
+                          "bounds or sizes with --dynamic")
         return answer != negate
     return compare
 
@@ -47,7 +48,7 @@ def _truth(relation: Any, swap: bool = False, negate: bool = False) -> Callable[
 def _fold(start: Dim, step: Callable[[Dim, Dim], Any]) -> Callable[..., Array]:
     def reduce(x: Array, axes: Array | None = None, **attrs: Any) -> Array:
         if x.ndim > 1:
-            raise Refused("a reduction of a table of dimensions")
+            raise Refused("a reduction over a matrix of dimensions is not supported")
         total = start
         for d in x.reshape(-1):
             total = step(total, d)
@@ -58,13 +59,14 @@ def _fold(start: Dim, step: Callable[[Dim, Dim], Any]) -> Callable[..., Array]:
 
 def _cast(x: Array, *, to: int, **_: Any) -> Array:
     if to not in (6, 7):  # INT32, INT64
-        raise Refused("a dimension as another type")
+        raise Refused("a symbolic dimension can only be cast to int32 or int64")
     return x
 
 
 def _where(cond: Array, a: Array, b: Array) -> Array:
     if cond.dtype == object:
-        raise Refused("a condition on dimensions")
+        raise Refused("a choice by a symbolic condition is not supported; fix the sizes with "
+                      "--dynamic NAME=SIZE")
     return np.where(cond, a, b)
 
 

@@ -54,7 +54,8 @@ class Inputs:
         tensor = proto.tensor_type
         row = element_type(tensor.elem_type)
         if not tensor.HasField("shape"):
-            raise Refused("the model does not give its rank")
+            raise Refused("the model does not give the rank of this input; declare its shape in "
+                          "the model")
         return TensorType(row, tuple(self.dim(d, info.name) for d in tensor.shape.dim))
 
     def dim(self, d: Any, where: str) -> Dim:

@@ -231,7 +231,7 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
         case a.GRAPHS:
             return tuple(a.graphs)
         case _:
-            raise Refused(f"attribute {a.name!r} has a kind that is not supported")
+            raise Refused(f"the kind of the attribute {a.name!r} is not supported")
 
 
 def shortest(x: float) -> float:

@@ -105,9 +105,11 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     finally:
         importer.builder = outside
     if importer.state is not state:
-        raise Refused("random numbers inside a branch or a loop")
+        raise Refused("random numbers inside a branch or a loop are not supported; draw them "
+                      "outside and pass them in")
     if not all(isinstance(x, Tracer) for x in results):
-        raise Refused("sequences or optionals from a branch or a loop that is not unrolled")
+        raise Refused("a branch, or a loop that is not unrolled, must not return sequences or "
+                      "optionals")
     return Region(builder, inputs, results, captures.taken)
 
 

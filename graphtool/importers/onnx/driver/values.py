@@ -160,7 +160,7 @@ def count_of(x: Any) -> int:
     """The number of elements of a tensor. Raises Refused if it is symbolic."""
     count = product(x.shape)
     if not isinstance(count, int):
-        raise Refused("a vector of unknown length")
+        raise Refused("the length of this vector must be known at import")
     return count
 
 

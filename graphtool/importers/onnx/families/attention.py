@@ -72,7 +72,8 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
 def _prescaled(x: Any, scale: float | None) -> Any:
     """x times the square root of the scale. 16-bit types round at this point, as ONNX does."""
     if scale is None and not isinstance(x.shape[-1], int):
-        raise Refused("attention over a symbolic depth in a 16-bit type")
+        raise Refused("attention in a 16-bit type over heads of symbolic width is not supported "
+                      "without the attribute scale")
     return o.mul(x, math.sqrt(x.shape[-1] ** -0.5 if scale is None else scale))
 
 

@@ -28,7 +28,8 @@ def insertions(body: Any) -> int:
         inner = [a.g for a in node.attribute if a.HasField("g")]
         own = sum(map(insertions, inner))
         if own and node.op_type in ("Loop", "Scan"):
-            raise Refused("a loop in a loop that inserts into a sequence of computed length")
+            raise Refused("a nested loop that inserts into a sequence of computed length is not "
+                          "supported")
         total += own + (node.op_type == "SequenceInsert")
     return total
 
@@ -40,7 +41,7 @@ def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Se
         return replace(sequence_rows.wider(x, room), carried=True)
     if not isinstance(x, tuple):
         if not isinstance(x, Tracer):
-            raise Refused("an optional in a loop whose trip count is computed")
+            raise Refused("an optional in a loop whose trip count is computed is not supported")
         return x
     kind = None if x else _declared(body.input[2 + i]) or _inserted(ctx, body, i, label, carried)
     return replace(sequence_rows.of_tuple(x, kind, room, ctx.builder), carried=True)
@@ -72,9 +73,11 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
         return [x for x in results if isinstance(x, Tracer)]
     inner = region(ctx, body, [_STEP, _FLAG, *(x.type for x in known)], label, pack, unpack)
     if not found:
-        raise Refused("a sequence of computed length of which nothing says the type")
+        raise Refused("the element type of this sequence of computed length is not known; "
+                      "declare it in the model")
     if any(inner.own(d) for d in found[0].shape):
-        raise Refused(f"elements of a size that each iteration computes: {found[0]}")
+        raise Refused("a sequence whose element size is computed in each iteration is not "
+                      f"supported: {found[0]}")
     return found[0]
 
 

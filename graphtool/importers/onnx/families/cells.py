@@ -60,7 +60,7 @@ class Cell:
         out: list[Activation] = []
         for name in (a.lower() for a in self.activations):
             if name not in ACTIVATIONS:
-                raise Refused(f"the activation {name!r}")
+                raise Refused(f"the activation {name!r} is not supported")
             a, b, fn = ACTIVATIONS[name]
             a = alphas.pop(0) if alphas and name in _WITH_ALPHA else a
             b = betas.pop(0) if betas and name in _WITH_BETA else b

@@ -95,7 +95,7 @@ def transformed(y: Any, how: str) -> Any:
             return o.div(e, o.reduce_sum(e, axes=(y.ndim - 1,)))
         case "PROBIT":
             return o.mul(o.erf_inv(o.sub(o.mul(y, 2.0), 1.0)), math.sqrt(2.0))
-    raise Refused(f"the post transform {how}")
+    raise Refused(f"the post_transform {how!r} is not supported")
 
 
 def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
@@ -172,7 +172,7 @@ def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
             return o.pow(dot, degree)
         case "SIGMOID":
             return o.tanh(dot)
-    raise Refused(f"the kernel {kind}")
+    raise Refused(f"the kernel_type {kind!r} is not supported")
 
 
 @onnx_op("SVMRegressor", domain=DOMAIN)

@@ -61,7 +61,7 @@ def _activated(y: Any, activation: str, params: Any = ()) -> Any:
         low, high = (*params, None, None)[:2]
         return o.clamp(y, low, high)
     if name not in ACTIVATIONS:
-        raise Refused(f"the activation {activation!r}")
+        raise Refused(f"the activation {activation!r} is not supported")
     a, b, fn = ACTIVATIONS[name]
     given = (*params, a, b)[:2] if params else (a, b)
     return fn(y, *map(float, given))

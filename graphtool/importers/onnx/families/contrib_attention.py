@@ -35,7 +35,8 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
               rotary_embedding_dim: int = 0, ctx: Any) -> Any:
     """One `matmul` that gives q, k and v side by side, then `attention` over them."""
     if past_length is not None or past_present_share_buffer or do_rotary:
-        raise Refused("a shared buffer, or rotation, inside com.microsoft.Attention")
+        raise Refused("com.microsoft.Attention with past_sequence_length, "
+                      "past_present_share_buffer or do_rotary is not supported")
     y = nn.matmul(x, w)
     return projected(y if bias is None else o.add(y, bias), mask, past, extra, num_heads,
                      qkv_hidden_sizes, unidirectional, scale, mask_filter_value, ctx.outputs)
@@ -95,7 +96,7 @@ def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
             rows = take(mask, 2, total - steps, total)
             shown = o.ne(take(rows, 3, 0, total), 0)
         case _:
-            raise Refused(f"a mask of rank {mask.ndim}")
+            raise Refused(f"a mask of rank {mask.ndim} is not supported")
     row = dtype_of(q)
     zero = tensor(np.zeros((), row.numpy), q)
     return o.select(shown, zero, max(hidden, -65504.0) if row.bits == 16 else hidden)
@@ -108,7 +109,8 @@ def _ranges(mask: Any, batch: Any, total: Any, like: Any) -> Any:
     if mask.shape[0] == batch:
         return shown
     if mask.shape[0] != batch * 2:
-        raise Refused("a mask of packed sequences")
+        raise Refused("a mask of packed sequences is not supported; its length must be the batch "
+                      "size or twice that")
     starts = reshape(cast(take(mask, 0, batch, batch * 2), dtypes.int64), (batch, 1, 1, 1))
     return o.and_(shown, o.ge(j, starts))
 
@@ -124,7 +126,8 @@ def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None,
     """`attention` over q, k and v that are separate, packed, or cached keys and values; then the
     new keys and values [B, H, T, D]."""
     if past_length is not None or beams is not None or ctx.wanted(3):
-        raise Refused("a shared buffer, beams, or the scores as an output")
+        raise Refused("a shared cache buffer, beam search, and the scores as an output are not "
+                      "supported")
     biases = [None] * 3
     if bias is not None:
         width = q.shape[-1] if q.ndim == 3 else q.shape[2] * q.shape[4]
@@ -178,7 +181,8 @@ def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any
     """
     if smooth_softmax or sink is not None or sliding_window_cache or kv_cache_bit_width \
             or k_quant_type != "NONE" or ctx.wanted(3):
-        raise Refused("a sink, a quantised or sliding cache, or the scores as an output")
+        raise Refused("an attention sink, a quantised or sliding cache, and the scores as an "
+                      "output are not supported")
     if k is None:
         depth = q.shape[2] // (num_heads + 2 * kv_num_heads)
         q, k, v = _parted(q, 2, [n * depth for n in (num_heads, kv_num_heads, kv_num_heads)])
@@ -275,7 +279,7 @@ def rotary_embedding(x: Any, positions: Any, cos: Any, sin: Any, *, interleaved:
                      is_packed_batching: int = 0) -> Any:
     """`rotary_embedding` at the given positions; one offset [1] counts upwards from there."""
     if is_packed_batching:
-        raise Refused("packed batches")
+        raise Refused("packed batches (is_packed_batching) are not supported")
     flat = x.ndim == 3
     heads = num_heads or (x.shape[2] // (2 * cos.shape[1]) if flat else 0)
     y = whole.heads_first(x, heads)

@@ -35,7 +35,7 @@ def group_norm(x: Any, gamma: Any, beta: Any, *, activation: int, channels_last:
                epsilon: float = 1e-5, groups: int) -> Any:
     """`group_norm` in float32, then `silu` if `activation` is 1."""
     if activation not in (0, 1):
-        raise Refused(f"the activation {activation}")
+        raise Refused(f"the activation {activation} is not supported, only 0 (none) and 1 (silu)")
     first = _to_first(x) if channels_last else x
     row = dtype_of(first)
     y = o.group_norm(cast(first, dtypes.float32), cast(gamma, dtypes.float32),
@@ -50,7 +50,7 @@ def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, 
                     ctx: Any) -> Any:
     """`group_norm` of x + skip + bias, then that sum. A skip [N, C] applies to all pixels."""
     if not channels_last:
-        raise Refused("SkipGroupNorm of images that lie channels first")
+        raise Refused("SkipGroupNorm is supported only with channels_last=1")
     if skip.ndim == 2:
         skip = reshape(skip, (skip.shape[0], *(1,) * (x.ndim - 2), skip.shape[1]))
     total = o.add(x, skip)

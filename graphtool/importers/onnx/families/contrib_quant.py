@@ -38,7 +38,8 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
     dtypes or permuted columns they are unpacked, and the product is a `linear`.
     """
     if weight_prepacked:
-        raise Refused("prepacked weights")
+        raise Refused("prepacked weights are not supported; export the model without "
+                      "weight_prepacked")
     blocks, row = -(-K // block_size), dtype_of(x)
     centre = _centres(zero, N, blocks, bits, row)
     scales = cast(reshape(scales, (N, blocks)), row)
@@ -61,7 +62,8 @@ def gather_block_quantized(x: Any, indices: Any, scales: Any, zero: Any = None, 
     Raises Refused for a table whose small integers are packed in bytes.
     """
     if not dtype_of(x).is_packed:
-        raise Refused("a table whose integers are packed in bytes")
+        raise Refused("a table whose small integers are packed in bytes is not supported; use an "
+                      "int4 or uint4 tensor")
     at, over = axis_of(gather_axis, x.ndim), axis_of(quantize_axis, x.ndim)
     if at == over:
         raise ValueError("gather_axis and quantize_axis are one axis")
@@ -284,7 +286,8 @@ def qattention(x: Any, w: Any, bias: Any, x_scale: Any, w_scale: Any, mask: Any 
                ctx: Any) -> Any:
     """Attention whose product of x and the joined weights is an integer `matmul`."""
     if do_rotary or past_present_share_buffer:
-        raise Refused("a shared buffer, or rotation, inside com.microsoft.QAttention")
+        raise Refused("com.microsoft.QAttention with past_present_share_buffer or do_rotary is "
+                      "not supported")
     y = matmul_integer_to_float(x, w, reshape(x_scale, ()), w_scale, x_zero, w_zero, bias)
     return projected(y, mask, past, None, num_heads, None, unidirectional, scale,
                      mask_filter_value, ctx.outputs)

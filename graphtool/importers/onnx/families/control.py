@@ -60,9 +60,11 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
     if isinstance(a, Rows) and isinstance(b, Rows) and _alike(a, b):
         return chosen(cond, a, b)
     if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
-        raise Refused("sequences of different lengths, or optionals, on a computed condition")
+        raise Refused("on a computed condition both branches must give tensors, or sequences of "
+                      "the same length")
     if type_of(a) != type_of(b):
-        raise Refused(f"branches of types {type_of(a)} and {type_of(b)} on a computed condition")
+        raise Refused("on a computed condition both branches must give the same type, not "
+                      f"{type_of(a)} and {type_of(b)}")
     return a if a is b else o.select(cond, a, b)
 
 
@@ -95,13 +97,14 @@ def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
     if a.type == b.type and not any(yes.own(d) or no.own(d) for d in a.shape):
         return None
     if a.dtype is not b.dtype or a.ndim != b.ndim:
-        raise Refused(f"branches of types {a.type} and {b.type} on a computed condition")
+        raise Refused("on a computed condition both branches must give the same dtype and rank, "
+                      f"not {a.type} and {b.type}")
     out: list[Dim] = []
     for x, y in zip(a.shape, b.shape, strict=True):
         most = at_most(x, inner), at_most(y, inner)
         if most[0] is None or most[1] is None:
-            raise Refused(f"branches of types {a.type} and {b.type}, one of unknown bound, on a "
-                          "computed condition")
+            raise Refused(f"on a computed condition both results need bounded sizes, but {a.type} "
+                          f"or {b.type} has none")
         out.append(maximum(most[0], most[1]))
     return tuple(out)
 

@@ -20,7 +20,7 @@ def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
     """
     names, env = (*xs, *(zs or ())), ctx.frame.env
     if missing := [n for n in (*names, y) if not isinstance(env.get(n), Tracer)]:
-        raise Refused(f"the gradient by {missing[0]!r}, which is no tensor of this graph")
+        raise Refused(f"the gradient needs tensors of this graph, and {missing[0]!r} is not one")
     if len(inputs) != len(names):
         raise ValueError(f"{len(inputs)} inputs for {len(names)} names")
     at = [env[n].value for n in names]

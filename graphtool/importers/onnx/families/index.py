@@ -155,7 +155,8 @@ def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
         cast(start, dtypes.int64), (shape[0], *[1] * (past.ndim - 1))))
     if mode == "circular":
         if not isinstance(past.shape[axis], int):
-            raise Refused("a circular cache of symbolic size")
+            raise Refused("a circular cache of symbolic size is not supported; fix that size "
+                          "with --dynamic NAME=SIZE")
         at = o.mod(at, past.shape[axis])
     coordinates, axes = per_element(past, o.broadcast(at, shape=shape), axis)
     return o.scatter(past, coordinates, update, axes=axes)

@@ -25,7 +25,8 @@ def of(numbers: Any, words: Any) -> Array:
         return np.asarray(numbers, np.int64)
     if words:
         return np.asarray(words, dtypes.string.numpy)
-    raise Refused("a classifier without labels")
+    raise Refused("a classifier without labels is not supported; give classlabels_ints or "
+                  "classlabels_strings")
 
 
 def at(names: Array, i: Any, like: Any) -> Any:
@@ -45,7 +46,7 @@ def one_hot_encoder(x: Any, *, cats_int64s: Any = None, cats_strings: Any = None
     """x with a new last axis, 1 at the matching category and else 0: `eq` with a constant."""
     words = dtype_of(x) is dtypes.string
     if (cats_strings if words else cats_int64s) is None:
-        raise Refused(f"no categories for {dtype_of(x).short}")
+        raise Refused(f"the operator has no categories for elements of type {dtype_of(x).short}")
     row = np.asarray(cats_strings, dtypes.string.numpy) if words else np.asarray(
         cats_int64s, np.int64)
     wide = reshape(x if words else cast(x, dtypes.int64), (*x.shape, 1))
@@ -95,7 +96,7 @@ def _first(tensor_form: Any, rows: Any) -> Array:
         return np.asarray(tensor_form)
     found = next(((row, kind) for row, kind in rows if row is not None), None)
     if found is None:
-        raise Refused("an encoder without keys or values")
+        raise Refused("an encoder without keys or values is not supported")
     return np.asarray(found[0], found[1])
 
 

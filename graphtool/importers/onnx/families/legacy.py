@@ -49,7 +49,7 @@ def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
     """A constant broadcast to a shape. Torch wrote this for opsets before 9; ONNX never
     standardised it."""
     if not input_as_shape:
-        raise Refused("a shape that is not the input itself")
+        raise Refused("ConstantFill is supported only with input_as_shape=1")
     fill = np.asarray(value, element_type(dtype).numpy)
     return o.broadcast(tensor(fill, shape), shape=dims(shape, "the shape"))
 
@@ -77,6 +77,7 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_i
                spatial: int = 1) -> Any:
     """`batch_norm` at inference. Raises Refused for training."""
     if not is_test or not spatial:
-        raise Refused("training, or statistics that are not a channel's, before opset 7")
+        raise Refused("before opset 7 only inference (is_test=1) with statistics for each "
+                      "channel (spatial=1) is supported")
     return o.batch_norm(x, *(cast(v, dtype_of(x)) for v in (scale, bias, mean, var)),
                         epsilon=epsilon)

@@ -55,8 +55,8 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
     if inner is None or not keeps_types(inner, carried):
         if count is None:
             shown = [str(x.type) for x in (inner.results[1:] if inner else ())]
-            raise Refused("a computed trip count over values whose types change"
-                          + (f" to {', '.join(shown)}" if shown else ""))
+            raise Refused("a loop whose trip count is computed must not change the types of its "
+                          "values" + (f", but they change to {', '.join(shown)}" if shown else ""))
         return _unrolled(count, plain, carried, body, ctx)
     return _as_region(trips, count, going, flag, carried, inner, ctx)
 
@@ -203,7 +203,7 @@ def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
     assert isinstance(ctx.builder, Recorder)
     size, most = ctx.builder.fresh(0, None)
     if most is None:
-        raise Refused("rows collected by a loop that only its condition ends; bound them with "
+        raise Refused("rows that a loop without a trip count collects need a bound; give it with "
                       f"--dynamic {size}=0..MOST")
     return most
 
@@ -227,12 +227,14 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
     def unpack(results: list[Any]) -> list[Any]:
         new = results[1:1 + len(slots)]
         if any(x.inserted > most for x in new if isinstance(x, Rows)):
-            raise Refused("a loop that inserts into a sequence in a place that cannot be counted")
+            raise Refused("a loop that inserts into a sequence more often than can be counted at "
+                          "import is not supported")
         return [results[0], *sequences.flattened(new), *results[1 + len(slots):]]
     inner = region(ctx, body, [step.type, flag.type, *(x.type for x in flat)], label(ctx),
                    pack, unpack)
     if not keeps_types(inner, flat):
-        raise Refused("a computed trip count over values or sequences whose types change")
+        raise Refused("a loop whose trip count is computed must not change the types of its "
+                      "values or sequences")
     out = _as_region(trips, count, going, flag, flat, inner, ctx)
     made = sequences.rebuilt(slots, out[:len(flat)], False)
     if trips is None:  # the condition may have let it go on for longer
@@ -246,17 +248,18 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
 def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
     alive = None if cond is None or most == 0 else reshape(cond, ())
     if most is None:
-        raise Refused("a loop over optionals whose trip count is computed")
+        raise Refused("a loop over optionals whose trip count is computed is not supported")
     values, step = list(carried), 0
     seen: list[list[Any]] = []
     while most is None or step < most:
         if step >= UNROLL:
-            raise Refused(f"a loop of more than {UNROLL} iterations")
+            raise Refused(f"a loop that must be unrolled into more than {UNROLL} iterations is "
+                          "not supported")
         flag = _scalar(ctx, True) if alive is None else alive
         out = ctx.subgraph(body, (_scalar(ctx, step), flag, *values), f"{label(ctx)}.{step}")
         again, new, scans = out[0], out[1:1 + len(values)], out[1 + len(values):]
         if alive is not None and scans:
-            raise Refused("a loop over sequences that collects rows and may stop early")
+            raise Refused("a loop over sequences that collects rows must not stop early")
         values = new if alive is None else [selected(alive, a, b)
                                             for a, b in zip(new, values, strict=True)]
         seen.append(list(scans))
@@ -265,7 +268,8 @@ def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) ->
             break
         if known_bool(again) is None:
             if most is None or scans:
-                raise Refused("a loop over sequences whose trip count is computed")
+                raise Refused("a loop over sequences that collects rows must have a trip count "
+                              "known at import")
             alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
     return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
 
@@ -297,5 +301,6 @@ def _empty(info: Any, ctx: Any) -> Any:
     """A scan output of no iterations, with the type that the body declares."""
     t = ctx.importer.inputs.type(info)
     if not all(isinstance(d, int) for d in t.shape):
-        raise Refused("a loop of no steps whose outputs have unknown sizes")
+        raise Refused("a loop without iterations needs outputs of fixed size, which its body "
+                      "must declare")
     return np.zeros((0, *t.shape), t.dtype.numpy)

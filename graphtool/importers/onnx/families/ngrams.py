@@ -27,7 +27,8 @@ def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_g
     words = dtype_of(x) is dtypes.string
     given = pool_strings if words else pool_int64s
     if given is None:
-        raise Refused(f"no n-grams of {dtype_of(x).short}")
+        raise Refused("the operator has no pool of n-grams for elements of type "
+                      f"{dtype_of(x).short}")
     pool = np.asarray(given, dtypes.string.numpy if words else np.int64)
     rows = x if x.ndim == 2 else reshape(x, (1, x.shape[0]))
     counts = None

@@ -169,7 +169,8 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: f
     and variance.
     """
     if not spatial:
-        raise Refused("BatchNormalization that is not spatial")
+        raise Refused("BatchNormalization is supported only with spatial=1, one mean and "
+                      "variance for each channel")
     row = dtype_of(x)
     if training_mode:
         return _batch_norm_training(x, scale, bias, mean, var, epsilon, momentum)

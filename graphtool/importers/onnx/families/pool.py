@@ -35,7 +35,8 @@ def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
             extra.append(0)
             continue
         if not isinstance(d, int):
-            raise Refused("ceil_mode over a symbolic size")
+            raise Refused("ceil_mode over a symbolic size is not supported; fix that size with "
+                          "--dynamic NAME=SIZE")
         count = -(-(d + lo + hi - k) // s) + 1
         if (count - 1) * s >= d + lo:  # a window may not start behind the input
             count -= 1
@@ -66,7 +67,8 @@ def _max_positions(x: Any, y: Any, window: Any, strides: Any, padding: Any, dila
                    storage_order: int) -> Any:
     """The flat position in x of each maximum: the first greatest element of its window."""
     if not all(isinstance(d, int) for d in (*x.shape, *y.shape)):
-        raise Refused("positions of maxima over a symbolic size")
+        raise Refused("positions of maxima over a symbolic size are not supported; fix that size "
+                      "with --dynamic NAME=SIZE")
     space, out = tuple(x.shape[2:]), tuple(y.shape[2:])
     reads = [np.arange(o_)[:, None] * s + np.arange(k)[None] * r - lo
              for o_, k, s, r, (lo, _) in zip(out, window, strides, dilations, padding,

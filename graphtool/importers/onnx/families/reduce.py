@@ -50,7 +50,8 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Any:
         return o.reduce_mean(x, axes=axes)
     count = product(x.shape[a] for a in axes)
     if not isinstance(count, int):
-        raise Refused("the mean of integers over a symbolic size")
+        raise Refused("the mean of integers over a symbolic size is not supported; cast to float "
+                      "first")
     return o.div(_sum(x, axes), count)
 
 
@@ -259,7 +260,7 @@ def det(x: Any) -> Any:
     """The determinant by Gaussian elimination with partial pivoting, unrolled for a known size."""
     n = ints(np.asarray(x.shape[-1:], object), "the matrix size")[0]
     if n > 16:
-        raise Refused(f"the determinant of a matrix of {n} rows")
+        raise Refused(f"the determinant of a matrix of {n} rows is not supported; the most is 16")
     lead = tuple(x.shape[:-2])
     sign = None
     factors = []

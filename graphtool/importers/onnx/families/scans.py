@@ -56,7 +56,8 @@ def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
         return list(o.scan(*state, *xs, *tracers(outer, ctx), body=inner.graph(outer),
                            carries=len(state), xs=len(xs), length=length))
     if not isinstance(length, int) or not 0 < length <= UNROLL:
-        raise Refused("a scan of values whose types change, over a symbolic number of steps")
+        raise Refused("a scan whose values change their types is supported only with at most "
+                      f"{UNROLL} steps, known at import")
     seen = []
     for t in range(length):
         mine = [reshape(take(x, 0, t, t + 1), tuple(x.shape[1:])) for x in xs]
@@ -72,7 +73,7 @@ def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
     """The form of opset 8, with a batch axis before the time axis: a `scan` over the batch, whose
     body is the `scan` over time."""
     if lengths is not None:
-        raise Refused("Scan-8 with sequence lengths")
+        raise Refused("Scan of opset 8 with sequence lengths is not supported")
     cut = len(operands) - num_scan_inputs
     flips = directions or (0,) * num_scan_inputs
     given = [*operands[:cut], *(o.reverse(x, axes=(1,)) if f else x
@@ -80,7 +81,7 @@ def scan_8(lengths: Any, *operands: Any, body: Any, num_scan_inputs: int,
     rows = [TensorType(x.dtype, x.shape[1 if i < cut else 2:]) for i, x in enumerate(given)]
     inner = region(ctx, body, rows, label(ctx))
     if not keeps_types(inner, [Tracer(x.value, inner.builder) for x in inner.inputs[:cut]], 0):
-        raise Refused("a scan whose states change their types")
+        raise Refused("a scan must not change the types of its states")
     outer = union(inner)
     graph, length = inner.graph(outer), given[cut].shape[1]
 

@@ -45,7 +45,8 @@ def unique(x: Any, *, axis: int | None = None, sorted: int = 1) -> Any:
         rows = reshape(front, (front.shape[0], product(rest)))
         back = (*range(1, at + 1), 0, *range(at + 1, x.ndim))
     if not isinstance(rows.shape[1], int) or rows.shape[1] > _COLUMNS or rows.shape[0] == 0:
-        raise Refused(f"comparing rows of {rows.shape[1]} elements")
+        raise Refused(f"comparing {rows.shape[0]} rows of {rows.shape[1]} elements is not "
+                      f"supported; needed are 1 or more rows of {_COLUMNS} elements at most")
     kept, first, inverse, counts = _distinct(rows)
     if not sorted:
         kept, first, inverse, counts = _as_they_come(kept, first, inverse, counts)

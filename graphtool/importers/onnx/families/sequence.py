@@ -87,7 +87,8 @@ def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
     if isinstance(xs, Rows):
         return sequence_rows.joined(xs, axis, new_axis)
     if not xs:
-        raise Refused("joining an empty sequence")
+        raise Refused("joining an empty sequence is not supported, because its element type is "
+                      "not known")
     if new_axis:
         where = axis_of(axis, xs[0].ndim + 1)
         xs = [reshape(x, (*x.shape[:where], 1, *x.shape[where:])) for x in xs]
@@ -102,7 +103,8 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
     if not isinstance(d, int) and sizes is None:
         return sequence_rows.cut(x, where, keepdims)
     if not isinstance(d, int) and not sizes.shape:
-        raise Refused("splitting a symbolic size into a sequence")
+        raise Refused("splitting a symbolic size into parts of one size is not supported; fix "
+                      "that size with --dynamic NAME=SIZE")
     if sizes is None:
         out = parts(x, where, (1,) * d, d)
         if not keepdims:
@@ -120,7 +122,8 @@ def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
     """The body applied to each element. Other sequences are traversed in parallel; tensors are
     passed to each call."""
     if any(isinstance(m, Rows) for m in (xs, *more)):
-        raise Refused("a map over a sequence of computed length")
+        raise Refused("SequenceMap over a sequence of computed length is not supported; write it "
+                      "as a Loop")
     made = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
                          f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
     return [tuple(column) for column in zip(*made, strict=True)]

@@ -60,8 +60,9 @@ def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: B
     """
     kinds = {x.type for x in xs if isinstance(x, Tracer)} | ({kind} if kind else set())
     if len(kinds) != 1 or not all(isinstance(x, Tracer) for x in xs):
-        raise Refused("a sequence of computed length whose elements are of several types"
-                      if kinds else "a sequence of computed length of which nothing says the type")
+        raise Refused("the elements of a sequence of computed length must have one type"
+                      if kinds else "the element type of this sequence of computed length is not "
+                                    "known; declare it in the model")
     (kind,) = kinds
     zero = builder.constant(_zero(kind))
     space = o.broadcast(zero, shape=(room, *kind.shape))
@@ -102,8 +103,8 @@ def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
     """The sequence with x at its end, or in front of a position. Raises Refused for another
     type."""
     if x.type != xs.kind:
-        raise Refused(f"an element of type {x.type} in a sequence of {xs.kind}, whose length is "
-                      "computed")
+        raise Refused(f"a sequence of computed length holds elements of one type; {x.type} does "
+                      f"not fit {xs.kind}")
     xs = xs if xs.carried else wider(xs, 1)
     table, where = xs.table, xs.count
     if i is not None:

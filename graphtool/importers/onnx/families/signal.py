@@ -64,7 +64,8 @@ def dft_20(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, on
     shapes = {a: _shape(x, a, n, *how) for a, n in rows.items()}
     chosen = [a for a, s in shapes.items() if s == (room or shapes[0])]
     if not chosen or (room is None and len(chosen) < len(rows)):
-        raise Refused("a transform over a computed axis of which too little is known")
+        raise Refused("a transform over a computed axis is supported only if the shape that the "
+                      "model declares determines the axis")
     y = dft(x, chosen[0], rows[chosen[0]], *how)
     for a in chosen[1:]:
         here = o.or_(o.eq(reshape(axis, ()), a), o.eq(reshape(axis, ()), a - x.ndim))
@@ -96,7 +97,8 @@ def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
     """
     half = inverse and onesided
     if isinstance(n, int) and not 0 < n <= LONGEST:
-        raise Refused(f"a transform of length {n}")
+        raise Refused(f"a transform of length {n} is not supported; the length must be from 1 to "
+                      f"{LONGEST}")
     x = _fitted(x, axis, floordiv(n, 2) + 1 if half else n)
     order = [a for a in range(x.ndim) if a not in (axis, x.ndim - 1)]
     parts = [reshape(take(x, x.ndim - 1, k, k + 1), tuple(x.shape[:-1]))

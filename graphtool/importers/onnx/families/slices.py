@@ -148,7 +148,8 @@ def _clamped(i: Dim, d: Dim, least: int) -> Dim:
     if known(i, "<", 0) is True or (isinstance(i, int) and i < 0):
         i = i + d
     elif bounds(i)[0] is None or (bounds(i)[0] or 0) < 0:
-        raise Refused("a slice bound of unknown sign")
+        raise Refused("a slice bound that may be negative or positive is not supported; bound "
+                      "its size with --dynamic NAME=LO..HI")
     return maximum(minimum(i, most), least)
 
 
@@ -249,7 +250,7 @@ def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
             for axis in range(n):
                 x = _line_pad(x, axis, lo[axis], hi[axis], mode)
             return x
-    raise Refused(f"the mode {mode!r}")
+    raise Refused(f"the mode {mode!r} is not supported")
 
 
 def _constant_pad(x: Any, lo: Any, hi: Any, value: Any) -> Any:

@@ -44,7 +44,7 @@ def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators:
               stopwords: Any = None, tokenexp: str = "") -> Any:
     """`string_tokens`; single letters if the only separator is the empty string."""
     if stopwords:
-        raise Refused("stop words in a tokenizer")
+        raise Refused("a tokenizer with stop words is not supported")
     letters = not tokenexp and tuple(separators or ("",)) == ("",)
     return o.string_tokens(x, tokens="(?s)." if letters else tokenexp,
                            separators=() if letters or tokenexp else separators, least=mincharnum,
@@ -55,7 +55,7 @@ def tokenizer(x: Any, *, mark: int, mincharnum: int, pad_value: str, separators:
 def image_decoder(x: Any, *, pixel_format: str = "RGB") -> Any:
     """`decode_image`, u8[H, W, channels]. `image_shape` reads the sizes at run time."""
     if pixel_format not in CHANNELS:
-        raise Refused(f"the pixel format {pixel_format}")
+        raise Refused(f"the pixel_format {pixel_format!r} is not supported")
     size = o.image_shape(x, pixels=pixel_format)
     shape = (entry(size, 0), entry(size, 1), CHANNELS[pixel_format])
     return o.decode_image(x, shape=shape, pixels=pixel_format)

@@ -76,7 +76,8 @@ class Context:
             s = bare(d)
             if s is not None and s.name not in self.declared:
                 return d, self.sizes.get(str(d))
-        raise Missing("its size depends on the data in a way that has no form here")
+        raise Missing("a result whose size depends on the data is supported only where torch "
+                      "names that size by one symbol")
 
     @property
     def complex_out(self) -> bool:

@@ -48,7 +48,7 @@ PROMISES = ("aten._assert_scalar", "aten._functional_assert_scalar")
 SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
     "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
     "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))
-_BOUNDARY = ("complex numbers do not cross the model's boundary; hand over their parts "
+_BOUNDARY = ("complex inputs and outputs are not supported; pass the real and imaginary parts "
              "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
@@ -122,7 +122,8 @@ class _Converter:
         if inner.missed:
             raise Refused
         if inner.context.seed is not None:
-            raise Missing("random numbers inside a branch or a loop")
+            raise Missing("random numbers inside a branch or a loop are not supported; draw them "
+                          "outside and pass them in")
         outputs, _, _ = inner._sinks(inputs)
         return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(), tuple(outputs)))
 
@@ -289,7 +290,8 @@ class _Converter:
             if wanted is None:
                 continue
             if result is None:
-                raise Missing("a result of it that only its gradient needs")
+                raise Missing("a result that only torch's gradient needs is not supported; leave "
+                              "it unused")
             for part in (result.real, result.imag) if isinstance(result, Pair) else (result,):
                 if not fits(part.type, wanted):
                     raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "

@@ -37,6 +37,7 @@ class Missed:
         items = tuple(Unsupported(name, reason, tuple(places))
                       for (name, reason), places in self.places.items())
         count = sum(len(i.places) for i in items)
-        raise UnsupportedError("GT1101", f"{count} calls cannot be imported from torch", items,
+        raise UnsupportedError("GT1101", f"{count} call{'s' * (count > 1)} cannot be imported "
+                                         "from torch", items,
                                hint="write them with other torch functions, or leave this part "
                                     "of the model out of the export")

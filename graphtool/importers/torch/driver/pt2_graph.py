@@ -204,7 +204,7 @@ class _Reader:
             case "as_ints" | "as_bools" | "as_strings" | "as_int_lists":
                 return _plain(x)
             case _:  # graphs, operators, scripted objects, complex numbers
-                return Opaque(f"an argument of the kind {kind!r}")
+                return Opaque(f"an argument of kind {kind!r} is not supported")
 
     def _item(self, x: Any) -> Any:
         if isinstance(x, list):

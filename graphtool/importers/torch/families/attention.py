@@ -53,7 +53,8 @@ def _scores(c: Context, q: Tracer, k: Tracer, mask: Tracer | None, causal: bool,
 def _scale_of(q: Tracer, scale: float | None) -> float:
     width = q.shape[-1]
     if scale is None and not isinstance(width, int):
-        raise Missing("attention over heads of symbolic width")
+        raise Missing("attention over heads of symbolic width is not supported without a scale; "
+                      "give `scale`, or fix the width")
     return float(scale) if scale is not None else 1 / math.sqrt(width)  # type: ignore[arg-type]
 
 
@@ -79,7 +80,8 @@ def flash_attention_backward(c: Context, grad_out: Tracer, query: Tracer, key: T
                              scale: float | None = None) -> Any:
     """With P = exp(S − log Σ): dV = PᵀG, dS = P∘(GVᵀ − Σ G∘Y), dQ = scale·dS·K, dK = scale·dSᵀQ"""
     if dropout_p:
-        raise Missing("attention with dropout is random")
+        raise Missing("the gradient of attention with dropout is not supported, because dropout "
+                      "is random; set dropout to 0")
     factor = _scale_of(query, scale)
     s = _scores(c, query, key, attn_mask, is_causal, factor)
     sums = c.cast(c.reshape(logsumexp, (*logsumexp.shape, 1)), s.dtype)
@@ -146,6 +148,7 @@ def multi_head_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, 
                          average_attn_weights: bool = True, mask_type: int | None = None) -> Any:
     """Self-attention with its projections, [batch, length, width]; refuses q, k, v that differ."""
     if query is not key or key is not value or c.used(1):
-        raise Missing("the fused attention over different inputs, or with its weights asked for")
+        raise Missing("query, key and value must be the same tensor, and the attention weights "
+                      "must stay unused (need_weights=False)")
     return _self_attention(c, query, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
                            mask, mask_type), None

@@ -295,7 +295,8 @@ def _last(c: Context, x: Any, axis: int, f: Any) -> Pair:
 
 def _length(n: Dim) -> int:
     if not isinstance(n, int):
-        raise Missing("a Fourier transform of symbolic length")
+        raise Missing("a Fourier transform of symbolic length is not supported; fix that size "
+                      "for the export")
     return n
 
 

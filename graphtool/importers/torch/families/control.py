@@ -45,7 +45,7 @@ def _tensors(*groups: Any) -> list[Tracer]:
 
 def _all_tensors(what: str, *groups: Any) -> None:
     if not all(isinstance(x, (Tracer, Pair)) for group in groups for x in group):
-        raise Missing(f"{what} that is a number; make it a tensor")
+        raise Missing(f"{what} that is a number is not supported; make it a tensor")
 
 
 @region_op("cond")
@@ -53,7 +53,7 @@ def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
          operands: tuple[Any, ...] = ()) -> Any:
     """Our cond with the two graphs as regions; `pred` may also be a comparison of sizes."""
     if not isinstance(pred, (Tracer, bool)):
-        raise Missing("a branch on something that is neither a tensor nor a comparison of sizes")
+        raise Missing("the condition of a branch must be a tensor or a comparison of sizes")
     flag = c.reshape(pred, ()) if isinstance(pred, Tracer) else c.constant(pred)
     return o.cond(flag, *_tensors(operands), then=c.region(true_graph),
                   orelse=c.region(false_graph))
@@ -85,7 +85,8 @@ def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, 
     """Our scan over axis 0 of `xs`: (final carries…, stacked rows…)."""
     _all_tensors("a carried or scanned value", init, xs)
     if not xs:
-        raise Missing("a scan over nothing")
+        raise Missing("a scan without a tensor to scan is not supported; give at least one in "
+                      "`xs`")
     return o.scan(*_tensors(init, xs, extra), body=c.region(combine_fn),
                   carries=len(_tensors(init)), xs=len(_tensors(xs)), length=xs[0].shape[0])
 
@@ -135,7 +136,8 @@ def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, gra
              *operands: Any) -> Any:
     """The graph inlined if autocast is off; refused if it is on."""
     if enabled:
-        raise Missing("autocast is decided by torch at run time; cast by hand")
+        raise Missing("autocast is not supported, because torch chooses the dtypes at run time; "
+                      "cast by hand")
     return _inlined(c, graph, operands)
 
 

@@ -222,7 +222,8 @@ def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
     if not isinstance(total, int):
         size, known = c.open_size()
         if known is not None:
-            raise Missing("a size that depends on the data, equal to that of another result")
+            raise Missing("its size depends on the data and is taken to be equal to that of "
+                          "another result, which is not supported")
         made = c.builder.made.get(repeats.value)
         most = int(made.attrs["data"].source.sum()) if (
             is_constant(made)) else None
@@ -240,7 +241,8 @@ def bincount(c: Context, self: Tracer, weights: Tracer | None = None, minlength:
     if not isinstance(total, int):
         size, known = c.open_size()
         if known is not None:
-            raise Missing("a size that depends on the data, equal to that of another result")
+            raise Missing("its size depends on the data and is taken to be equal to that of "
+                          "another result, which is not supported")
         least = o.sub(c.full((1,), minlength, dtypes.int64), 1)
         top = o.reduce_max(o.concat(x, least, axis=0), axes=(0,))
         o.size(c.reshape(o.add(top, 1), ()), size=size)

@@ -64,7 +64,8 @@ def iota(c: Context, length: Any, *, start: Any, step: Any, **_: Any) -> Any:
 def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
     """A constant of `steps` evenly spaced numbers from start to end, both included."""
     if not all(isinstance(x, (int, float)) for x in (start, end, steps)):
-        raise Missing("linspace between tensors")
+        raise Missing("linspace is supported only with numbers for start, end and steps, not "
+                      "with tensors or symbolic sizes")
     return c.constant(np.linspace(start, end, steps), c.out.dtype)
 
 

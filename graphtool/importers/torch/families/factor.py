@@ -113,7 +113,7 @@ def triangular_solve(c: Context, self: Tracer, A: Tracer, upper: bool = True,
 
 def _lu(c: Context, a: Tracer, pivot: bool = True) -> tuple[Tracer, Tracer]:
     if not pivot:
-        raise Missing("a factorisation without pivots")
+        raise Missing("an LU factorisation without pivoting is not supported; use pivot=True")
     return o.lu(a)  # type: ignore[no-any-return]
 
 
@@ -174,7 +174,7 @@ def lu_unpack(c: Context, LU_data: Tracer, LU_pivots: Tracer, unpack_data: bool 
               unpack_pivots: bool = True) -> Any:
     """(P, L, U) from the packed factors; refuses factors or pivots alone."""
     if not (unpack_data and unpack_pivots):
-        raise Missing("the factors or the pivots alone")
+        raise Missing("lu_unpack is supported only with unpack_data and unpack_pivots both True")
     return _unpacked(c, LU_data, _from_zero(c, LU_pivots))
 
 

@@ -51,7 +51,8 @@ def _fractional(n: int) -> Any:
         kind = next(t for t in c.outs if t is not None)
         spatial = (*self.shape[-n:], *kind.shape[-n:])
         if not all(isinstance(d, int) and d for d in spatial):
-            raise Missing("fractional pooling over a symbolic size or into nothing")
+            raise Missing("fractional pooling is supported only for fixed sizes that are not 0, "
+                          "of the input and of the output")
         dims = [int(d) for d in spatial]  # type: ignore[arg-type]
         lead = self.shape[:-n] if self.ndim == n + 2 else (1, *self.shape[:-n])
         flat = c.reshape(self, (*lead, product(tuple(dims[:n]))))

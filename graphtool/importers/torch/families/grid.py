@@ -20,7 +20,8 @@ def grid_sampler(c: Context, input: Tracer, grid: Tracer, interpolation_mode: in
     from −1 to 1, that of the last axis of space first."""
     n = input.ndim - 2
     if interpolation_mode == 2 and n != 2:
-        raise Missing("cubic grid sampling of volumes")
+        raise Missing("bicubic grid sampling is supported for images only, not for volumes; use "
+                      "mode='bilinear' there")
     sizes = [c.number(d, grid.dtype) for d in input.shape[2:]]
     spots = [_pixel(c.reshape(c.window(grid, n + 1, n - 1 - a, n - a), grid.shape[:-1]), size,
                     align_corners) for a, size in enumerate(sizes)]

@@ -310,14 +310,16 @@ def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
     """Writes under one mask: one value everywhere, or row k of the values at true place k."""
     masks = [(a, i) for a, i in enumerate(indices) if i is not None]
     if len(masks) != 1:
-        raise Missing("values put by a mask and another index at once")
+        raise Missing("writing under a mask and at another index in one assignment is not "
+                      "supported; use the mask alone")
     axis, mask = masks[0]
     rest = x.shape[axis + mask.ndim:]
     values = c.cast(values, x.dtype)
     if values.ndim <= len(rest) or values.shape[-len(rest) - 1] == 1:
         new = c.reshape(values, values.shape[-len(rest):] if rest else ())
     elif axis:
-        raise Missing("rows put where a mask is true, behind axes without one")
+        raise Missing("writing several rows under a mask is supported only if the mask covers "
+                      "the first axes")
     else:
         rank = _rank(c, mask, values.shape[0])
         new = o.gather(values, c.reshape(rank, (*rank.shape, 1)), axes=(0,))

@@ -22,7 +22,7 @@ def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Trace
     `kept` is torch's `create_graph`; without it no gradient flows through the results.
     """
     if not all(x.dtype.is_float for x in (*outputs, *inputs)):
-        raise Missing("a gradient of or by integers")
+        raise Missing("a gradient is supported only of floats by floats, not of or by integers")
     b = c.builder
     found = _gradients(b, [y.value for y in outputs], [x.value for x in inputs], seeds)
     return tuple(found) if kept else tuple(o.detach(g) for g in found)

@@ -95,7 +95,8 @@ def grouped_mm(c: Context, self: Tracer, mat2: Tracer, offs: Tracer | None = Non
     """Row r times matrix e, where offs[e − 1] ≤ r < offs[e]; rows after the last group are 0.
     With few rows each row gathers its matrix; with many, all products are made, one is taken."""
     if offs is None or bias is not None or self.ndim != 2 or mat2.ndim != 3:
-        raise Missing("groups of columns, or with a bias")
+        raise Missing("a grouped product is supported only as [rows, k] times [groups, k, n] "
+                      "with `offs` and without `bias`")
     rows, (count, depth, width) = self.shape[0], mat2.shape
     place = c.iota((rows, 1), 0)
     done = o.ge(place, c.cast(c.reshape(offs, (1, count)), dtypes.int64))
@@ -242,7 +243,8 @@ def cdist(c: Context, x1: Tracer, x2: Tracer, p: float, compute_mode: Any = None
 def pdist(c: Context, self: Tracer, p: float = 2.0) -> Any:
     """The distances of rows i < j, [n·(n − 1) / 2], by two gathers."""
     if not isinstance(self.shape[0], int):
-        raise Missing("the distances within a symbolic number of rows")
+        raise Missing("pdist over a symbolic number of rows is not supported; fix that size for "
+                      "the export")
     rows = np.stack(np.triu_indices(self.shape[0], 1))
     a, b = (o.gather(self, c.constant(r[:, None], dtypes.int64), axes=(0,)) for r in rows)
     return _distance(c, o.sub(a, b), p)

@@ -60,7 +60,8 @@ def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer
         if (lo, hi) == (0, 0):
             continue
         if not all(isinstance(d, int) for d in (lo, hi, size)):
-            raise Missing(f"padding of mode {mode!r} along a symbolic dim")
+            raise Missing(f"padding of mode {mode!r} is not supported along a symbolic size; fix "
+                          "that size for the export")
         at = np.arange(-int(lo), int(size) + int(hi))  # type: ignore[arg-type]
         x = take_axis(c, x, axis, _source(at, int(size), mode))  # type: ignore[arg-type]
     return x
@@ -77,7 +78,7 @@ def _source(at: Any, size: int, mode: str) -> Any:
         case "circular":
             return np.mod(at, size)
         case _:
-            raise Missing(f"padding of mode {mode!r}")
+            raise Missing(f"padding of mode {mode!r} is not supported")
 
 
 def take_axis(c: Context, x: Tracer, axis: int, index: Any) -> Tracer:

@@ -43,7 +43,8 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
             reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
             extra = reach - size - 2 * pad[i]
             if not isinstance(extra, int):
-                raise Missing("pooling with ceil_mode over a symbolic size")
+                raise Missing("pooling with ceil_mode over a symbolic size is not supported; fix "
+                              "that size for the export")
             over[i] = max(extra, 0)
     attrs = {"window": window, "strides": strides, "dilation": spread}
     return attrs, tuple((p, h) for p, h in zip(pad, over, strict=True))
@@ -157,7 +158,8 @@ def _adaptive_average(n: int) -> Any:
 
 def _even(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> bool:
     if not all(isinstance(d, int) for d in (*dims, *sizes)):
-        raise Missing("adaptive pooling over a symbolic size")
+        raise Missing("adaptive pooling over a symbolic size is not supported; fix that size for "
+                      "the export")
     return all(d % s == 0 for d, s in zip(dims, sizes, strict=True) if s)
 
 

@@ -53,7 +53,7 @@ def _run(c: Context, op: Any, gates: tuple[int, ...], input: Tracer, states: tup
         raise Missing("dropout between layers is random; call model.eval() before the import")
     count = 2 if bidirectional else 1
     if len(params) != num_layers * count * (4 if has_biases else 2):
-        raise Missing("a recurrence with projections (proj_size)")
+        raise Missing("a recurrence with projections (proj_size) is not supported")
     x = c.transpose(input, [1, 0, 2]) if batch_first else input
     step = len(params) // num_layers
     finals: list[tuple[Any, ...]] = []
@@ -101,4 +101,4 @@ def rnn_relu(c: Context, input: Tracer, hx: Tracer, params: tuple[Tracer, ...],
 @aten("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data")
 def packed(c: Context, *_: Any, **__: Any) -> Any:
     """Refuses packed sequences."""
-    raise Missing("a recurrence over packed sequences")
+    raise Missing("packed sequences are not supported; give the recurrence a padded tensor")

@@ -27,7 +27,7 @@ def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any
 def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
             antialias: bool = False) -> Any:
     if align_corners and antialias:
-        raise Missing("antialiased interpolation with align_corners")
+        raise Missing("antialias=True together with align_corners=True is not supported")
     if align_corners:
         return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="align_corners")
     return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="half_pixel",

@@ -81,7 +81,8 @@ def embedding_bag(c: Context, weight: Tracer, indices: Tracer, offsets: Tracer,
                   padding_idx: int = -1) -> Any:
     """Sum (0), mean (1) or max (2) of the rows of each bag; an index's bag is found by counting."""
     if any(c.used(i) for i in range(1, len(c.outs))):
-        raise Missing("what an embedding bag keeps for its gradient")
+        raise Missing("only the first result of an embedding bag is supported, not what it keeps "
+                      "for its gradient")
     bags, count = c.out.shape[0], indices.shape[0]
     starts = c.reshape(c.window(c.cast(offsets, dtypes.int64), 0, 0, bags), (1, bags))
     begun = c.cast(o.ge(c.iota((count, 1), 0), starts), dtypes.int64)

@@ -91,7 +91,7 @@ def slice(c: Context, self: Tracer, dim: int = 0, start: Any = None, end: Any = 
 def narrow(c: Context, self: Tracer, dim: int, start: Any, length: Dim) -> Any:
     """x[start:start + length] along one axis."""
     if isinstance(start, Tracer):
-        raise Missing("the start of narrow is a tensor")
+        raise Missing("narrow at a start that is a tensor is not supported; use index_select")
     axis = axis_of(dim, self.ndim)
     first = start + self.shape[axis] if isinstance(start, int) and start < 0 else start
     return c.window(self, axis, first, first + length)
@@ -214,7 +214,8 @@ def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
     """The first elements in another shape; refuses a shape with more elements than self has."""
     have, wanted = product(self.shape), product(c.out.shape)
     if known(wanted, "<=", have) is not True:
-        raise Missing("a size with elements that are not set")
+        raise Missing("resize is supported only to a shape that surely has no more elements than "
+                      "the tensor, because further elements would have no value")
     return c.reshape(c.window(c.reshape(self, (have,)), 0, 0, wanted), c.out.shape)
 
 

@@ -20,7 +20,8 @@ def places(c: Context, mask: Tracer) -> Tracer:
     size, known = c.open_size()
     if known is not None:
         if known[0] is not mask.value:
-            raise Missing("a size that depends on the data, equal to that of another result")
+            raise Missing("its size depends on the data and is taken to be equal to that of "
+                          "another result, which is not supported")
         return known[1]
     found: Tracer = o.nonzero(mask, size=size)
     c.sizes[str(size)] = mask.value, found
@@ -66,7 +67,7 @@ def _runs(c: Context, rows: Tracer) -> tuple[Tracer, Tracer, Tracer]:
     """(first row of each run of equal rows, i64[n] run of each row, i64 length of each run)."""
     n, axis = rows.shape[0], rows.ndim - 1
     if 0 in rows.shape:
-        raise Missing("the different values of nothing")
+        raise Missing("the unique values of an empty tensor are not supported")
     new = o.ne(c.window(rows, 0, 1, n), c.window(rows, 0, 0, n - 1))
     if axis:
         new = c.reshape(o.reduce_or(new, axes=(1,)), new.shape[:1])
@@ -122,7 +123,7 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
     axis = axis_of(dim, self.ndim)
     n, rest = self.shape[axis], tuple(d for i, d in enumerate(self.shape) if i != axis)
     if not self.ndim or n == 0 or 0 in rest:
-        raise Missing("the different slices of nothing")
+        raise Missing("the unique slices of an empty tensor or of a scalar are not supported")
     perm = [axis, *(i for i in range(self.ndim) if i != axis)]
     rows = c.reshape(c.transpose(self, perm), (n, product(rest)))
     before, same = _compared(c, rows)
@@ -132,7 +133,8 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
     row = c.reshape(o.reduce_sum(o.mul(c.cast(before, dtypes.int64), first), axes=(0,)), (n, 1))
     size, known = c.open_size()
     if known is not None:
-        raise Missing("a size that depends on the data, equal to that of another result")
+        raise Missing("its size depends on the data and is taken to be equal to that of "
+                      "another result, which is not supported")
     o.size(c.reshape(o.reduce_sum(first, axes=(0,)), ()), size=size, most=n)
     values = o.scatter(c.full((size, rows.shape[1]), 0, self.dtype), row, rows, axes=(0,))
     back = [perm.index(i) for i in range(self.ndim)]

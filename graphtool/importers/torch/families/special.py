@@ -105,9 +105,11 @@ def _polynomial(first: tuple[float, float], step: Any) -> Any:
     def handler(c: Context, x: Any, n: Any) -> Any:
         """The polynomial of degree n at x; n is a number of at most 64."""
         if isinstance(n, Tracer):
-            raise Missing("a polynomial whose degree is a tensor")
+            raise Missing("a polynomial whose degree is a tensor is not supported; the degree "
+                          "must be a number")
         if n > _HIGHEST:
-            raise Missing(f"a polynomial of degree {n}")
+            raise Missing(f"a polynomial of degree {n} is not supported; the highest degree is "
+                          f"{_HIGHEST}")
         v = c.cast(x, c.out.dtype)
         if n < 0:
             return c.full(v.shape, 0.0, v.dtype)

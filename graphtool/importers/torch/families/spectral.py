@@ -21,7 +21,8 @@ from graphtool.ops.matrices import swap_last_axes, triangle
 def _sized(x: Tracer) -> tuple[int, int]:
     m, n = x.shape[-2:]
     if not isinstance(m, int) or not isinstance(n, int):
-        raise Missing("of a matrix of symbolic size")
+        raise Missing("a matrix of symbolic size is not supported here; fix its sizes for the "
+                      "export")
     return m, n
 
 
