@@ -33,8 +33,8 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     from graphtool.verify.reducer import Reducer
     from graphtool.verify.reduction_criteria import command_fails, compiled_differs, passes_change
     if command is not None and (compiled or passes is not None):
-        raise UsageError("GT3025", "--command is a fault of its own, beside --compiled and "
-                                   "--passes", hint="give one of them")
+        raise UsageError("GT3025", "--command cannot be combined with --compiled or --passes",
+                         hint="give one of them")
     module, _, text = sources.read(graph)
     arrays = module_inputs(module, inputs, input, True, seed, dim)
     fault = command_fails(command) if command is not None else (

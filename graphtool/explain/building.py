@@ -23,14 +23,16 @@ TABLE: dict[str, tuple[str, str]] = {
                "output_size. The evaluator needs none."),
     "GT2101": ("unknown target", "The help line lists the targets; native is this machine."),
     "GT2102": ("two targets of one name",
-               "A row of the table of targets has the name, or the alias, that a new row wants."),
-    "GT2110": ("a name that C does not take",
-               "The function's name has letters, digits and underscores; give it with --name."),
+               "A row of the table of targets already has the name or the alias of the new "
+               "row."),
+    "GT2110": ("a name that C does not allow",
+               "The function's name must consist of letters, digits and underscores; give it "
+               "with --name."),
     "GT2111": ("weights of a program missing",
                "Keep the program's .safetensors file beside it."),
-    "GT2112": ("the output directory is something else",
-               "A build replaces an earlier build or an empty directory, and nothing else. Name "
-               "another directory, or remove it."),
+    "GT2112": ("the output directory is not a build",
+               "A build replaces an earlier build or an empty directory, and nothing else. "
+               "Name another directory, or remove this one."),
     "GT2113": ("unknown place for the weights",
                "file keeps them beside the library, embed puts them into it, c writes C arrays."),
     "GT2114": ("a program for another vector width",
@@ -40,9 +42,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2120": ("no C compiler",
                "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
                "`graphtool doctor` shows what is found."),
-    "GT2006": ("rows that a library cannot take",
-               "A CBLAS product reads rows that are one step apart, and these lie in an image with "
-               "a margin. The compiler's own kernels read them."),
+    "GT2006": ("rows that a CBLAS library cannot read",
+               "A CBLAS product needs rows at equal distances in memory, and these rows are "
+               "part of an image with padding. graphtool's own kernels can read them."),
     "GT2130": ("no CBLAS library",
                "--kernels blas and auto link OpenBLAS: Debian's libopenblas-dev, or the wheel "
                "scipy-openblas32. Leave the option out to use graphtool's own kernels."),
@@ -75,9 +77,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2205": ("a damaged file of a build",
                "The file does not have the hash that build.json states: it was changed or damaged "
                "after the build. Build again."),
-    "GT2206": ("a build that names a file elsewhere",
-               "The library, the weights and the other files of a build lie in its directory, and "
-               "build.json names them without a path."),
+    "GT2206": ("a file outside the build directory",
+               "The library, the weights and the other files of a build must be in its "
+               "directory, and build.json must name them without a path."),
     "GT2210": ("missing input", "Give every input by the model's own name."),
     "GT2211": ("superfluous input", "The help line lists the inputs that the model takes."),
     "GT2212": ("an input of another element type",
@@ -90,7 +92,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2216": ("an unfit output buffer",
                "Arrays given as out= are written in place. They need the right shape and type, "
                "and must be contiguous and writable."),
-    "GT2217": ("an input that is no array",
+    "GT2217": ("an input that is not an array",
                "An input must be a numpy array, or an object on the CPU that supports DLPack."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
@@ -102,10 +104,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "or give other inputs."),
     "GT2219": ("a build that cannot be profiled",
                "It was made by an older version. Build it again."),
-    "GT2231": ("sizes that do not go together",
-               "The model adds, joins or multiplies tensors whose sizes are equal under this "
-               "condition only. Give inputs that satisfy it; the header and build.json list all "
-               "conditions under `requires`."),
+    "GT2231": ("sizes that must be equal and are not",
+               "The model adds, joins or multiplies tensors whose sizes are equal only under "
+               "this condition. Give inputs that satisfy it; the header and build.json list "
+               "all conditions under `requires`."),
     "GT2228": ("a profile of one of several processes",
                "A step that exchanges gradients runs under mpirun only. Build the training graph "
                "without --mpi and profile that."),

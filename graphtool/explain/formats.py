@@ -42,9 +42,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0336": ("several arrays for one .npy file",
                "An .npy file holds one array. Name the file .npz to write several."),
     "GT0337": ("another file under the name of the weights",
-               "Weights are written to the .safetensors file beside a graph, and the file of that "
-               "name holds other arrays, such as a model's. It is not overwritten: name the graph "
-               "otherwise, or move the file."),
+               "Weights are written to the .safetensors file beside a graph, and the file of "
+               "that name holds other arrays, such as a model's. It is not overwritten: give "
+               "the graph another name, or move the file."),
     "GT0340": ("not a graph artifact",
                "The verb reads a graph. The message says what the file is instead."),
     "GT0342": ("malformed graph",
@@ -52,7 +52,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0343": ("a weights file elsewhere",
                "A graph names its weights file without a directory. Both files must be in the "
                "same directory."),
-    "GT0344": ("a donor that is no input",
+    "GT0344": ("a donor that is not an input",
                "Only an input of the graph can donate its memory to an output."),
     "GT0345": ("unreadable type", "A type is written like f32[batch,3,224,224], a scalar f32[]."),
     "GT0346": ("a name defined twice",

@@ -31,7 +31,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0506": ("not a number",
                "A cast from strings to numbers found a text that is not a number, or a number "
                "that the type cannot hold."),
-    "GT0508": ("processes that do not meet",
+    "GT0508": ("exchanges that differ between processes",
                "All processes must do the same exchanges in the same order."),
     "GT0509": ("pictures without Pillow",
                "Pictures are decoded by Pillow, an extra: pip install 'graphtool[images]'."),
@@ -42,9 +42,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0514": ("an input of another shape", "The error shows the shape that is expected."),
     "GT0515": ("a size out of bounds",
                "The dim was declared with bounds at import, and the size is outside of them."),
-    "GT0516": ("sizes that do not go together",
-               "The model adds, joins or multiplies tensors whose sizes are open, and equal under "
-               "a condition only, which `graphtool show` lists as `require`. Give inputs that "
+    "GT0516": ("sizes that must be equal and are not",
+               "The model adds, joins or multiplies tensors with open sizes that must be "
+               "equal; `graphtool show` lists the condition as `require`. Give inputs that "
                "satisfy it."),
     "GT0570": ("a program reads or writes outside of a buffer",
                "The interpreter of programs checks every access. Either the program was edited, "
@@ -71,14 +71,14 @@ TABLE: dict[str, tuple[str, str]] = {
                "fold{max_bytes=1024},dce."),
     "GT0609": ("a pass without what it needs",
                "The pass has an argument without a default. Give it in braces."),
-    "GT0610": ("a gradient of something that is no float",
+    "GT0610": ("a gradient of something that is not a float",
                "Only outputs of a float type can be differentiated."),
-    "GT0611": ("a gradient by something that is no float",
+    "GT0611": ("a gradient by something that is not a float",
                "Only inputs and parameters of a float type have gradients."),
     "GT0612": ("ops without a gradient",
                "The error lists these ops with their places. None of them may lie between the "
                "parameters and the loss."),
-    "GT0613": ("classes along no axis",
+    "GT0613": ("no axis of the classes",
                "cross_entropy needs the axis of the classes: cross_entropy{axis=-1}."),
     "GT0614": ("an optimizer on an input",
                "An optimizer updates parameters. Leave it out to get gradients by inputs."),
@@ -95,8 +95,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "attribute `bound` of the loop. With a bound, the loop stops after that many "
                "iterations."),
     "GT0620": ("a budget of memory that cannot be met",
-               "The step needs more memory, however much is computed again. `graphtool opt "
-               "--passes 'remat{budget=1.0}' --stats` lists the peaks that are possible."),
+               "The step needs more memory than the budget, however much of it is computed "
+               "again. `graphtool opt --passes 'remat{budget=1.0}' --stats` lists the peaks "
+               "that are possible."),
     "GT0621": ("nothing to checkpoint",
                "--checkpoint takes the paths of modules, which are the beginnings of value "
                "names: `h.0,h.1`."),

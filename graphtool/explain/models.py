@@ -3,14 +3,14 @@
 TABLE: dict[str, tuple[str, str]] = {
     "GT1001": ("not an ONNX model", "The file is cut short, or of another kind."),
     "GT1002": ("an ONNX file without a graph",
-               "It may be empty, or hold something else than a model."),
+               "The file is empty, or contains something other than a model."),
     "GT1003": ("no valid version",
-               "The file format, or a domain of operators, has no version, two of them, or one "
-               "that does not exist. The meaning of operators depends on it: export the model "
-               "again."),
+               "The file format, or a domain of operators, has no version, two versions, or "
+               "one that does not exist. The version decides what the operators mean: export "
+               "the model again."),
     "GT1004": ("unknown ONNX element type", "The model is damaged, or newer than this tool."),
     "GT1005": ("a broken initializer",
-               "Its shape, type and data do not go together; export the model again."),
+               "Its shape, type and data do not fit together; export the model again."),
     "GT1006": ("external data without a folder",
                "A model in memory cannot refer to other files; load it with its data."),
     "GT1007": ("external data outside the model's folder",
@@ -18,22 +18,24 @@ TABLE: dict[str, tuple[str, str]] = {
                "other files of this machine."),
     "GT1008": ("external data beyond the file's end",
                "The data file is cut short, or belongs to another model."),
-    "GT1009": ("unreadable external data", "The data file belongs beside the model."),
-    "GT1010": ("a cycle of nodes", "The error lists the nodes of the ring."),
+    "GT1009": ("unreadable external data",
+               "The file with the data cannot be read. It must be in the folder of the model."),
+    "GT1010": ("a cycle of nodes", "Nodes depend on each other in a circle; the error lists them."),
     "GT1011": ("an undefined value", "No node, input or initializer defines the name."),
     "GT1012": ("a name defined twice",
-               "Each value, function and output has a name of its own, and each input a type. "
-               "Inside a branch or loop the names around it count too."),
+               "Every value, function and output needs its own name, and every input a type. "
+               "Inside a branch or a loop, the names outside of it are taken too."),
     "GT1013": ("functions nested too deeply",
-               "A function of the model calls itself, or the nesting is beyond all reason."),
+               "A function of the model calls itself, or functions are nested deeper than the "
+               "importer allows."),
     "GT1014": ("wrong number of inputs of a node",
                "The node does not follow the operator's definition."),
     "GT1015": ("an unreadable node", "Its attributes or inputs are not what the operator takes."),
     "GT1016": ("wrong number of outputs of a node",
                "The node does not follow the operator's definition."),
     "GT1017": ("an operator that the opset does not have",
-               "It came later or was removed earlier. The file and its opset_import do not go "
-               "together; export the model again."),
+               "The operator was added in a later opset, or removed in an earlier one. The "
+               "nodes do not match opset_import; export the model again."),
     "GT1018": ("a wrong attribute",
                "It is unknown, given twice, missing, of the wrong type, or not one of the values "
                "that the operator allows; export the model again."),
@@ -43,38 +45,39 @@ TABLE: dict[str, tuple[str, str]] = {
                "All of them are listed with counts and places; `graphtool support` does so "
                "without importing."),
     "GT1022": ("a model beyond the limits of the import",
-               "Functions, loops or tensors grow out of all proportion to the file. If that is "
-               "meant, raise the limit with --limit."),
+               "Functions, loops or tensors of the model become much larger than its file. If "
+               "the model is right, raise the limit with --limit."),
     "GT1030": ("empty bounds of a dimension", "The lower bound is above the upper one."),
     "GT1031": ("parts that cannot be read",
                "A sequence is NAME:(f32[4],f32[5]), an optional NAME:f32[4] or NAME:none."),
-    "GT1032": ("parts of what has none",
-               "Only inputs that are sequences or optionals are made of parts."),
-    "GT1040": ("nodes that ONNX has no form of",
-               "Each op is listed once with its places. A graph before `opt` has more ops that "
-               "ONNX knows; what is left can only be compiled."),
+    "GT1032": ("parts for an input that has none",
+               "Only inputs that are sequences or optionals consist of parts."),
+    "GT1040": ("nodes that ONNX cannot express",
+               "Each op is listed once with its places. Before `opt`, a graph has more ops "
+               "that ONNX knows; otherwise the graph can only be compiled."),
     "GT1100": ("torch is not installed", "Install the extra: pip install 'graphtool[torch]'."),
     "GT1101": ("unsupported torch calls",
                "All of them are listed with counts and source lines; write them with other torch "
                "functions."),
     "GT1102": ("torch cannot capture the model",
-               "The line is the one that torch gave up on. A branch on a tensor's value wants "
-               "torch.cond; where torch.fx fails, --capture export usually works."),
+               "The error names the line at which torch stopped. A branch on a tensor's value "
+               "needs torch.cond; where torch.fx fails, --capture export usually works."),
     "GT1103": ("unreadable arguments of a torch call",
                "The call has arguments of a kind that the importer does not know."),
-    "GT1104": ("unfit arguments of the import",
-               "A model, its inputs, their names and the open dims have to go together."),
+    "GT1104": ("arguments of the import that do not fit",
+               "The inputs, their names and the open dims must match the model."),
     "GT1105": ("unsupported torch tensors",
                "Complex, quantised and sparse tensors have no counterpart here."),
     "GT1106": ("an unsupported part of an exported program",
-               "Objects and tokens as inputs or outputs cannot be imported, tensors can."),
-    "GT1110": ("a source of no known form",
-               "MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or PACKAGE.MODULE:NAME."),
+               "Objects and tokens as inputs or outputs cannot be imported; tensors can."),
+    "GT1110": ("a source of an unknown form",
+               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or "
+               "PACKAGE.MODULE:NAME."),
     "GT1111": ("the Python source fails",
                "The error names the line of your file and what it raised."),
     "GT1112": ("no such name in the source", "The help line lists what the file defines."),
     "GT1113": ("not a torch module",
-               "The name after the colon is an nn.Module, or a function that returns one."),
+               "The name after the colon must be an nn.Module, or a function that returns one."),
     "GT1114": ("no sample inputs",
                "Give --inputs 'x:f32[1,3,224,224]', or define inputs() in the file."),
     "GT1115": ("unreadable specification of an input",
@@ -82,22 +85,24 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1116": ("torch fails on the inputs",
                "The model raised an error when torch itself ran it; the message is torch's."),
     "GT1120": ("an option that the torch.compile backend does not know",
-               "The message lists those it knows: freeze=True builds the parameters in."),
+               "The message lists the known options. freeze=True makes the parameters "
+               "constants."),
     "GT1121": ("torch cannot write ONNX here",
                "torch's export to ONNX needs the package onnxscript."),
     "GT1201": ("not a .pt2 archive", "The file is cut short, or was not written by torch.export."),
     "GT1202": ("a broken .pt2 archive",
-               "A member is missing, compressed, too large, or not what its place demands."),
+               "A member is missing, compressed, too large, or of another kind than its path "
+               "says."),
     "GT1203": ("a .pt2 archive that contradicts itself",
-               "Members stand twice, or their data do not fit their description."),
+               "A member occurs twice, or its data do not fit their description."),
     "GT1204": ("a .pt2 archive of an old torch",
                "Before 2.8 the weights were pickles, which are never read; save it again."),
     "GT1205": ("a pickle in a .pt2 archive",
                "A pickle could run any code; save plain tensors on the CPU."),
     "GT1206": ("an unsupported tensor in a .pt2 archive",
                "Its element type or layout has no counterpart here."),
-    "GT1207": ("a .pt2 archive of another generation",
-               "The export schema is newer or older than what this tool reads."),
+    "GT1207": ("a .pt2 archive of an unsupported schema",
+               "The export schema is newer or older than those that this tool reads."),
     "GT1210": ("an unreadable size expression",
                "Sizes are sums, products, // and % of symbols; nothing else is evaluated."),
 }

@@ -20,10 +20,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3021": ("unknown capture", "export is torch.export, fx is torch.fx.symbolic_trace."),
     "GT3022": ("--print-after of a pass that does not run",
                "Name one of the passes in the list, or all, or changed."),
-    "GT3023": ("floats as something else", "eval --dtype takes a float type, such as float64."),
-    "GT3025": ("two kinds of fault at once",
-               "reduce looks for one fault: a change by passes, a change by compiled code, or a "
-               "failing command."),
+    "GT3023": ("--dtype is not a float type", "eval --dtype takes a float type, such as float64."),
+    "GT3025": ("several kinds of fault for reduce",
+               "reduce looks for one fault: a change by passes, a change by compiled code, or "
+               "a failing command."),
     "GT3026": ("no such schema", "The help line lists the artifacts and reports that have one."),
     "GT3029": ("unreadable --limit",
                "Write --limit nodes=5000000, bytes=NUMBER or seconds=NUMBER."),
@@ -35,7 +35,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "Two sides can be compared when they have as many outputs."),
     "GT3042": ("nothing that can be checked",
                "Give a graph, a program, a build directory, an .onnx file, or FILE.py:NAME."),
-    "GT3043": ("onnxruntime refuses", "The message is onnxruntime's own."),
+    "GT3043": ("onnxruntime refuses the model", "The message is onnxruntime's own."),
     "GT3044": ("no inputs can be made up",
                "Neither side states its inputs. Give --inputs FILE.npz."),
     "GT3045": ("a run that did not finish",
@@ -48,9 +48,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3052": ("options that do not go with the kind of graph",
                "A training graph is built into four functions with its constants inside. Only a "
                "training graph runs in several processes."),
-    "GT3054": ("several levels of a thing that has one",
-               "--march fat lowers a model once for each level of x86-64, so it needs a model or "
-               "a graph. A program is lowered already, and training takes one level."),
+    "GT3054": ("--march fat for something of one level",
+               "--march fat lowers a model once for each level of x86-64, so it needs a model "
+               "or a graph. A program is lowered already, and training is compiled for one "
+               "level."),
     "GT3090": ("a choice of kernels that comes too late",
                "--precision, --kernels and --tuning act on the passes. A graph that is lowered "
                "as it is has its kernels already."),
@@ -62,24 +63,27 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3101": ("no such plug-in", "`--plugin` takes the path of a Python file."),
     "GT3102": ("a plug-in that fails while it is loaded",
                "The error says which line of it. Nothing of it stays registered."),
-    "GT3103": ("a name that a plug-in adds and that there is already",
-               "Ops, rules, passes and handlers have one meaning each: choose another name."),
+    "GT3103": ("a name that exists already",
+               "The plug-in adds an op, rule, pass or handler whose name is taken: choose "
+               "another name."),
     "GT3104": ("two plug-ins of one name",
                "A plug-in is called after its file, and artifacts name it so: rename one."),
     "GT3105": ("a plug-in that fails while it works",
-               "A function that the plug-in added has raised, has given what it must not give, or "
-               "has left a graph that is not valid. The error says which function of which file."),
-    "GT3106": ("a place that there is not",
-               "A rule or pass can stand before one that there is; the help line lists them."),
+               "A function of the plug-in raised an error, returned something of the wrong "
+               "kind, or left an invalid graph. The error names the function and its file."),
+    "GT3106": ("a place that does not exist",
+               "A rule or a pass can stand before an existing one, and the help line lists "
+               "those. The header of a kernel must be next to the plug-in."),
     "GT3107": ("an op whose fields contradict each other",
-               "An op has a doc, an eval or a decomposition, and a way to lower. The attributes "
-               "that its facets name are attributes of `infer`."),
-    "GT3108": ("a model that lacks its site",
-               "`tune` measures a site of a plug-in on the model that `add_site` was given. The "
-               "passes must find the very site in it: the same sizes, none of them open."),
+               "An op needs a doc, an eval or a decomposition, and a way to lower. The "
+               "attributes that its facets name must be attributes of `infer`."),
+    "GT3108": ("a model without the site to measure",
+               "`tune` measures a site of a plug-in on the model that `add_site` was given. "
+               "The passes must find exactly this site in it: the same sizes, none of them "
+               "open."),
     "GT3099": ("a source that is captured already",
-               "compare-captures runs Python code that makes an nn.Module. A file holds one "
-               "capture only."),
+               "compare-captures captures a model itself, so it needs Python code that makes "
+               "an nn.Module. A model file is the result of one capture."),
     "GT3061": ("unknown device", "The ONNX backend has one device, CPU."),
     "GT3062": ("unknown mode of the ONNX backend",
                "The modes are eval, the evaluator, and c, compiled code."),
@@ -105,9 +109,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3080": ("a batch that does not divide among the processes",
                "Each process takes an equal share. Choose --batch as a multiple of the number of "
                "processes."),
-    "GT3081": ("processes that know nothing of each other",
-               "mpirun started several processes, but the build exchanges nothing. Build it with "
-               "--mpi."),
+    "GT3081": ("several processes without MPI",
+               "mpirun started several processes, but the build exchanges nothing between "
+               "them. Build it with --mpi."),
     "GT3037": ("unreadable axes of examples",
                "vmap takes `--in-axes x=1,table=none` with the inputs' names, and `--size 8` or "
                "the name of a dim that the graph does not have yet."),
