@@ -20,9 +20,9 @@ class Align(enum.Enum):
     """How the axes of operands and result correspond."""
 
     SAME = "same"          # operands and result have the same axes, though not of the same sizes
-    TRAILING = "trailing"  # they broadcast as in NumPy: the last axes are the same
-    MATRICES = "matrices"  # so do all but the last two, which are rows and columns
-    NONE = "none"          # as the op says
+    TRAILING = "trailing"  # they broadcast as in NumPy: the last axes correspond
+    MATRICES = "matrices"  # all but the last two broadcast so; these are rows and columns
+    NONE = "none"          # in a way that only the op defines
 
 
 @dataclass(frozen=True, eq=False)

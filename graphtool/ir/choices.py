@@ -17,7 +17,7 @@ def planned(graph: Graph) -> Iterator[Node]:
 def carried(graph: Graph, choices: Mapping[Value, Choice]) -> dict[Value, Choice]:
     """The choices for the nodes of the new graph.
 
-    If a value is missing because a pass made it anew with another type, its choice goes to the
+    If a value is missing because a pass replaced it by one of another type, its choice goes to the
     value of the same name.
     """
     values = [n.outputs[0] for n in planned(graph)]

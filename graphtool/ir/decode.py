@@ -307,7 +307,7 @@ def _values(row: list[Any], dtype: DType) -> weights.Array:
     """A row of JSON values as an array; among numbers, text stands for NaN and infinities."""
     if dtype is string:
         return as_strings(np.array(row, object))
-    with np.errstate(over="raise"):  # a number that only infinity could stand for is a fault
+    with np.errstate(over="raise"):  # a number too large for the type must not become infinity
         return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
 
 

@@ -17,14 +17,14 @@ class Trait(enum.Flag):
     NONE = 0
     ELEMENTWISE = enum.auto()  # one result; y[i] depends on the operands' elements at i alone
     COMMUTATIVE = enum.auto()  # two operands; their order does not change the result
-    LIGHT = enum.auto()        # elementwise, one instruction an element: cheaper again than stored
+    LIGHT = enum.auto()        # elementwise, and computing it twice costs less than storing it
     PICKS = enum.auto()        # each element of the result is the element at i of one operand
     REDUCTION = enum.auto()    # combines what lies along `axes` or `axis`, which stays with size 1
     CONTRACTION = enum.auto()  # sums products of two operands: its time is arithmetic, not memory
     WINDOWED = enum.auto()     # combines what lies in the `window` around each place
     COMPOSITE = enum.auto()    # means what its decomposition computes
     KERNEL = enum.auto()       # a composite that `decompose` leaves whole, for `select` to place
-    LAYOUT = enum.auto()       # a composite that opens after `layout`: its parts depend on it
+    LAYOUT = enum.auto()       # a composite decomposed after `layout`, on which its parts depend
     NEST = enum.auto()         # a loop nest that may compute its operands in place
     RANDOM = enum.auto()       # its last operand is the generator's state, its last result the next
     WORLD = enum.auto()        # depends on other processes: never folded, nor computed twice
@@ -40,7 +40,7 @@ class Lowering(enum.Enum):
     PULL = "pull"              # by `lower`: indices of the result → a scalar expression
     STATEMENTS = "statements"  # a kernel of its own, written as loop statements
     TEMPLATE = "template"      # a kernel of its own: a C header and its macros
-    VIEW = "view"              # its operand's buffer, read otherwise; costs no kernel
+    VIEW = "view"              # a view of its operand's buffer; needs no kernel
     WINDOW = "window"          # its operands are written into parts of its buffer
     CONTROL = "control"        # branches and loops around the kernels of its regions
     DATA = "data"              # an array in the file of weights
@@ -57,14 +57,14 @@ class Movement(enum.Flag):
     REPEATS = enum.auto()   # elements several times
     FILLS = enum.auto()     # a number around the elements
     JOINS = enum.auto()     # the elements of several operands
-    ONCE = KEEPS | PERMUTES | REVERSES | TAKES  # no element twice, and none that was not there
+    ONCE = KEEPS | PERMUTES | REVERSES | TAKES  # each element once at most, and no new ones
 
 
 class Precision(enum.Enum):
     """The float type in which an op computes in mixed precision."""
 
     LOW = "low"        # in 16 bits: it takes most of the time, and sums in float32
-    FOLLOW = "follow"  # in its operands' type: it is as exact in few digits as they are
+    FOLLOW = "follow"  # in its operands' type: the result is as exact as the operands
     HIGH = "high"      # in float32: it loses digits, or leaves the range of float16
 
 

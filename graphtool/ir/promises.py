@@ -29,7 +29,7 @@ def _functions(op: Op) -> Iterator[str]:
         case Lowering.PULL if op.lower is None:
             yield "lowers by a pull, and has no `lower`"
         case Lowering.VIEW | Lowering.WINDOW if op.lower is None:
-            yield "has no `lower` for where its operand cannot be read in place"
+            yield "has no `lower`, which is used if the operand cannot be read in place"
         case Lowering.NONE if op.decompose is None and op.category != "memory":
             yield "does not lower, and has no decomposition"
 
@@ -49,12 +49,12 @@ def _traits(op: Op) -> Iterator[str]:
     if Trait.COMPOSITE in op.traits and op.decompose is None:
         yield "is a composite without decomposition"
     if (Trait.KERNEL | Trait.LAYOUT) & op.traits and Trait.COMPOSITE not in op.traits:
-        yield "stays whole for a time, and is no composite"
+        yield "is decomposed late, but is not a composite"
     if (Trait.LIGHT | Trait.PICKS) & op.traits and Trait.ELEMENTWISE not in op.traits:
-        yield "has a trait of elementwise ops, and is none"
+        yield "has a trait of elementwise ops, but is not elementwise"
     if Trait.ELEMENTWISE in op.traits and (op.axes is None or op.axes.align is not Align.TRAILING):
-        yield "is elementwise, and its axes do not broadcast"
+        yield "is elementwise, but its axes do not broadcast"
     if Trait.NEST in op.traits and op.lower is None:
         yield "is a loop nest without `lower`"
     if op.movement is not Movement.NONE and op.cost is not None:
-        yield "only moves elements, and costs operations"
+        yield "only moves elements, but has a cost in operations"

@@ -36,7 +36,7 @@ class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
     data: str | None = None
     value: list[Any] | None = None
     trainable: bool = False
-    of: list[str] = []  # the author's names of what went into it, where not its own
+    of: list[str] = []  # the author's names of what it was made from, if they differ from its own
     at: str = ""
 
 
@@ -49,7 +49,7 @@ class NodeRow(msgspec.Struct, forbid_unknown_fields=True):
     inputs: list[str | int | float | bool | dict[str, Any] | None] = msgspec.field(name="in")
     type: str | list[str]
     attrs: dict[str, Any] = {}
-    of: list[str] = []  # the author's names of what it stands for, where not its own
+    of: list[str] = []  # the author's names of what it computes, if they differ from its own
     at: str = ""
 
 

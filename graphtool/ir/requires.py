@@ -34,7 +34,7 @@ def satisfied(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
         absent = [("op", str(op), name, str(row["version"])) for name, row in meta.get(
             KEY, {}).items() for op in row["ops"] if op not in OPS]
     except (AttributeError, KeyError, TypeError) as error:
-        raise InputError("GT0342", "malformed graph: meta.plugins names no plug-ins",
+        raise InputError("GT0342", "malformed graph: meta.plugins does not name plug-ins",
                          where=where) from error
     if absent:
         raise missing("graph", absent, where)

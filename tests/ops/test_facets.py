@@ -37,10 +37,10 @@ def test_the_record_keeps_its_promises(op: Any) -> None:
     ({"eval": None, "decompose": None}, "has neither eval nor decompose"),
     ({"lower": None, "lowering": Lowering.PULL}, "lowers by a pull, and has no `lower`"),
     ({"axes": Axes(Align.TRAILING, names=("axis",))}, "has no attribute 'axis'"),
-    ({"axes": Axes()}, "is elementwise, and its axes do not broadcast"),
+    ({"axes": Axes()}, "is elementwise, but its axes do not broadcast"),
     ({"traits": Trait.ELEMENTWISE | Trait.SIZE}, "has no attribute 'size'"),
     ({"traits": Trait.COMPOSITE}, "is a composite without decomposition"),
-    ({"movement": Movement.KEEPS}, "only moves elements, and costs operations"),
+    ({"movement": Movement.KEEPS}, "only moves elements, but has a cost in operations"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_a_broken_promise_is_seen(change: dict[str, Any], fault: str) -> None:
     assert fault in broken(replace(OPS["add"], **change))
