@@ -51,7 +51,7 @@ def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorTyp
 
 def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
     split = grouped(b, nr, transpose, GROUP[dtypes.of_numpy(b.dtype)])
-    return split.reshape(*split.shape[:-2], -1)
+    return split.reshape(*split.shape[:-2], split.shape[-2] * split.shape[-1])
 
 
 def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:

@@ -109,6 +109,8 @@ LAYERS = [
          padding_mode="reflection"),
     case("y = Gather(x, i)", 13, None, {"i": I([[-1, 0], [2, -6]])}, axis=1),
     case("y = GatherElements(x, i)", 13, {"x": M}, {"i": I([[-1, 0, 2], [1, 1, -4]])}, axis=0),
+    case("y = GatherND(x, i)", 13, {"x": M, "i": I([1, -1])}),  # one element, without axes
+    case("y = Shrink(x)", 9, {"x": F([0.1, -0.1, np.nan, 2, -np.inf])}, lambd=1.0, bias=0.5),
     case("y = GatherND(x, i)", 13, None, {"i": I([[[0, -1], [3, 4]], [[1, 1], [2, 2]]])},
          batch_dims=1),
     case("y = ScatterElements(x, i, u)", 16, {"x": M}, {

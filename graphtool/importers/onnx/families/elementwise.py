@@ -273,20 +273,16 @@ def swiglu(gate: Any, x: Any, *, alpha: float = 1.0) -> Any:
 
 @onnx_op("Shrink")
 def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
-    """x moved towards 0 by the bias where |x| is above `lambd`, else 0, as two `select`.
+    """x moved towards 0 by the bias where |x| is above `lambd`, else 0 (NaN as well), as two
+    `select`.
 
     Integers are computed in float32.
     """
-    zero = o.mul(x, _zero(x))
     if not dtype_of(x).is_float:
         wide = cast(x, dtypes.float32)
         return cast(shrink(wide, bias=bias, lambd=lambd), dtype_of(x))
     return o.select(o.lt(x, -lambd), o.add(x, bias),
-                    o.select(o.gt(x, lambd), o.sub(x, bias), zero))
-
-
-def _zero(x: Any) -> Any:
-    return 0.0 if dtype_of(x).is_float else 0
+                    o.select(o.gt(x, lambd), o.sub(x, bias), 0.0))
 
 
 @onnx_op("Dropout")

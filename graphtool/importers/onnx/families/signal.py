@@ -99,6 +99,8 @@ def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
     if isinstance(n, int) and not 0 < n <= LONGEST:
         raise Refused(f"a transform of length {n} is not supported; the length must be from 1 to "
                       f"{LONGEST}")
+    if not isinstance(x.shape[-1], int):
+        raise Refused("the last axis has an open size; it must hold 1 or 2 parts of each number")
     x = _fitted(x, axis, floordiv(n, 2) + 1 if half else n)
     order = [a for a in range(x.ndim) if a not in (axis, x.ndim - 1)]
     parts = [reshape(take(x, x.ndim - 1, k, k + 1), tuple(x.shape[:-1]))
