@@ -6,12 +6,9 @@ one C file, and the cases run in a process of their own, so that a crash is an o
 
 from __future__ import annotations
 
-import ctypes
-import math
 import multiprocessing
 import os
 import signal
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import graphtool.kernels  # noqa: F401  (fills the registry)
+from benchmarks.libraries import InC, run_once, together
 from benchmarks.suite.cases import Case, cases
 from benchmarks.suite.evaluated import (
     ERROR,
@@ -37,18 +33,13 @@ from benchmarks.suite.evaluated import (
     same,
 )
 from benchmarks.suite.limits import SECONDS, WORKERS, limited
-from graphtool import interp, passes
+from graphtool import passes
 from graphtool.emit.c import emit
 from graphtool.errors import CompilerError, GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
-from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
-from graphtool.ir.serial import collect_all
-from graphtool.loops.ir import Program
 from graphtool.loops.verify import verify
 from graphtool.lower import lower
-from graphtool.native.compiler import find
-from graphtool.symbolic import substitute
 from graphtool.target import named
 
 CHUNK = 24
@@ -56,12 +47,10 @@ CHUNK = 24
 
 @dataclass
 class Prepared:
-    """A case in C: the module it came from, its program, and the outcome should it run right."""
+    """A case in C, and the outcome should it run right."""
 
     case: Case
-    module: Module
-    program: Program
-    files: dict[str, str]
+    c: InC
     status: str = PASS
 
 
@@ -99,31 +88,7 @@ def _lowered(case: Case, module: Module, name: str) -> Prepared:
     module = passes.run(module, supply={"march": target.march})
     program = lower(module, target, name=name)
     verify(program, name)
-    return Prepared(case, module, program, emit(program))
-
-
-def together(chunk: Sequence[Prepared], folder: Path) -> Path:
-    """One library of the chunk's programs. Raises CompilerError."""
-    lines = []
-    for p in chunk:
-        name = p.program.name
-        for file, text in p.files.items():
-            (folder / file).write_text(text)
-        lines += [f"#define {word} {name}_{word}" for word in ("run_state", "run_thread")]
-        lines += [f'#include "{file}"' for file in p.files if file.endswith(".c")]
-        lines += [f"#undef {word}" for word in ("run_state", "run_thread")]
-    source = folder / f"{chunk[0].program.name}_all.c"
-    source.write_text("\n".join(lines) + "\n")
-    compiler = find(None, named("native"))
-    library = source.with_suffix(".so")
-    flags = [f for f in compiler.flags if f != "-O3"]
-    done = subprocess.run([*compiler.command, *flags, "-O1", "-Werror", "-shared", source.name,
-                           "-o", library.name, "-lm"], cwd=folder, text=True,
-                          capture_output=True, check=False)
-    if done.returncode:
-        raise CompilerError("GT2121", next((line for line in done.stderr.splitlines()
-                                            if "error" in line), done.stderr[-200:]))
-    return library
+    return Prepared(case, InC(module, program, emit(program)))
 
 
 # ---- running -----------------------------------------------------------------------------------
@@ -132,60 +97,13 @@ def ran(p: Prepared, library: Path) -> Outcome:
     """The outcome of the case, run in this process."""
     try:
         for inputs, outputs in p.case.data_sets:
-            got = run_once(p, library, feed_of(p.case, inputs, p.module))
-            same(own(got, p.module), outputs, p.case)
+            got = run_once(p.c, library, feed_of(p.case, inputs, p.c.module))
+            same(own(got, p.c.module), outputs, p.case)
     except AssertionError as error:
         return FAIL, str(error)
     except GraphtoolError as error:
         return ERROR, str(error).replace("\n", " | ")
     return p.status, ""
-
-
-def run_once(p: Prepared, library: Path, feed: dict[str, Any]) -> list[Any]:
-    name, program = p.program.name, p.program
-    c = ctypes.CDLL(str(library))
-    setting = interp.Setting()
-    arrays = [np.ascontiguousarray(a) for a in interp.bind_inputs(p.module, feed, setting)]
-    sizes = setting.sizes
-    room = {b.slot: b.size for b in program.buffers if b.space == "output"}
-    outs = [np.zeros(int(str(substitute(room[i], sizes))), port.dtype.numpy)
-            for i, port in enumerate(program.outputs)]
-    dims = (ctypes.c_int64 * (len(program.dims) + len(program.sizes) + 1))(
-        *(int(str(sizes[s.name])) for s in program.dims))
-    arena = np.zeros(int(str(substitute(program.arena, sizes))) + 64, np.uint8)
-    for donated, donor in program.donations:
-        arrays[donor] = arrays[donor].copy()
-        outs[donated] = arrays[donor].reshape(-1)
-    status = getattr(c, f"{name}_run")(
-        _aligned(_weights(p)), _aligned(arena), dims, _pointers(arrays), _pointers(outs), 1)
-    assert status == 0, f"the run returned {status}"
-    sizes = sizes | {s.name: dims[len(program.dims) + i] for i, s in enumerate(program.sizes)}
-    shapes = [[int(str(substitute(d, sizes))) for d in p.shape] for p in program.outputs]
-    return [x[:math.prod(n)].reshape(n) for x, n in zip(outs, shapes, strict=True)]
-
-
-def _weights(p: Prepared) -> np.ndarray[Any, Any]:
-    held = {w.digest: w for w in collect_all(p.module.graph)}
-    at, total = layout([held[digest] for _, digest in p.program.weights])
-    block = np.zeros(total + 64, np.uint8)
-    start = _aligned(block).value or 0
-    skip = start - block.ctypes.data
-    for digest, offset in at.items():
-        raw = held[digest].source.reshape(-1).view(np.uint8)
-        block[skip + offset:skip + offset + raw.size] = raw
-    _KEEP[:] = [block]
-    return block
-
-
-_KEEP: list[Any] = []
-
-
-def _aligned(block: np.ndarray[Any, Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(-(-block.ctypes.data // 64) * 64)
-
-
-def _pointers(arrays: Sequence[Any]) -> Any:
-    return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))
 
 
 def isolated(chunk: Sequence[Prepared], library: Path) -> dict[str, Outcome]:
@@ -235,7 +153,7 @@ def built_and_run(ready: list[Prepared]) -> dict[str, Outcome]:
         return {}
     with tempfile.TemporaryDirectory(prefix="graphtool-suite-") as folder:
         try:
-            library = together(ready, Path(folder))
+            library = together([p.c for p in ready], Path(folder))
         except CompilerError as error:
             if len(ready) == 1:
                 return {ready[0].case.name: (ERROR, str(error))}

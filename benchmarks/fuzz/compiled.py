@@ -1,0 +1,148 @@
+"""Cases in C: several to a call of the compiler, at two targets and in strict, beside the
+evaluator. They run in a process of their own, which may die.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import jobs
+from benchmarks.fuzz.evaluated import SECONDS, Evaluated, reduced, unlike
+from benchmarks.libraries import InC, run_once, together
+from benchmarks.suite.limits import limited
+from graphtool import passes
+from graphtool.api.options import Precision, rules
+from graphtool.emit.c import emit
+from graphtool.errors import CompilerError, GraphtoolError
+from graphtool.ir.graph import Module
+from graphtool.loops.verify import verify
+from graphtool.lower import lower
+from graphtool.lower.arena import arena_of
+from graphtool.target import Target, detect, named
+
+Array = np.ndarray[Any, Any]
+Results = list[Array] | str  # or why there are none
+Loaded = tuple[dict[str, Array], InC]  # inputs and the program that gets them
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to compile."""
+
+    name: str
+    march: str
+    precision: Precision
+
+
+VARIANTS = (Variant("native", "native", "default"), Variant("x86-64-v3", "x86-64-v3", "default"),
+            Variant("strict", "native", "strict"))
+
+
+def variants() -> list[Variant]:
+    """Those whose code this machine runs."""
+    return [v for v in VARIANTS if named(v.march).lanes <= detect().lanes]
+
+
+def in_c(module: Module, variant: Variant, name: str) -> InC:
+    """The module optimised, lowered and emitted. Raises GraphtoolError."""
+    target, allowed = named(variant.march), rules(variant.precision, "generated", None)
+    ready = passes.run(module, supply={"target": target, "rules": allowed,
+                                       "arena": arena_of(target, allowed)})
+    program = lower(ready, target, name=name)
+    verify(program, name)
+    return InC(ready, program, emit(program))
+
+
+def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] | None = None) -> int:
+    """Compile and run all cases in each variant; differences become findings of the case.
+
+    Returns how many programs ran.
+    """
+    count = 0
+    for variant in variants() if how is None else how:
+        ready: list[tuple[Evaluated, InC]] = []
+        for i, e in enumerate(cases):
+            assert e.module is not None
+            try:
+                with limited(SECONDS):
+                    ready.append((e, in_c(e.module, variant, f"f{i}")))
+            except GraphtoolError as error:
+                if error.code != "GT2005":  # what nothing bounds has no place in the memory plan
+                    e.blame(f"C {variant.name}: {error.code}", jobs.short(error))
+            except Exception as error:
+                e.blame(f"C {variant.name}: crash {type(error).__name__}", jobs.short(error))
+        count += len(ready)
+        loaded = [(e.case.inputs, c) for e, c in ready]
+        for (e, _), results in zip(ready, run_all(loaded, variant), strict=True):
+            _compare(e, results, variant)
+    return count
+
+
+def _compare(e: Evaluated, results: Results, variant: Variant) -> None:
+    assert e.module is not None
+    if isinstance(results, str):
+        e.blame(f"C {variant.name}: {results[:60]}", results)
+        return
+    got = dict(zip(e.want, results, strict=True))
+    kind = unlike(e.module, e.case.inputs, e.want, got)
+    if kind:
+        small = reduced(e.module, e.case.inputs, lambda m, xs: alone(m, xs, variant))
+        e.blame(f"C {variant.name}: {kind}: {small}", ", ".join(e.case.ops))
+
+
+def alone(module: Module, inputs: Any, variant: Variant) -> dict[str, Array]:
+    """The results of one module in C; for the reducer. Raises CompilerError if there are none."""
+    one = in_c(module, variant, "f")
+    found = run_all([(dict(inputs), one)], variant)[0]
+    if isinstance(found, str):
+        raise CompilerError("GT2121", found)
+    return dict(zip(module.output_names, found, strict=True))
+
+
+def run_all(ready: Sequence[Loaded], variant: Variant) -> list[Results]:
+    """The outputs of each program; compiled together, or in halves where that fails."""
+    if not ready:
+        return []
+    target: Target = named(variant.march)
+    with tempfile.TemporaryDirectory(prefix="graphtool-fuzz-") as folder:
+        try:
+            library = together([c for _, c in ready], Path(folder), target, variant.precision)
+        except CompilerError as error:
+            if len(ready) == 1:
+                return [f"not compiled: {error.message}"]
+            half = len(ready) // 2
+            return run_all(ready[:half], variant) + run_all(ready[half:], variant)
+        return isolated(ready, library)
+
+
+def isolated(ready: Sequence[Loaded], library: Path) -> list[Results]:
+    """The outputs of programs run in a child; those that it leaves open run alone."""
+    ends, child = multiprocessing.Pipe(duplex=False), os.fork()
+    if child == 0:
+        signal.alarm(SECONDS * (1 if len(ready) == 1 else 2))
+        for inputs, c in ready:
+            try:
+                ends[1].send(run_once(c, library, inputs))
+            except (AssertionError, GraphtoolError) as error:
+                ends[1].send(jobs.short(error))
+        os._exit(0)
+    ends[1].close()
+    found: list[Results] = []
+    try:
+        while len(found) < len(ready):
+            found.append(ends[0].recv())
+    except EOFError:
+        pass
+    _, status = os.waitpid(child, 0)
+    if len(ready) == 1:
+        return found or [f"died of signal {os.WTERMSIG(status)}"]
+    return found + [isolated([p], library)[0] for p in ready[len(found):]]

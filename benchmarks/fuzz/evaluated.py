@@ -1,0 +1,240 @@
+"""One case: the oracle, the importer, the evaluator, the passes; and what is to blame.
+
+If an output differs from the oracle's, each node is tried alone on the oracle's operands, so a
+difference is found where it arises. Where no node differs alone, the whole graph is asked how it
+amplifies roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper, numpy_helper
+
+import graphtool.kernels  # noqa: F401  (fills the registry)
+from benchmarks import jobs
+from benchmarks.fuzz.compare import amplified, difference, differing
+from benchmarks.fuzz.growing import Case, info, model_of
+from benchmarks.fuzz.oracle import Oracle, Silent
+from benchmarks.fuzz.quirks import quirk
+from benchmarks.suite.limits import limited
+from graphtool import interp, passes
+from graphtool.errors import GraphtoolError, UnsupportedError
+from graphtool.importers.onnx import import_model
+from graphtool.ir.graph import Module
+from graphtool.target import named
+from graphtool.verify.reducer import Reducer
+
+Array = np.ndarray[Any, Any]
+SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference or a failure of one seed; equal `cause`s are one group."""
+
+    seed: int
+    cause: str
+    text: str = ""
+
+
+@dataclass
+class Evaluated:
+    """What became of a case; `module` is there if it can be compiled."""
+
+    case: Case
+    status: str = "right"
+    why: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    module: Module | None = None
+    want: dict[str, Array] = field(default_factory=dict)
+
+    def blame(self, cause: str, text: str = "") -> None:
+        """Note a difference."""
+        self.findings.append(Finding(self.case.seed, cause, text))
+
+
+def evaluated(case: Case, oracle: Oracle) -> Evaluated:
+    """The case through the oracle, the importer, the evaluator and the passes."""
+    found = Evaluated(case)
+    every = ModelProto()
+    every.CopyFrom(case.model)
+    del every.graph.output[:]
+    every.graph.output.extend(case.every)
+    try:
+        values = oracle.run(every.SerializeToString(), case.inputs)
+    except Silent as error:
+        found.status, found.why = "skipped", str(error)
+        return found
+    try:
+        with limited(SECONDS):
+            module = import_model(case.model)
+            got = interp.run(module, case.inputs)
+    except UnsupportedError as error:
+        found.status, found.why = "refused", "; ".join(f"{i.name}: {i.reason}" for i in error.items)
+        return found
+    except Exception as error:
+        if case.symbolic and isinstance(error, GraphtoolError) and error.code != "GT1015":
+            # the size is open in name only: the model runs with no other
+            found.status, found.why = "refused", f"{error.code} with an open size"
+            return found
+        if alone := _silenced(case, values):
+            found.status, found.why = "explained", alone
+        else:
+            found.status, found.why = "wrong", jobs.short(error)
+            found.blame(f"{_code(error)} in {_culprit(case, values)}", jobs.short(error))
+        return found
+    want = {o.name: values[o.name] for o in case.model.graph.output}
+    found.module, found.want = module, got
+    if wrong := differing(got, want, len(case.ops)):
+        _explain(found, values, wrong, want)
+    _optimised(found)
+    return found
+
+
+def _explain(found: Evaluated, values: dict[str, Array], wrong: dict[str, str],
+             want: dict[str, Array]) -> None:
+    """Blame the nodes that differ alone, or the whole graph unless it amplifies roundings."""
+    case, blamed = found.case, False
+    for node in case.model.graph.node:
+        kind = alone(case, node, values)
+        if kind:
+            blamed = True
+            why = quirk(node, arrays(case, node, values))
+            if why:
+                found.status, found.why = "explained", why
+            else:
+                found.blame(f"{node.op_type}: {kind}", _described(case, node, values))
+    assert found.module is not None
+    if not blamed:
+        moved = amplified(found.module, case.inputs, found.want)
+        if still := differing(found.want, want, len(case.ops), moved):
+            found.blame(f"whole graph: {sorted(still.values())[0]}", ", ".join(case.ops))
+        else:
+            found.status, found.why = "explained", "the graph amplifies roundings"
+    if found.findings:
+        found.status, found.why = "wrong", found.findings[0].cause
+
+
+def _optimised(found: Evaluated) -> None:
+    """The evaluator after the default passes, beside itself before them."""
+    assert found.module is not None
+    case, module = found.case, found.module
+
+    def results(m: Module, inputs: Any) -> dict[str, Array]:
+        return interp.run(passes.run(m, supply={"target": named("native")}), inputs)
+    try:
+        with limited(SECONDS):
+            wrong = unlike(module, case.inputs, found.want, results(module, case.inputs))
+    except Exception as error:
+        found.status = "wrong"
+        found.blame(f"passes: {_code(error)}", jobs.short(error))
+        found.module = None
+        return
+    if wrong:
+        small = reduced(module, case.inputs, results)
+        found.status = "wrong"
+        found.blame(f"passes: {wrong}: {small}", ", ".join(case.ops))
+
+
+def unlike(module: Module, inputs: Any, want: dict[str, Array], got: dict[str, Array]) -> str:
+    """The kind of the first difference that roundings do not explain."""
+    if differing(got, want, len(module.graph.nodes)):
+        still = differing(got, want, len(module.graph.nodes), amplified(module, inputs, want))
+        return next(iter(still.values()), "")
+    return ""
+
+
+def reduced(module: Module, inputs: Any, results: Any) -> str:
+    """The ops of the smallest slice whose results differ, or fail, in the same way."""
+    def fault(m: Module, xs: Any) -> bool:
+        try:
+            return bool(unlike(m, xs, interp.run(m, xs), results(m, xs)))
+        except GraphtoolError:
+            return False
+    try:
+        with limited(3 * SECONDS):
+            small, _ = Reducer(module, inputs, fault, tries=40).run()
+    except (TimeoutError, GraphtoolError):
+        return "not reduced"
+    return " ".join(n.op.name for n in small.graph.nodes)[:120]
+
+
+# ---- one node ----------------------------------------------------------------------------------
+
+def reads(graph: GraphProto | NodeProto) -> Iterator[str]:
+    """The names that a node reads, those of its bodies included."""
+    for node in graph.node if isinstance(graph, GraphProto) else [graph]:
+        yield from (n for n in node.input if n)
+        for a in node.attribute:
+            if a.type == AttributeProto.GRAPH:
+                yield from reads(a.g)
+
+
+def arrays(case: Case, node: NodeProto, values: dict[str, Array]) -> dict[str, Array]:
+    """The operands of a node as the oracle had them."""
+    held = {t.name: numpy_helper.to_array(t) for t in case.model.graph.initializer}
+    known = {**held, **case.inputs, **values}
+    return {n: known[n] for n in dict.fromkeys(reads(node)) if n in known}
+
+
+def single(case: Case, node: NodeProto, values: dict[str, Array]) -> ModelProto:
+    """A model of the node alone; its constants stay constants."""
+    held = {t.name: t for t in case.model.graph.initializer}
+    operands = arrays(case, node, values)
+    inputs = [info(n, x.dtype, list(x.shape)) for n, x in operands.items() if n not in held]
+    outputs = [info(n, values[n].dtype, None) for n in node.output if n in values]
+    return model_of(helper.make_graph([node], "alone", inputs, outputs,
+                                      [held[n] for n in operands if n in held]))
+
+
+def alone(case: Case, node: NodeProto, values: dict[str, Array]) -> str:
+    """How the node differs on the oracle's own operands; empty if it does not."""
+    model, operands = single(case, node, values), arrays(case, node, values)
+    try:
+        with limited(SECONDS):
+            module = import_model(model)
+            given = {v.name: operands[v.name] for v in model.graph.input}
+            got = interp.run(module, given)
+    except Exception as error:
+        return _code(error)
+    want = {o.name: values[o.name] for o in model.graph.output}
+    terms = [*operands.values()]
+    if node.op_type.endswith("Window"):
+        terms.append(np.ones(1, np.float32))  # of the cosines
+    kinds = [k for n, w in want.items() if (k := difference(got[n], w, terms))]
+    if kinds and kinds[0] == "value":
+        moved = amplified(module, given, got)
+        kinds = [k for n, w in want.items() if (k := difference(
+            got[n], w, terms, allowed=moved[n]))]
+    return kinds[0] if kinds else ""
+
+
+def _culprit(case: Case, values: dict[str, Array]) -> str:
+    """The first node that fails alone."""
+    for node in case.model.graph.node:
+        if alone(case, node, values).startswith(("GT", "crash")):
+            return str(node.op_type)
+    return "whole graph"
+
+
+def _silenced(case: Case, values: dict[str, Array]) -> str:
+    """The reason if the first node that fails alone is a known quirk."""
+    for node in case.model.graph.node:
+        if alone(case, node, values).startswith(("GT", "crash")):
+            return quirk(node, arrays(case, node, values))
+    return ""
+
+
+def _code(error: BaseException) -> str:
+    return error.code if isinstance(error, GraphtoolError) else f"crash {type(error).__name__}"
+
+
+def _described(case: Case, node: NodeProto, values: dict[str, Array]) -> str:
+    operands = " ".join(f"{x.dtype}{list(x.shape)}" for x in arrays(case, node, values).values())
+    told = {a.name: helper.get_attribute_value(a) for a in node.attribute
+            if a.type != AttributeProto.GRAPH}
+    return f"{operands} {told or ''}"[:300]

@@ -1,0 +1,128 @@
+"""The random graphs of `python -m benchmarks fuzz`: the generator, the comparison, and a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from onnx import numpy_helper
+
+from benchmarks.__main__ import main
+from benchmarks.fuzz import grow
+from benchmarks.fuzz.compare import difference, differing
+from benchmarks.fuzz.compiled import Variant, compiled
+from benchmarks.fuzz.evaluated import evaluated
+from benchmarks.fuzz.oracle import Oracle, Silent, answer
+from benchmarks.fuzz.table import ROWS
+from graphtool import ops as o
+from graphtool.importers.onnx import HANDLERS
+from graphtool.ir.graph import Module
+
+F32 = np.float32
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    one = Oracle()
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_operator_is_made_and_accepted(name: str) -> None:
+    made = (grow.case(seed, [name], 1) for seed in range(20))
+    assert any(c.ops and not answer(c.model.SerializeToString(), c.inputs)[0] for c in made)
+
+
+def test_enough_operators() -> None:
+    ops_made = {n.op_type for name in ROWS for seed in range(3)
+                for n in grow.case(seed, [name], 1).model.graph.node}
+    assert len(ops_made) >= 140
+
+
+def test_a_seed_is_a_graph() -> None:
+    one, two = grow.case(77), grow.case(77)
+    assert one.model.SerializeToString() == two.model.SerializeToString()
+    assert all(np.array_equal(a, two.inputs[n], equal_nan=a.dtype.kind == "f")
+               for n, a in one.inputs.items())
+
+
+def test_what_is_in_the_graphs() -> None:
+    cases = [grow.case(seed) for seed in range(150)]
+    arrays = [a for c in cases for a in (*c.inputs.values(), *map(
+        numpy_helper.to_array, c.model.graph.initializer))]
+    floats = [a for a in arrays if a.dtype.kind == "f"]
+    assert {a.dtype.name for a in arrays} >= {"float64", "float16", "int8", "uint32", "bool"}
+    assert any(a.size == 0 for a in arrays) and any(c.symbolic for c in cases)
+    assert any(np.isnan(a).any() for a in floats) and any(np.isinf(a).any() for a in floats)
+
+
+@pytest.mark.parametrize(("got", "want", "kind"), [
+    ([1.0], [1.0], ""), ([1.0], [1.0001], "value"), ([np.nan], [1], "nan"),
+    ([np.nan], [np.nan], ""), ([np.inf], [-np.inf], "inf"), ([np.inf], [3e38], "inf"),
+    ([[1.0]], [1.0], "shape [1, 1] for [1]")])
+def test_difference(got: list[float], want: list[float], kind: str) -> None:
+    assert difference(np.asarray(got, F32), np.asarray(want, F32)) == kind
+
+
+def test_operands_set_the_tolerance() -> None:
+    big, got, want = np.full(8, 1e4, F32), np.zeros(1, F32), np.full(1, 0.02, F32)
+    assert difference(got, want) == "value"
+    assert difference(got, want, [big]) == ""
+    assert differing({"y": got}, {"y": want}, 1, {"y": np.full(1, np.nan)}) == {}
+
+
+def test_a_planted_fault_of_the_importer_is_blamed_on_its_node(
+        monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
+    monkeypatch.setitem(HANDLERS, ("", "Abs"), HANDLERS["", "Neg"])
+    found = [evaluated(grow.case(s, ["Abs", "Ceil", "Identity"], 5), oracle) for s in range(6)]
+    assert {f.cause.partition(":")[0] for e in found for f in e.findings} == {"Abs"}
+
+
+def sigmoid_for_tanh(module: Module, *_: object, **__: object) -> Module:
+    """A pass that makes each tanh a sigmoid."""
+    nodes = (replace(n, op=o.sigmoid) if n.op is o.tanh else n for n in module.graph.nodes)
+    return replace(module, graph=replace(module.graph, nodes=tuple(nodes)))
+
+
+def test_a_planted_fault_of_the_passes_is_reduced(
+        monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
+    monkeypatch.setattr("benchmarks.fuzz.evaluated.passes.run", sigmoid_for_tanh)
+    found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
+    assert {f.cause for e in found for f in e.findings} == {"passes: value: tanh"}
+
+
+def test_the_oracle_survives_what_it_cannot_read(oracle: Oracle) -> None:
+    with pytest.raises(Silent, match="refused"):
+        oracle.run(b"no model", {})
+    c = grow.case(0, ["Tanh"], 1)
+    assert oracle.run(c.model.SerializeToString(), c.inputs)
+
+
+def test_the_oracle_starts_again(oracle: Oracle) -> None:
+    assert oracle.process is not None
+    oracle.process.kill()
+    oracle.process.wait()
+    c = grow.case(0, ["Tanh"], 1)
+    assert oracle.run(c.model.SerializeToString(), c.inputs)
+
+
+def test_slice(oracle: Oracle) -> None:
+    """A hundred graphs evaluated, eight of them compiled: nothing is unexplained."""
+    found = [evaluated(grow.case(seed), oracle) for seed in range(100)]
+    ready = [e for e in found if e.module is not None and len(e.case.ops) > 3][:8]
+    assert compiled(ready, (Variant("native", "native", "default"),)) == 8
+    assert [f for e in found for f in e.findings] == []
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["fuzz", "--count", "3", "-j", "1", "--only", "Add", "Tanh", "--work",
+                 str(tmp_path)])
+    report = (tmp_path / "results" / "fuzz.md").read_text()
+    assert code == 0 and "3 graphs of" in report and report in capsys.readouterr().out
