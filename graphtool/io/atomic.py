@@ -1,4 +1,4 @@
-"""Files that appear whole: what a writer that was killed leaves is deleted by the next one."""
+"""Files that appear whole or not at all. The next writer deletes what a killed one left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PART = ".part"  # the end of a temporary name: .NAME.XXXXXXXX.part
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """A context in which a refusal of the system is InputError GT0330 with the path."""
+    """A context that turns an OSError into InputError GT0330 with the path."""
     try:
         yield
     except OSError as error:
@@ -90,7 +90,7 @@ def _parts(path: Path) -> list[str]:
 
 
 def settle(folder: Path) -> None:
-    """Have the names in a folder on disk before what is written later."""
+    """Flush the names in a folder to disk before anything is written later."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

@@ -19,7 +19,7 @@ from graphtool.io import files, locks
 from graphtool.io.atomic import PART, settle, sweep
 from graphtool.io.exchange import exchange
 
-TRIES = 100  # renames that other builds of the same directory may come between
+TRIES = 100  # attempts to rename: another build of the directory may rename in between
 _OLD = ".old"  # the end of an earlier directory's name while the new one takes its place
 
 
@@ -78,7 +78,7 @@ class replacing:
             raise self.fault(error) from error
 
     def settle(self) -> None:
-        """Have all files on disk before they take their place."""
+        """Flush all files to disk before the directory is moved to its place."""
         for entry in os.scandir(self.work):
             if entry.is_file(follow_symlinks=False):
                 with open(entry.path, "rb") as file:
@@ -153,7 +153,7 @@ def recover(path: Path) -> None:
 def write_files(out: Path, texts: Mapping[str, str]) -> None:
     """Write files into a directory, all of them at once; what else lies there stays.
 
-    A directory with directories in it, which somebody works in, is written file by file.
+    A directory that contains directories is written file by file: somebody works in it.
     """
     if out.is_dir() and any(e.is_dir() for e in os.scandir(out)):
         for name, text in texts.items():

@@ -13,7 +13,7 @@ from graphtool.errors import InputError
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file at once: a failure leaves an earlier file at this path unchanged."""
-    from graphtool.io.atomic import atomic  # at first use: who only reads need not wait for it
+    from graphtool.io.atomic import atomic  # late: reading does not need it
     with atomic(path) as file:
         file.write(data)
 
@@ -47,7 +47,7 @@ def read_json(data: bytes | str, where: str) -> Any:
     try:
         found = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         if (b"\\u" if isinstance(data, bytes) else "\\u") in data:  # type: ignore[operator]
-            compact(found).encode()  # half of a character is no text
+            compact(found).encode()  # raises for one half of a surrogate pair
         return found
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise InputError("GT0331", f"not a JSON artifact, or cut short: {error}",
@@ -59,7 +59,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(out) != len(pairs):
         seen: set[str] = set()
         twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return out
 
 

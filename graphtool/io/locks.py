@@ -1,7 +1,7 @@
 """Locks that end with the process that holds them, so that a kill leaves none behind.
 
-Where the system has no such locks (no fcntl, some network drives) nobody waits, and nothing that
-may be of a living process is deleted.
+Some systems have no such locks (no fcntl, some network drives). There nobody waits, and nothing is
+deleted that may belong to a running process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ except ImportError:  # not a POSIX system
 
 @contextmanager
 def folder(path: Path) -> Iterator[None]:
-    """A context that only one writer of this folder is in at a time."""
+    """A context that only one writer of this folder can be in at a time."""
     fd = _opened(path)
     if fd is None:
         yield

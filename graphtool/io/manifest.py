@@ -37,12 +37,12 @@ class DimRow:
 
 @dataclass(eq=False, repr=False)
 class SizeRow:
-    """A size that a run computes, and what it checks it against."""
+    """A size that a run computes, with the bounds that the run checks."""
 
     name: str
     min: int | None
     max: int | None
-    most: int | str | None = None  # in the dims, where that is less than `max`
+    most: int | str | None = None  # a bound in terms of the dims, if that is less than `max`
 
 
 @dataclass(eq=False, repr=False)
@@ -54,11 +54,11 @@ class StepRow:
     where: str
     flops: int | str
     barrier: bool
-    choice: Choice | None = None  # what the kernel was chosen over
-    error: float = 0.0  # what the choice adds to it: rms over rms of the result, random data
+    choice: Choice | None = None  # the alternatives of the kernel
+    error: float = 0.0  # rms of the kernel's error / rms of the result, on random data
     bytes: int | str = 0  # that it reads and writes; 0 in builds of older versions
     phase: str = ""  # of a training step: forward, backward, optimizer, or several with +
-    serial: bool = False  # one thread does it, whatever a run has
+    serial: bool = False  # one thread computes it, however many a run has
     assumes: str = "nothing"  # finite: its kernel can spread or move a NaN or an infinity
 
 
@@ -137,7 +137,7 @@ class Manifest:
     files: dict[str, str]
     executable: str = ""
     levels: list[int] = field(default_factory=list)  # of x86-64, in the library, best first
-    weights_mode: str = "file"  # embed, c: the library has them, NULL is given for them
+    weights_mode: str = "file"  # embed, c: in the library, which is passed NULL for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
     assumes: str = "nothing"  # finite where a step says so, or could by an older version

@@ -1,8 +1,8 @@
-"""A document and the file that it names beside it (weights), replaced as one.
+"""Replaces a document, and the file of weights that it names beside it, together.
 
-At every moment the document on disk finds what it names. The usual name of the second file, NAME
-with another ending, is kept: where its new contents would break the old document, they are written
-under a further name first, which the document then names until they have the usual one.
+At every moment the document on disk finds what it names. The second file keeps its usual name, NAME
+with another ending. If its new contents would break the old document, they are first written under
+a temporary name, and the document names that until the contents have the usual name.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from graphtool.io.weights import Weight
 
 DOCUMENTS = (".graph.json", ".program.json", ".gt")
 _DIGEST = re.compile(rb"sha256:[0-9a-f]{8,64}")
-_TOKEN = 8  # bytes of what makes a further name unique
+_TOKEN = 8  # random bytes in a temporary name
 
 
 def save(path: Path, side: Path, held: Iterable[Weight], render: Callable[[str], bytes]) -> None:
     """Write the document `render(NAME)`, and its weights into the file of that name beside it.
 
-    Several documents may name one weights file (NAME.graph.json and NAME.gt do): what the others
-    refer to stays in it. What nothing refers to any more is left out. Raises InputError GT0330
-    where it cannot be written, GT0337 where `side` is somebody else's file.
+    Several documents may name one weights file (NAME.graph.json and NAME.gt do). Weights that the
+    others refer to stay in it; weights that no document refers to are removed. Raises InputError
+    GT0330 if it cannot be written, GT0337 if `side` is not a weights file of graphtool.
     """
     wanted = {w.digest: w for w in held}
     with writing(path), locks.folder(path.parent):
@@ -77,8 +77,8 @@ def save_all(documents: Mapping[Path, bytes], side: Path, held: Iterable[Weight]
 
 def swap(path: Path, side: Path, render: Callable[[str], bytes],
          fill: Callable[[BinaryIO], object], keeps: bool, links: bool = True) -> None:
-    """Replace both files. `keeps`: the old document finds all it names in the new `side` too.
-    `links`: readers take a file that has two names for a moment."""
+    """Replace both files. `keeps`: the new `side` has everything that the old document names.
+    `links`: readers accept a file that has two names for a moment."""
     if keeps:
         with atomic(side) as file:
             fill(file)
@@ -98,15 +98,15 @@ def swap(path: Path, side: Path, render: Callable[[str], bytes],
 
 def replace(path: Path, side: Path, render: Callable[[str], bytes],
             fill: Callable[[BinaryIO], object]) -> None:
-    """`swap` for a second file of any kind, which this document alone names; it is copied, as onnx
-    takes no file with two names."""
+    """`swap` for a second file of any kind, which only this document names; it is copied, because
+    onnx refuses a file with two names."""
     with writing(path), locks.folder(path.parent):
         swap(path, side, render, fill, not (path.exists() and side.exists()), links=False)
         _sweep(path, side)
 
 
 def _second_name(aside: Path, side: Path, links: bool) -> None:
-    """The file under its usual name too; a copy where the drive knows no second names."""
+    """Give the file its usual name too; a copy if the drive has no hard links."""
     link = side.with_name(f".{side.name}.{secrets.token_hex(4)}{PART}")
     try:
         if not links:
@@ -129,22 +129,22 @@ def _aside(side: Path, token: str) -> Path:
 
 
 def _store(side: Path) -> dict[str, Weight]:
-    """The weights that are there, unchecked; none where the file is missing or broken.
+    """The weights in the file, unchecked; none if the file is missing or broken.
 
-    Raises InputError GT0337 for a whole file that is not of graphtool: it is not overwritten.
+    Raises InputError GT0337 for a valid file that graphtool did not write: it is not overwritten.
     """
     try:
         found = dict(weights.load(side))
     except InputError:
         return {}
     if not found and side.stat().st_size > 0:
-        raise InputError("GT0337", f"{side.name} is in the way, and holds no weights of graphtool",
+        raise InputError("GT0337", f"{side.name} would be overwritten, and is not graphtool's",
                          where=str(side), hint="write the graph under another name")
     return found
 
 
 def _documents(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """The documents of this folder, and what stands in them."""
+    """The documents of this folder, with their contents."""
     own = (path.name, files.beside(path, ".json").name)
     for name in sorted(os.listdir(path.parent)):
         if name in own or (name.endswith(DOCUMENTS) and not name.startswith(".")):
@@ -157,7 +157,7 @@ def _named(side: Path, text: bytes) -> bool:
 
 
 def _digests(text: bytes, store: dict[str, Weight]) -> set[str]:
-    """What of the store a document refers to; a listing may give only the start of a digest."""
+    """The digests in the store that a document refers to; a listing may give only their start."""
     said = {m.decode() for m in _DIGEST.findall(text)}
     short = tuple(d for d in said if len(d) < len("sha256:") + 64)
     return {d for d in store if d in said or (short and d.startswith(short))}

@@ -1,8 +1,8 @@
 """Dataclasses out of JSON values, checked by their annotations.
 
-For what a deployed model reads: it needs no package but numpy, and each load of a model waits for
-it. So a type is looked at once, which makes a reader of it, and a place is put into words only for
-an error.
+Deployed models use it, so it needs no package but numpy. It must be fast, because each load of a
+model waits for it: a type is analysed once and becomes a reader, and the text of a place is made
+only for an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def decode(raw: Any, kind: type[Row]) -> Row:
 
 @cache
 def _reader(kind: Any) -> Reader:
-    """What makes a value of the type `kind` of a JSON value, or raises RowError."""
+    """A function from a JSON value to a value of the type `kind`; it raises RowError."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return _plain((kind,))
@@ -62,7 +62,7 @@ def _plain(kinds: tuple[type, ...]) -> Reader:
     named = " or ".join("null" if k is NoneType else k.__name__ for k in kinds)
 
     def read(x: Any) -> Any:
-        if type(x) in kinds:  # not isinstance: True is no int here
+        if type(x) in kinds:  # not isinstance: True is not an int here
             return x
         raise RowError(f"expected {named}")
     return read
@@ -86,7 +86,7 @@ def _union(kinds: tuple[Any, ...]) -> Reader:
                 faults.append(error)
         wrong = [f.message.removeprefix("expected ") for f in faults]
         inside = [f for f, what in zip(faults, wrong, strict=True) if f.place or what == f.message]
-        if inside:  # one was of the right kind: the deepest fault says most
+        if inside:  # one was of the right kind: the deepest fault is the most precise
             raise max(inside, key=lambda f: len(f.place))
         raise RowError(f"expected {' or '.join(wrong)}")
     return read

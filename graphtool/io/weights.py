@@ -104,7 +104,7 @@ def _digest(stored: Array, row: DType, shape: tuple[int, ...]) -> str:
 
 
 def pack(x: Array, bits: int) -> Array:
-    """Bytes of the elements of x, each of so many bits, from the low end; the last ones are 0."""
+    """The elements of x in `bits` bits each, packed into bytes, low bits first; padded with 0."""
     per = 8 // bits
     fields = np.zeros(-(-x.size // per) * per, np.uint8)
     fields[:x.size] = np.ascontiguousarray(x).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
@@ -123,15 +123,15 @@ def unpack(data: Array, row: DType, shape: tuple[int, ...]) -> Array:
 
 
 def _bytes(data: Array) -> Any:
-    """What of an array makes its digest: its bytes, or of strings their text as JSON."""
+    """What the digest is computed from: the array's bytes, or strings as JSON."""
     if data.dtype == string.numpy:
         return json.dumps(data.reshape(-1).tolist()).encode()
     return data.reshape(-1).view(np.uint8).data if data.size else b""
 
 
 def elements(raw: Array, row: DType, shape: tuple[Any, ...]) -> Array:
-    """The array of these bytes; of elements of less than a byte, each of which had a byte of its
-    own in earlier versions. Raises ValueError where they do not fit."""
+    """The array of these bytes. Elements of less than a byte are unpacked, unless an earlier
+    version wrote one byte for each. Raises ValueError if bytes and shape do not fit."""
     count = math.prod(shape)
     if row.is_packed and raw.size == -(-count * row.bits // 8):
         return unpack(raw, row, shape)
@@ -163,10 +163,10 @@ def save(weights: Iterable[Weight], file: BinaryIO) -> int:
         shape = [w.nbytes] if w.dtype.is_packed else list(w.shape)
         header[digest] = {"dtype": w.dtype.safetensors or "U8", "shape": shape,
                           "data_offsets": [start, end]}
-        if not w.dtype.safetensors:  # bytes there, and named in the metadata
-            packed = w.dtype.is_packed  # which leaves open how many elements, and in which shape
+        if not w.dtype.safetensors:  # stored as bytes; the metadata names the type
+            packed = w.dtype.is_packed  # then the metadata gives the shape too
             header["__metadata__"][digest] = w.dtype.name + (str(list(w.shape)) if packed else "")
-        if padded > end:  # the format wants no holes
+        if padded > end:  # the format allows no gaps
             header[f"pad:{digest}"] = {"dtype": "U8", "shape": [padded - end],
                                        "data_offsets": [end, padded]}
     text = json.dumps(header, separators=(",", ":")).encode()

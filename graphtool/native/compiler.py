@@ -48,8 +48,10 @@ class Compiler:
     libraries: tuple[str, ...] = ()
 
     def of_class(self, precision: str) -> Compiler:
-        """For `strict`, one that fuses no multiply and add: vector loops and what follows them
-        would do so in different places, and which elements are where depends on the threads."""
+        """The compiler for a class of numerics; for `strict` it fuses no multiply and add.
+
+        A vector loop and its remainder would fuse differently, and the number of threads decides
+        which of them computes an element."""
         if precision != "strict":
             return self
         return replace(self, flags=(*self.flags, "-ffp-contract=off"))
@@ -199,9 +201,9 @@ def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...
                 supports(command, "-fopenmp", *given) or supports(command, *given))):
             return given
     if foreign:
-        raise CompilerError("GT2124", f"{' '.join(command)} makes no code for {target.title}",
+        raise CompilerError("GT2124", f"{' '.join(command)} cannot compile for {target.title}",
                             hint=f"--cc '{target.cross}'" if target.cross else "")
-    raise CompilerError("GT2124", f"{' '.join(command)} knows no machine {target.march!r}",
+    raise CompilerError("GT2124", f"{' '.join(command)} does not know the machine {target.march!r}",
                         hint=f"name the one to compile for: --march {', '.join(TABLE)}")
 
 
@@ -267,7 +269,7 @@ int main(void) { return 0; }
 def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
     """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
 
-    With `libraries` it is linked with these alone, not with what the flags would bring.
+    With `libraries` it is linked with these only, not with the libraries that the flags imply.
     """
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         made = f"{folder}/probe"
