@@ -36,8 +36,8 @@ Static = Annotated[bool, typer.Option(
 OpenMP = Annotated[bool, typer.Option("--openmp/--no-openmp",
     help="Whether to use threads, by OpenMP.")]
 IndexChecks = Annotated[bool, typer.Option("--index-checks/--no-index-checks",
-    help="Whether a run fails with an error if an index is out of range. Without, the nearest "
-         "element is taken in silence.")]
+    help="Whether a run fails with an error if an index is out of range. Without this "
+         "check the nearest element is used, and no error is reported.")]
 WeightsIn = Annotated[str, typer.Option(
     "--weights", help="Where the weights go. file: a file that is mapped at run time. embed: into "
     "the library. c: into the C, as arrays.")]

@@ -28,7 +28,7 @@ def samples() -> Path:
 def demo(out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the files of each stage.")] = Path("graphtool-demo"),
          seconds: Annotated[float, typer.Option(
-             "--seconds", min=0.0, help="Seconds of timing for each contestant.")] = 1.0) -> int:
+             "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 1.0) -> int:
     """Take a trained classifier of digits through every stage.
 
     It prints what each stage wrote, and the accuracy and speed of the result."""

@@ -1,6 +1,6 @@
-"""What becomes of an exception: a clear message on stderr and one of the documented exit codes.
+"""Turns each exception into a message on stderr and one of the documented exit codes.
 
-0 fine · 1 the honest negative answer · 2 usage · 3 bad input · 4 unsupported · 5 the C compiler
+0 fine · 1 differs or fails a check · 2 usage · 3 bad input · 4 unsupported · 5 the C compiler
 failed · 70 internal, with a reproducer directory · 130 interrupted.
 """
 
@@ -52,7 +52,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _other(argv: Sequence[str], error: Exception) -> int:
-    """A usage error of the parser, or what nobody foresaw."""
+    """Report an error of the parser, or an unforeseen one; returns the exit code."""
     if type(error).__name__ == "Abort":
         return _say("interrupted", 130)
     if hasattr(error, "format_message"):  # the parser's own errors, whichever click it carries
@@ -63,13 +63,13 @@ def _other(argv: Sequence[str], error: Exception) -> int:
 
 
 def _plugged(error: BaseException) -> int | None:
-    """The exit code of a fault in a plug-in, which is told; None for any other."""
+    """Report a fault in a plug-in and return its exit code; None for any other fault."""
     fault = plugins.blamed(error)
     return _say(str(fault), fault.exit_code) if fault else None
 
 
 def usage_text(error: Any) -> str:
-    """A parser error in the manner of all others."""
+    """The parser's error as text, in the form of all other errors."""
     verb = getattr(getattr(error, "ctx", None), "command_path", "graphtool")
     message = str(error.format_message()).rstrip(".")
     return f"error[GT3001]: {message}\n  help: `{verb} --help` shows what it takes"
@@ -105,5 +105,5 @@ def _say(text: str, code: int) -> int:
 
 
 def _quiet_stdout() -> None:
-    """The reader has gone: leave without the interpreter's complaint at exit."""
+    """Avoid the interpreter's message at exit after the reader of stdout has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -37,7 +37,7 @@ def check(a: Annotated[str, typer.Argument(
         metavar="A", help="The reference: a graph, a program, a build directory, an ONNX model or "
         "a torch source.")],
           b: Annotated[str, typer.Argument(
-              metavar="B", help="What is compared with it, of the same kinds.")],
+              metavar="B", help="The artifact to compare with it, of the same kinds.")],
           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
           dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
           divergence: Annotated[bool, typer.Option(
@@ -67,7 +67,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
           model: Annotated[Path | None, typer.Option(
               "--model", help="The .onnx file for --vs.")] = None,
           seconds: Annotated[float, typer.Option(
-              "--seconds", min=0.0, help="Seconds of timing for each contestant.")] = 2.0,
+              "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 2.0,
           json: options.Json = False) -> None:
     """Time compiled code, alone or against onnxruntime."""
     from graphtool.native import runtime

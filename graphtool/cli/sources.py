@@ -1,4 +1,4 @@
-"""What a verb is given: graphs and models from files or stdin, and arrays for their inputs."""
+"""Reads what a verb is given: graphs and models from files or stdin, and arrays for inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load(source: str) -> Module:
 
 def read(source: str) -> Read:
     """`load`, and what is known of where it came from."""
-    import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
+    import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
     from graphtool.ir import serial
     if is_stdin(source):
         data = sys.stdin.buffer.read()
@@ -60,7 +60,7 @@ def read(source: str) -> Read:
 
 def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
     """The program of a file, and its weights."""
-    import graphtool.kernels  # noqa: F401  (fills the table that the reader asks)
+    import graphtool.kernels  # noqa: F401  (fills the table that the reader uses)
     from graphtool.loops import serial
     return serial.load(Path(source))
 
@@ -155,7 +155,7 @@ def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
 
 
 def _named(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Split at the name; a known input's name may itself hold any character."""
+    """Split NAME=VALUE; the name of a known input may contain any character."""
     for name in sorted(names, key=len, reverse=True):
         if text.startswith(f"{name}="):
             return name, text[len(name) + 1:]
@@ -206,10 +206,10 @@ def rules(precision: str, kernels: str, tuning: Path | None, assume: str) -> Rul
 
 
 def tuning_of(path: Path) -> Tuning:
-    """A tuning file; lines that a later one replaces are told of."""
+    """A tuning file; a note names each line that a later one replaces."""
     from graphtool.cli import terminal
     from graphtool.kernels.choice.tuning import load as load_tuning
     found = load_tuning(path)
     for site in found.repeated:
-        terminal.note(f"{path}: {site} stands there twice, the later line counts")
+        terminal.note(f"{path}: {site} occurs twice, the later line counts")
     return found

@@ -1,4 +1,4 @@
-"""What people and pipes see: rows, tables, JSON. Colour and rules only on a terminal."""
+"""Prints rows, tables and JSON; with colour and progress bars only on a terminal."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ Rows = Sequence[Sequence[Any]]
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr."""
+    """Print a message on stderr."""
     print(text, file=sys.stderr)
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Lines of the result, on stdout."""
+    """Print lines of the result on stdout."""
     for text in texts:
         sys.stdout.write(text + "\n")
 
 
 @contextmanager
 def aside(out: Path | None) -> Iterator[None]:
-    """Where the result itself goes to stdout, as `-o -` asks, what is printed within goes to
-    stderr."""
+    """A context in which reports go to stderr if `-o -` sends the result itself to stdout."""
     if str(out) != "-":
         yield
         return
@@ -34,7 +33,7 @@ def aside(out: Path | None) -> Iterator[None]:
 
 
 def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
-    """A report: its JSON, or its lines."""
+    """Print a report as JSON or as lines."""
     if as_json:
         import msgspec
         text = msgspec.json.format(msgspec.json.encode(struct), indent=1)
@@ -44,7 +43,7 @@ def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
 
 
 def table(headers: Sequence[str], rows: Rows) -> None:
-    """A table: drawn by rich on a terminal, plain aligned rows in a pipe."""
+    """Print a table: drawn by rich on a terminal, aligned rows in a pipe."""
     if not sys.stdout.isatty():
         lines(columns(rows, headers))
         return
@@ -73,9 +72,8 @@ def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
 
 
 def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Iterator[Any]:
-    """The items as they come; on a terminal a bar on stderr says which of them is being made, how
-    many there are, and for how long that goes on, at most `limit`.
-    """
+    """The items as they are made. On a terminal, a bar on stderr shows which one is being made,
+    how many there are, the time so far, and its `limit`."""
     if not sys.stderr.isatty():
         yield from items
         return

@@ -167,7 +167,7 @@ def _held(val: str) -> float | Path:
     except ValueError:
         return Path(val)
     if not 0 <= share <= 1:
-        raise UsageError("GT3001", f"--val wants a number from 0 to 1, or a file, got {val}")
+        raise UsageError("GT3001", f"--val needs a number from 0 to 1, or a file, got {val}")
     return share
 
 
@@ -179,7 +179,7 @@ def _epoch_line(row: dict[str, Any]) -> str:
 
 @contextmanager
 def _progress(trainer: Trainer) -> Iterator[None]:
-    """A bar with loss and speed where a person watches; nothing otherwise."""
+    """A progress bar with loss and speed on a terminal; nothing elsewhere."""
     if not sys.stderr.isatty() or not trainer.first:
         yield
         return

@@ -26,7 +26,7 @@ def import_(source: Annotated[str, typer.Argument(
     """Import a model as a graph, and compare the two.
 
     The evaluator runs the graph on two random inputs, and torch or onnxruntime the model. The exit
-    code is 1 if they differ, or if the check was due and could not be made."""
+    code is 1 if they differ, or if the comparison itself fails."""
     from graphtool import importers
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
@@ -85,7 +85,7 @@ def module_inputs(module: Module, file: Path | None, given: list[str] | None, ra
 
 
 def write_outputs(results: dict[str, Any], out: Path | None) -> None:
-    """The arrays into a file; to stdout as .npz with -, else one line an array."""
+    """Write the arrays to a file, with - to stdout as .npz; without a file print one line each."""
     from graphtool.io import npz
     if out is not None and str(out) != "-":
         npz.save(results, out)
@@ -169,7 +169,7 @@ def export(graph: options.Graph, out: options.Out = None,
         export_onnx(module, out, external=external_data)
         return
     if external_data:
-        raise UsageError("GT3017", "external data needs a file to lie beside", hint="-o m.onnx")
+        raise UsageError("GT3017", "--external-data needs an output file", hint="-o m.onnx")
     import sys
     if sys.stdout.isatty():
         raise UsageError("GT3017", "a model is not text", hint="-o m.onnx, or a pipe")

@@ -82,17 +82,17 @@ def _measured(layers: Iterator[Any], names: list[str], budget: str, path: Path |
         return list(terminal.progress(layers, names, budget))
     except KeyboardInterrupt:
         if path is not None:
-            terminal.note(f"interrupted: {path} holds what was measured")
+            terminal.note(f"interrupted: {path} contains what was measured")
         raise
 
 
 def _warn_of_load(threads: int) -> None:
-    """A note where others use the processors: threads then wait for one another, at random."""
+    """A note if other programs use the processors: threads then wait for each other at random."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     free = (os.cpu_count() or 1) - load
     if free < threads - 0.5:
         terminal.note(f"the machine is busy ({load:.1f} of {os.cpu_count()} processors): measure "
-                      "on an idle one, or what is kept may not hold")
+                      "on an idle one, or the results may be wrong")
 
 
 def _tell(report: Any, json: bool) -> None:

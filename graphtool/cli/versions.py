@@ -1,4 +1,4 @@
-"""The versions of what this tool stands on, for `--version`, `doctor` and reproducers."""
+"""The versions of Python, the system and packages, for `--version`, `doctor` and reproducers."""
 
 from __future__ import annotations
 

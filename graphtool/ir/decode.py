@@ -212,8 +212,8 @@ class _Reader:
             return by_name[x]
         if isinstance(x, dict) and (
                 x.keys() != {"value"} or x["value"] not in ("nan", "inf", "-inf")):
-            raise InputError("GT0349", f"{x!r} is no operand", hint="an operand is a value's name, "
-                                       "a number, or {\"value\": \"nan\"}")
+            raise InputError("GT0349", f"{x!r} is not an operand",
+                             hint="an operand is a value's name, a number, or {\"value\": \"nan\"}")
         return float(x["value"]) if isinstance(x, dict) else x
 
     def attrs(self, op: Op, raw: Mapping[str, Any]) -> dict[str, Any]:

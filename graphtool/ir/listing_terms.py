@@ -43,7 +43,7 @@ def data(scan: Scanner, type: str) -> Row:
     one = element(scan)
     sizes = [d.strip() for d in type.partition("[")[2][:-1].split(",") if d]
     if not all(d.isdecimal() and len(d) < 20 for d in sizes):
-        raise scan.fault("one element for all needs sizes that are numbers", start)
+        raise scan.fault("one element for all is allowed only where all sizes are numbers", start)
     count = math.prod(map(int, sizes))
     if count > FILL:
         raise scan.fault(f"one element for more than {FILL}", start)

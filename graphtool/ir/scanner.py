@@ -112,7 +112,7 @@ class Scanner:
         match = BARE.match(self.source, self.at)
         if match is None or match[0] in LITERALS:
             raise self.fault(f"expected {what}", hint="a name that is a number, a literal, or has "
-                                                      "blanks or signs stands in double quotes")
+                                                      "blanks or signs, needs double quotes")
         self.at = match.end()
         return match[0]
 

@@ -35,7 +35,7 @@ def check_required(requires: Iterable[Equation], sizes: Mapping[str, Dim]) -> No
 
 def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],
                  given: Mapping[str, int], about: int = 3) -> dict[str, Dim]:
-    """Sizes that a run may have: those given, others near `about`, as bounds and equations say."""
+    """Sizes that a run may have: those given, others near `about` that satisfy all conditions."""
     out: dict[str, Dim] = {}
     for name, row in rows.items():
         size = at_least(row, about)

@@ -1,4 +1,4 @@
-"""Equations between sizes: what they say of the symbols, so far as that can be said by itself.
+"""Equations between sizes, and what they say about single symbols.
 
 `2*((H + 1)//2) == H` says that H is a multiple of 2, `N == M` that M is another name of N.
 """
@@ -102,8 +102,8 @@ def _stepped(s: Symbol, gaps: list[Dim]) -> Symbol | None:
 
 
 def _period(d: Dim) -> int | None:
-    """After how many values of its atom d repeats, but for what is a polynomial in it; None if
-    that is not known."""
+    """The period of d as a function of its atom, apart from a polynomial part; None if that is
+    not known."""
     found = 1
     for mono, _ in terms_of(d):
         for atom, _ in mono:
@@ -121,11 +121,11 @@ def _period(d: Dim) -> int | None:
 # ---- names of one size -------------------------------------------------------------------------
 
 def solved(found: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
-    """What the equations make of symbols of `free`, by name: of `N == M`, M is N.
+    """The values of symbols of `free` that the equations determine, by name: of `N == M`, M is N.
 
     Of several symbols the last one in `free` is replaced. The results do not mention a symbol that
-    has one itself. Raises InputError GT0317 for equations
-    that never hold.
+    has one itself. Raises InputError GT0317 for equations that
+    never hold.
     """
     out: dict[str, Dim] = {}
     for e in found:

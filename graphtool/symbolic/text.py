@@ -35,8 +35,8 @@ def text(d: int | Sum) -> str:
 
 
 def _term(term: Any) -> tuple[list[str], int]:
-    """The factors of one term, and its coefficient. An atom of a step takes what it can of that:
-    of step 32, 48·atom is 3·(H//2)."""
+    """The factors of one term, and its coefficient. An atom with a step absorbs what it can of
+    the coefficient: with step 32, 48·atom is 3·(H//2)."""
     mono, coeff = term
     factors = []
     for atom, power in mono:
@@ -50,8 +50,8 @@ def _term(term: Any) -> tuple[list[str], int]:
 
 
 def _expanded(d: Sum) -> Terms | None:
-    """The terms in values of symbols, where some have an offset and all coefficients are whole:
-    2·atom + 1 of an odd H is H."""
+    """The terms in values of symbols instead of atoms, if a symbol has an offset and all
+    coefficients stay whole: for an odd H, 2·atom + 1 is H. Else None."""
     if not any(_offset(a) for mono, _ in d.terms for a, _ in mono):
         return None
     from fractions import Fraction  # here, because loading a build should not wait for it
