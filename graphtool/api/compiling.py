@@ -36,7 +36,7 @@ Row = Mapping[str, float | int]
 
 def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
                 index_checks: bool = True) -> Program:
-    """The loops and the memory plan of a graph, as it is: passes come first.
+    """The loops and the memory plan of a graph. No pass runs: run `optimize` before.
 
     `name` is that of the C functions, `target` the one that the passes ran for. With
     `index_checks` a run finds indices that are out of range.
@@ -124,7 +124,7 @@ def train_model(build_dir: Pathlike, data: Pathlike | Mapping[str, Array], plan:
                 *, val: float | Path = 0.0, start: Pathlike | None = None,
                 threads: int | None = None,
                 on_epoch: Callable[[Row], None] | None = None) -> tuple[dict[str, Array], Progress]:
-    """Train with the build of a training graph: the state's arrays by name, and how far it went.
+    """Train with the build of a training graph: the state's arrays by name, and the progress.
 
     `data` are arrays with one example along axis 0 each, or an .npz file of them; `val` the share
     (or the file) to validate by; `start` a .safetensors file of weights to begin from. With

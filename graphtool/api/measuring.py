@@ -57,7 +57,7 @@ def _side(x: Module | Pathlike) -> sides.Side:
 def bench(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, seconds: float = 2.0,
           threads: int | None = None, seed: int = 0,
           sizes: Mapping[str, int] | None = None) -> Bench:
-    """How long a run takes, in milliseconds: median, least and most of about `seconds` of runs."""
+    """The time of a run in milliseconds: median, minimum and maximum in about `seconds` seconds."""
     model = runtime.load(Path(build_dir), threads)
     arrays = inputs if inputs is not None else sides.port_inputs(model, seed, sizes or {})
     outputs = model.run(arrays)

@@ -54,7 +54,7 @@ def write(module: Module, path: Pathlike) -> None:
 
 
 def show(module: Module) -> str:
-    """The listing of a graph, one node a line; large constants stand in it by their digest."""
+    """The listing of a graph, one node on a line; large constants are named by their digest."""
     return "\n".join(listing(module))
 
 

@@ -1,8 +1,8 @@
 """Kernels that find indices out of range, one before each kernel that reads or writes by them.
 
-An index that is known to be in range is not checked: a constant, a position along an axis, what is
-clamped. A check goes over the indices alone, which are few beside what they address; reads stay
-clamped, so that no check has to come first.
+An index that is known to be in range is not checked: a constant, a position along an axis, a
+clamped value. A check reads only the indices, which are few compared with the elements that they
+address. Reads still clamp their indices, so a check need not run before them.
 """
 
 from __future__ import annotations

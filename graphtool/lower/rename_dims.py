@@ -59,7 +59,7 @@ def name_before(name: str) -> str:
 
 
 def _grouped(old: Graph, new: Graph) -> Graph:
-    """The new graph with the old one's groups."""
+    """The new graph, with the groups of the old one."""
     node = dict(zip(old.nodes, new.nodes, strict=True))
     value = {v: w for n, m in node.items() for v, w in zip(n.outputs, m.outputs, strict=True)}
     groups = tuple(Group(value[g.root], tuple(node[n] for n in g.members), g.kind)

@@ -327,10 +327,10 @@ _loads = count()
 
 
 def open_library(path: Path, shared: bool = False) -> ctypes.CDLL:
-    """The library by a name that no earlier load had: the loader takes a file of a known name for
-    the one that it has, also where that was replaced by a rebuilt one.
+    """The library, opened by a name that no earlier load had. For a known name the loader would
+    return the library that it has, even if a rebuilt one replaced the file.
 
-    `shared`: what it needs is seen by further libraries, as MPI's parts want it.
+    `shared`: its dependencies are visible to further libraries, as MPI's parts want it.
     """
     n = next(_loads)  # its binary digits as / and /. leave the path the same
     same = "".join("/." if n >> i & 1 else "/" for i in range(n.bit_length()))

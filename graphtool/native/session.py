@@ -1,4 +1,4 @@
-"""What one run of a loaded model has for itself: sizes, tables of addresses, the arena.
+"""The private memory of one run of a loaded model: sizes, tables of addresses, the arena.
 
 A model keeps the sessions that are not in use. A run takes one of them, or makes one, and gives it
 back; so threads may run one model at the same time, and a single thread always has the same one.

@@ -1,7 +1,7 @@
 """Graphs as ONNX models: `export_onnx` into a file, `model_of` as a proto.
 
-Each op is a form in the registry; what has none is written by its decomposition, and what has
-neither is refused, all at once.
+Each op is written by its form in the registry; an op without a form is written by its
+decomposition. One error lists all ops that have neither.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from graphtool.ir.text import value_names
 __all__ = ["FORMS", "export_onnx", "model_of"]
 
 OPSET, IR_VERSION = 26, 13  # the newest that are released and that onnxruntime takes
-_LIMIT = 2_000_000_000  # protobuf holds two gigabytes
-_SMALL = 1024  # bytes of a constant that stays in the model when the others lie outside
+_LIMIT = 2_000_000_000  # a protobuf message has at most two gigabytes
+_SMALL = 1024  # bytes up to which a constant stays in the model, if others are outside
 _ALIGN = 4096  # onnxruntime maps external data by pages
 
 
@@ -108,7 +108,8 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
     if shared.refused:
         items = shared.unsupported()
         count = sum(len(i.places) for i in items)
-        raise UnsupportedError("GT1040", f"ONNX has no form of {count} nodes", items,
+        raise UnsupportedError("GT1040", f"ONNX cannot express {count} node{'s' * (count > 1)}",
+                               items,
                                hint="compile the graph instead, or do this part outside of it")
     _outputs(w, module, env)
     graph = helper.make_graph(

@@ -71,13 +71,13 @@ def _symbol(w: Writer, s: Symbol) -> str:
         return known
     found = w.source(s.name)
     if found is None:
-        raise Declined(f"no tensor before it has the size {s.name}")
+        raise Declined(f"no tensor before this node has the size {s.name}")
     ((name, axis), d), home = found
     n = home("Shape", name, start=axis, end=axis + 1)
     offset = substitute(d, {s.name: s.offset})
     slope = substitute(d, {s.name: s.offset + s.step}) - offset
     if not isinstance(offset, int) or not isinstance(slope, int) or d != _line(s, slope, offset):
-        raise Declined(f"the size {s.name} cannot be solved for")
+        raise Declined(f"the size {s.name} cannot be computed from a tensor's shape")
     if offset:
         n = home("Sub", n, home.array([offset]))
     if slope != 1:

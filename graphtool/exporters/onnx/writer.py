@@ -23,8 +23,8 @@ from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
 
 Array = np.ndarray[Any, Any]
-_FEW = 16  # numbers that stand in a node of their own; an initializer may be trained
-Source = tuple[str, int]  # a tensor and the axis that a symbol is read off
+_FEW = 16  # numbers up to which a constant is a node; initializers may be trained
+Source = tuple[str, int]  # a tensor and the axis whose size gives a symbol
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Writer:
                 out = form(self, node, *operands)
                 return out if isinstance(out, tuple) else (out,)
             except Declined as declined:
-                reason = str(declined) or "cannot be said in ONNX with these operands"
+                reason = str(declined) or "cannot be expressed in ONNX with these operands"
                 del self.nodes[before:]
                 self.sizes = sizes
         if node.op.decompose is not None:
