@@ -114,6 +114,25 @@ def test_each_thread_with_its_own_model(built: Path) -> None:
     assert faults == []
 
 
+FORKED = """
+import os, sys, numpy, graphtool
+model = graphtool.load(sys.argv[1], threads=2)
+inputs = {"x": numpy.ones((8, 1 << 20), "f4"), "ids": numpy.zeros(8, int)}
+want = model(**inputs)["total"]
+child = os.fork()
+if child == 0:
+    first = numpy.array_equal(model(**inputs)["total"], want)
+    os._exit(0 if first and numpy.array_equal(model(**inputs)["total"], want) else 1)
+again = numpy.array_equal(model(**inputs)["total"], want)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if again else 2)
+"""
+
+
+def test_a_child_of_a_process_that_ran_two_threads(built: Path) -> None:
+    """It hung, because OpenMP's threads are not in the child."""
+    subprocess.run([sys.executable, "-c", FORKED, str(built)], check=True, timeout=60)
+
+
 BAD: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "missing": ("GT2210", lambda g: g.pop("ids")),
     "unknown": ("GT2211", lambda g: g.update(z=1)),

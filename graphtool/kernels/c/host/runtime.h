@@ -27,15 +27,37 @@ static inline void gt_barrier(int threads)
     }
 }
 
+/* A fork copies one thread only. OpenMP's other threads are missing in the child, and a region of
+   several would wait for them for ever: a child of a process that had such a region runs alone. */
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+
+static int gt_teamed, gt_alone;
+
+static void gt_after_fork(void) { gt_alone = 1; }
+
+static inline int gt_team(int count)
+{
+    if (count > 1 && !gt_teamed) {
+        pthread_atfork(0, 0, gt_after_fork);
+        gt_teamed = 1;
+    }
+    return gt_alone ? 1 : count;
+}
+#else
+static inline int gt_team(int count) { return count; }
+#endif
+
 #define GT_OMP(x) _Pragma(#x)
 
 /* The region may get fewer threads than asked for: the share of each follows what it got. */
 #define GT_RUN_THREADS(fn, state, count)                                     \
     do {                                                                     \
-        if ((count) <= 1) {                                                  \
+        const int team_ = gt_team(count);                                    \
+        if (team_ <= 1) {                                                    \
             fn(state, 0, 1);                                                 \
         } else {                                                             \
-            GT_OMP(omp parallel num_threads(count))                          \
+            GT_OMP(omp parallel num_threads(team_))                          \
             fn(state, omp_get_thread_num(), omp_get_num_threads());          \
         }                                                                    \
     } while (0)
