@@ -44,7 +44,7 @@ def _private() -> Path:
 
 def get(key: str, to: Path) -> bool:
     """Copy the entry to `to`; returns whether there was one. A damaged one is deleted."""
-    entry = directory() / key[:2] / key
+    entry = _entry(key)
     try:
         held = entry.read_bytes()
         if _hash(held[SUM:]) != held[:SUM]:
@@ -59,11 +59,16 @@ def get(key: str, to: Path) -> bool:
 
 def put(key: str, source: Path) -> None:
     """Store a copy of the file behind its hash; it is no error if the cache cannot be written."""
-    entry = directory() / key[:2] / key
+    entry = _entry(key)
     with suppress(OSError, InputError):
         entry.parent.mkdir(mode=0o700, exist_ok=True)
         data = source.read_bytes()
         files.write_bytes(entry, _hash(data) + data)
+
+
+def _entry(key: str) -> Path:
+    """Where an entry is; entries of 1.0 have no suffix, because they have no hash."""
+    return directory() / key[:2] / f"{key}.hashed"
 
 
 def _hash(data: bytes) -> bytes:
