@@ -135,3 +135,9 @@ def test_dims_keep_the_integer_type_of_a_cast(dim: str) -> None:
     weights = {"two": np.array([2], np.int32), "at": np.array(0)}
     proto = model(nodes, [f"x f32 {dim} 2"], ["y f32 ? ?", "q i32", "k i32 2"], weights)
     agree(proto, {"x": np.ones((4, 2), np.float32)})
+
+
+@pytest.mark.parametrize("op", ["Neg", "Abs", "Identity", "Sign"])
+def test_a_number_of_elements_is_an_operand(op: str) -> None:
+    proto = model(["s = Size(x)", f"y = {op}(s)"], ["x f32 N 2"], ["y i64"])
+    agree(proto, {"x": random(3, 2)})

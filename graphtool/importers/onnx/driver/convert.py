@@ -44,6 +44,7 @@ from graphtool.importers.onnx.validate import check_model
 from graphtool.io.weights import Array
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Poly
 
 _BROADCAST = 1 << 24  # elements that a folded node may make of two arrays
 _DEPTH = 64
@@ -303,7 +304,7 @@ class Importer(Session):
     def _lift(self, x: Any, row: DType) -> Any:
         """A handler's result as a value of the importer: an array becomes a Known, dimensions have
         the dtype `row`."""
-        if isinstance(x, np.generic):
+        if isinstance(x, (np.generic, Poly)):  # numpy turns arrays of no axes into their element
             x = np.asarray(x)
         if isinstance(x, np.ndarray):
             array = settle_dims(x, row) if x.dtype == object else x
