@@ -145,9 +145,9 @@ def quantize(g: Growing) -> None:
     to = g.rng.choice((np.uint8, np.int8, np.uint16, np.int16))
     axis = g.axis(x) if g.coin() else None
     n = () if axis is None else (x.sizes[axis],)
-    scale = np.abs(g.array("float32", n)).clip(0.01, 2) + np.float32(0.01)
+    scale = np.nan_to_num(np.abs(g.array("float32", n))).clip(0.01, 2)
     zero = g.const(g.array("int32", n).clip(0, 9), to)
-    g.add("QuantizeLinear", [x, g.const(np.nan_to_num(scale), np.float32), zero], axis=axis)
+    g.add("QuantizeLinear", [x, g.const(scale, np.float32), zero], axis=axis)
 
 
 @op("DequantizeLinear")

@@ -47,6 +47,17 @@ def empty_sums(_: NodeProto, operands: list[Array]) -> bool:
     return any(x.size == 0 for x in operands)
 
 
+def overflows(_: NodeProto, operands: list[Array]) -> bool:
+    """Whether integers are so large that a sum or product of them may wrap."""
+    x = operands[0]
+    return x.dtype.kind in "iu" and bool((np.abs(x.astype(np.float64)) > 2**20).any())
+
+
+def dilated(node: NodeProto, _: list[Array]) -> bool:
+    """Whether a dilated window has an automatic padding."""
+    return bool(attribute(node, "dilations")) and attribute(node, "auto_pad", b"")[:4] == b"SAME"
+
+
 def fraction(node: NodeProto, operands: list[Array]) -> bool:
     """Whether a Resize by scales aligns the corners of an axis of no whole size."""
     x, last = operands[0], operands[-1]
@@ -69,6 +80,13 @@ QUIRKS: tuple[Quirk, ...] = (
     Quirk(("RNN", "LSTM", "GRU"), "onnxruntime clips the activations, so NaN becomes 0", special),
     Quirk(("ScatterND", "ScatterElements"), "onnxruntime's max and min of NaN keep the other "
           "operand, or not, by their order", extreme),
+    Quirk(("MaxPool", "GlobalMaxPool"), "onnxruntime's maximum of NaN keeps the other operand, or "
+          "not, by their order", nan),
+    Quirk(("LRN", "BatchNormalization"), "onnxruntime adds and takes away again, or multiplies by "
+          "products of the constants, so NaN and infinities differ", special),
+    Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2"),
+          "onnxruntime saturates integers that overflow, or reduces them as floats", overflows),
+    Quirk(("MaxPool",), "onnxruntime leaves dilations out of automatic padding", dilated),
     Quirk(("GridSample", "Resize"), "a neighbour of weight 0 is multiplied or left out", special),
     Quirk(("ArgMax", "ArgMin", "Hardmax", "TopK"), "the place of NaN in an order is not defined",
           nan),
