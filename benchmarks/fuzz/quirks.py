@@ -80,12 +80,14 @@ QUIRKS: tuple[Quirk, ...] = (
     Quirk(("RNN", "LSTM", "GRU"), "onnxruntime clips the activations, so NaN becomes 0", special),
     Quirk(("ScatterND", "ScatterElements"), "onnxruntime's max and min of NaN keep the other "
           "operand, or not, by their order", extreme),
-    Quirk(("MaxPool", "GlobalMaxPool"), "onnxruntime's maximum of NaN keeps the other operand, or "
-          "not, by their order", nan),
+    Quirk(("ReduceMax", "ReduceMin", "ReduceLogSumExp", "MaxPool", "GlobalMaxPool"),
+          "onnxruntime's maximum of NaN keeps the other operand, or not, by their order", nan),
     Quirk(("LRN", "BatchNormalization"), "onnxruntime adds and takes away again, or multiplies by "
           "products of the constants, so NaN and infinities differ", special),
     Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2"),
           "onnxruntime saturates integers that overflow, or reduces them as floats", overflows),
+    Quirk(("Clip",), "onnxruntime takes the greatest finite number for a missing bound", special),
+    Quirk(("PRelu",), "ours, as torch: 0 times an infinite slope is NaN", infinite_weights),
     Quirk(("MaxPool",), "onnxruntime leaves dilations out of automatic padding", dilated),
     Quirk(("GridSample", "Resize"), "a neighbour of weight 0 is multiplied or left out", special),
     Quirk(("ArgMax", "ArgMin", "Hardmax", "TopK"), "the place of NaN in an order is not defined",
