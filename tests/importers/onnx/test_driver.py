@@ -86,6 +86,14 @@ def test_shape_chains_fold_to_a_reshape(dim: str, shape: str) -> None:
     assert str(module.graph.outputs[0].type) == shape
 
 
+def test_a_constant_with_an_open_entry_in_its_shape_folds() -> None:
+    """Slice then reads numbers, not sizes that only the run knows."""
+    nodes = ["c = Reshape(zero, minus)", "y = Slice(x, c, two)"]
+    module = checked(model(nodes, ["x f32 3 7"], ["y f32 2 7"], {
+        "zero": np.array(0), "minus": np.array([-1]), "two": np.array([2])}))
+    assert ops(module) == ["slice"]
+
+
 def test_symbolic_shape_arithmetic() -> None:
     nodes = [node("s = Shape(x)"), node("b, t = Split(s)", axis=0, num_outputs=2),
              node("p = Mul(b, t)"), node("q = Div(t, two)"), node("r = Mul(q, two)"),

@@ -52,7 +52,8 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
         wanted[open_axes[0]] = 1
         have, rest = product(x.shape), product(wanted)
         wanted[open_axes[0]] = _quotient(have, rest)
-        if bounds(rest)[0] != 0:  # an empty tensor has any sizes
+        sure = isinstance(have, int) and isinstance(rest, int)  # then reshape compares
+        if bounds(rest)[0] != 0 and not sure:  # an empty tensor has any sizes
             x.builder.require(have, rest * wanted[open_axes[0]])
     return reshape(x, tuple(wanted))
 
