@@ -66,7 +66,7 @@ class Residual(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.a, self.b = conv_bn(width, width), nn.Conv2d(width, width, 3, padding=1)
-        self.norm = nn.BatchNorm2d(width, momentum=None)
+        self.norm = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(x + self.norm(self.b(self.a(x))))
@@ -107,7 +107,8 @@ class DenseLayer(nn.Module):
 @whole(images())
 class DenseNet(Classifier):
     def __init__(self) -> None:
-        super().__init__(nn.Sequential(DenseLayer(3), DenseLayer(7), DenseLayer(11)), 15)
+        super().__init__(nn.Sequential(nn.BatchNorm2d(3, momentum=None), DenseLayer(3),
+                                       DenseLayer(7), DenseLayer(11)), 15)
 
 
 class Inverted(nn.Module):
