@@ -212,7 +212,7 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
 {len(rows)} models agree. Losses and gradients are the evaluator's in float64, relative to torch's
 largest; bound {RTOL:.0e}. {taken} models were also trained. What stands there are the losses of
 {STEPS} float32 steps of compiled C, relative to torch's in float64, beside those of torch in
-float32; bound {BOUND:.0e}, or twice torch's own; {AMP_BOUND:.0e} with the pass amp, or twice that of
-torch's autocast.
+float32; bound {BOUND:.0e}, or twice torch's own; {AMP_BOUND:.0e} with the pass amp, or twice that
+of torch's autocast.
 
 {tables.markdown(head, body)}"""

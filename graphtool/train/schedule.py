@@ -20,7 +20,8 @@ def constant(lr: float, total: int, epoch: int) -> Rate:
 def step(lr: float, total: int, epoch: int, *, every: int = 10, factor: float = 0.1) -> Rate:
     """The rate is multiplied by `factor` after each `every` epochs."""
     if every < 1:
-        raise UsageError("GT3070", f"the schedule step cannot change the rate every {every} epochs", hint="every must be 1 or more")
+        raise UsageError("GT3070", f"the schedule step cannot change the rate every {every} epochs",
+                         hint="every must be 1 or more")
     return lambda step: float(lr * factor ** (step // epoch // every))
 
 
