@@ -81,7 +81,7 @@ CASES = [  # exit code, error code, command line
     (2, "GT3001", f"eval {G} --random --seed -1"),
     (2, "GT3023", f"eval {G} --random --dtype int8"),
     (2, "GT3011", f"opt {G} --check --dim rows=3"),
-    (2, "GT2110", f"build {G} -o {{}}/out --name conv"),
+    (2, "GT2110", f"build {G} -o {{}}/out --name gemm"),
     (2, "GT2110", f"build {G} -o {{}}/out --name {'x' * 300}"),
     (2, "GT2110", f"emit {G} -o {{}}/out --name ../x"),
     (2, "GT2110", f"lower {G} --name 1x"),

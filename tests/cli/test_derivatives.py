@@ -17,9 +17,9 @@ from tests.cli.conftest import Cli
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
 m (float[4] x) => (float[4] z) <float[4, 4] w, float[4] scale> {
-  most = Constant <value = int64[1] {9}> ()
-  small = Constant <value = float[1] {20.0}> ()
-  zero = Constant <value = float[1] {0.0}> ()
+  most = Constant <value_int = 9> ()
+  small = Constant <value_float = 20.0> ()
+  zero = Constant <value_float = 0.0> ()
   sum0 = ReduceSum <keepdims = 0> (x)
   yes = Less (sum0, small)
   y = Loop (most, yes, x) <body = turn (int64 i, bool c, float[4] h) => (bool again, float[4] g) {
