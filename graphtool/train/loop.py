@@ -224,7 +224,7 @@ class Trainer:
         run = self.plan.run
         if run is not None and self.first:
             checkpoint.save(self.model, run, vars(self.progress))
-            if self.steps and self.progress.position == 0:
+            if self.progress.position == 0:
                 files.write_bytes(run / "loss.svg", curve.draw(run / "log.jsonl").encode())
 
 

@@ -75,7 +75,8 @@ def bare(built: Path, made: Path, command: str, library: str) -> subprocess.Comp
         text=True)
 
 
-@pytest.mark.parametrize("march", ["native", "x86-64-v3"] if X86 else ["native"])
+@pytest.mark.parametrize("march", [
+    "native", *([pytest.param("x86-64-v3", marks=pytest.mark.slow)] if X86 else [])])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_build_is_right_with_any_compiler(name: str, march: str, tmp_path: Path) -> None:
     built = graphtool.build(MODELS[name](), tmp_path / "b", target=march)
@@ -123,9 +124,10 @@ def test_a_training_step_is_right_with_any_compiler(command: str, tmp_path: Path
 
 @pytest.mark.parametrize("flags", REFUSED)
 def test_flags_that_make_it_wrong_are_refused(flags: str, tmp_path: Path) -> None:
-    """Every file of C with code in it says so, taken alone."""
+    """Every file of C that computes says so, taken alone."""
     built = graphtool.build(MODELS["widest"](), tmp_path / "b")
-    for file in sorted(built.glob("*.c")):
+    idle = {"model_load.c", "model_example.c"}  # they read and call, without a number of their own
+    for file in sorted(f for f in built.glob("*.c") if f.name not in idle):
         done = subprocess.run(["gcc", *flags.split(), "-c", file.name, "-o", "x.o"], cwd=built,
                               capture_output=True, text=True)
         assert done.returncode and REFUSED[flags] in done.stderr, file.name

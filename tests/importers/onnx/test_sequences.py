@@ -143,5 +143,5 @@ def test_a_loop_that_only_a_condition_ends(tmp_path: Path) -> None:
     given["most"] = np.asarray(1e20, np.float32)
     with pytest.raises(InputError, match="GT0501"):
         interp.run(module, given)
-    with pytest.raises(InputError, match="GT2221"):
+    with pytest.raises(InputError, match="GT0501"):
         run(given)

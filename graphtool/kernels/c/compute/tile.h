@@ -1,5 +1,5 @@
-/* The register tile that gemm.h, conv_direct.h and winograd.h share: mr rows of A, read in place, times a
-   packed panel of B that is nv <= 16 vectors wide. Row counts are literals after inlining.
+/* The register tile that gemm.h, conv_direct.h and winograd.h share: mr rows of A, read in place,
+   times a packed panel of B that is nv <= 16 vectors wide. Row counts are literals after inlining.
    The tile must fit the registers: mr·nv sums, nv of B and one of A. With 32 of them (AVX-512,
    NEON) 14×2 is best, and 1×8, 2×8, 3×8, 4×6 to stream B; with 16 (AVX2, SSE) 6×2, and 1×8, 2×5,
    4×2. */

@@ -47,7 +47,8 @@ static inline int gt_load_open(int file, uint64_t wanted, const void **data, voi
     const int aligned = start % GT_ALIGN == 0;
     *bytes = (size_t)(aligned ? size : wanted);
     void *p = aligned ? mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE, file, 0)
-                      : mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                      : mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             -1, 0);
     if (p == MAP_FAILED) return GT_NO_MEMORY;
     *memory = p;
     *data = aligned ? (const char *)p + start : (const char *)p;
