@@ -52,6 +52,7 @@ OLD: dict[str, tuple[int, Any, dict[str, Any], str]] = {  # opset, node, weights
     "top k by an input": (10, node("y, i = TopK(x, k)", axis=3), {"k": np.array([2])},
                           "y f32 ? ? ? ?"),
     "dropout has no mode": (10, node("y, m = Dropout(x)", ratio=0.9), {}, "y f32 2 3 4 5"),
+    "an old mask has the type of x": (7, node("y, m = Dropout(x)", ratio=0.9), {}, "y f32 2 3 4 5"),
     "batch normalisation": (7, node("y = BatchNormalization(x, g, b, m, v)", epsilon=1e-3),
                             dict(zip("gbmv", np.abs(random(4, 3)) + F32(0.1), strict=True)),
                             "y f32 2 3 4 5"),

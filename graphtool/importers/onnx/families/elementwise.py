@@ -287,6 +287,12 @@ def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
 
 @onnx_op("Dropout")
 def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
+    """`dropout_10` with a mask of x's own type."""
+    return (x, cast(kept(x, ctx)[1], dtype_of(x))) if ctx.wanted(1) else x
+
+
+@onnx_op("Dropout", since=10)
+def dropout_10(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
     """x itself, as dropout is at inference, with a mask of ones if the node has one."""
     return kept(x, ctx)
 
