@@ -1,4 +1,4 @@
-"""Trains `digits.py` on scikit-learn's handwritten digits; writes `digits.onnx` and both parts of the data.
+"""Trains `digits.py` on scikit-learn's handwritten digits; writes `digits.onnx`, the data.
 
 Run from anywhere: `python samples/train_digits.py`. Every random number comes from one seed and
 torch computes on one thread, so a second run on the same machine writes the same bytes.
