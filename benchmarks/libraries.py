@@ -17,7 +17,7 @@ from graphtool.errors import CompilerError
 from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.native.compiler import find
 from graphtool.symbolic import substitute
 from graphtool.target import Target, named

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from graphtool.integrations import onnx_backend
     from graphtool.ir.graph import Module
-    from graphtool.loops.ir import Program
+    from graphtool.loops.program import Program
     from graphtool.native.runtime import Model, load
     from graphtool.plugins import load_plugin
     from graphtool.train.loop import Plan
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
                    "TypeMismatch", "UnsupportedError", "UsageError"),
         "integrations": ("onnx_backend",),
         "ir.graph": ("Module",),
-        "loops.ir": ("Program",),
+        "loops.program": ("Program",),
         "native.runtime": ("Model", "load"),  # needs no package but numpy
         "plugins": ("load_plugin",),
         "train.loop": ("Plan",),

@@ -16,7 +16,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.choice.rules import Rules
 from graphtool.loops import serial as programs
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
 from graphtool.native.build import build as build_one

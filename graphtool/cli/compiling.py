@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.rules import Rules
-    from graphtool.loops.ir import Program
+    from graphtool.loops.program import Program
     from graphtool.target import Target
 
 Model = Annotated[str, typer.Argument(

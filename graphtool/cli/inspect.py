@@ -71,7 +71,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
     elif source.endswith(".program.json") and pair is None:
-        from graphtool.loops.ir import runs
+        from graphtool.loops.program import runs
         from graphtool.native.build import threads_of
         program, _ = sources.program(source)
         found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,

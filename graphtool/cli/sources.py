@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.rules import Rules
     from graphtool.kernels.choice.tuning import Tuning
-    from graphtool.loops.ir import Program
+    from graphtool.loops.program import Program
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 

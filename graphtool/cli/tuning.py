@@ -120,7 +120,7 @@ def _records(source: str, target: Target) -> Sequence[Choice | None]:
         from graphtool.io.manifest import read_manifest
         return [s.choice for s in read_manifest(Path(source)).steps]
     if source.endswith(".program.json"):
-        from graphtool.loops.ir import runs
+        from graphtool.loops.program import runs
         return [s.choice for s in runs(sources.program(source)[0].steps)]
     from graphtool.tune.search import records
     return records(sources.load(source), target)

@@ -15,7 +15,7 @@ from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.loading import loader, weights_bytes
 from graphtool.emit.names import check_name
-from graphtool.loops.ir import Program, counters
+from graphtool.loops.program import Program, counters
 
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
 

@@ -14,7 +14,7 @@ from graphtool.emit.ports import may_be_empty
 from graphtool.emit.rules import atom_text, atoms, rules
 from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
 from graphtool.emit.steps import Steps
-from graphtool.loops.ir import Buffer, Program, runs
+from graphtool.loops.program import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
 
 

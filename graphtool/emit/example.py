@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.ports import arguments, open_sizes
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product, sample_sizes
 
 SHOWN = 8  # numbers of an output that the example prints

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphtool.emit.lines import c_comment
 from graphtool.emit.ports import port_lines
 from graphtool.emit.statuses import enumeration, statuses
-from graphtool.loops.ir import Program, binds
+from graphtool.loops.program import Program, binds
 from graphtool.symbolic import divides
 
 ALIGN = 64  # of the weights and of the arena, in bytes

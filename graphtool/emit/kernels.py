@@ -14,25 +14,13 @@ from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.settings import settings
+from graphtool.emit.signatures import kernel_dims, param_text, signature
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
 from graphtool.loops.contract import CONTRACTS, Macro
-from graphtool.loops.ir import (
-    Accumulate,
-    For,
-    Hook,
-    If,
-    Kernel,
-    Let,
-    MacroValue,
-    Param,
-    Program,
-    Stmt,
-    Store,
-    Template,
-    runs,
-)
-from graphtool.symbolic import Dim, Poly, symbol_of, symbols
+from graphtool.loops.ir import Accumulate, For, Hook, If, Let, MacroValue, Stmt, Store, Template
+from graphtool.loops.program import Kernel, Param, Program, runs
+from graphtool.symbolic import Dim, symbol_of
 
 INT64_MAX = 2 ** 63 - 1
 _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
@@ -314,38 +302,3 @@ def _labels(program: Program) -> dict[str, list[str]]:
         if label not in out[step.kernel]:
             out[step.kernel].append(label)
     return out
-
-
-def param_text(p: Param) -> str:
-    """The declaration of a kernel parameter in C, such as `const float *restrict x`."""
-    return f"{pointer_type(p)}{p.name}"
-
-
-def pointer_type(p: Param) -> str:
-    """The C type of a pointer parameter; packed elements are read as bytes."""
-    return f"{'const ' if p.const else ''}{'uint8_t' if p.packed else p.dtype.c} *"
-
-
-def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
-    """The program's dims that the kernel uses, in order."""
-    used: set[str] = set()
-
-    def visit(x: object) -> None:
-        if isinstance(x, Poly):
-            used.update(s.name for s in symbols(x))
-        elif isinstance(x, (tuple, list)):
-            for item in x:
-                visit(item)
-        elif hasattr(x, "__dataclass_fields__"):
-            for f in x.__dataclass_fields__:
-                if f not in ("dtype", "iter"):
-                    visit(getattr(x, f))
-    visit(kernel.body)
-    return [c for name, c in dims.items() if name in used]
-
-
-def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
-    """The C prototype of a kernel without `;`: thread, number of threads, buffers, then sizes."""
-    params = ["int t", "int threads", *map(param_text, kernel.params)]
-    params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
-    return f"void {name}_{kernel.name}({', '.join(params)})"

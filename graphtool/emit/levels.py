@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphtool.emit.lines import Writer
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 
 RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \
       "        const void *const *inputs, void *const *outputs, int threads)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphtool.emit.lines import Writer
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 
 
 def weights_bytes(programs: Iterable[Program]) -> int:

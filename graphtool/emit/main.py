@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.rules import atom_text, rules
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.program import Port, Program
 from graphtool.symbolic import dim_of, text
 
 

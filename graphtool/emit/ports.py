@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import c_comment
 from graphtool.emit.rules import atoms
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols
 
 

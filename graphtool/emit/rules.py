@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.symbolic import Symbol, divides
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 
 
 def settings(program: Program) -> list[str]:

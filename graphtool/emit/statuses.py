@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.rules import rules
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 
 
 @dataclass(frozen=True, slots=True)

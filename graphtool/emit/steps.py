@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.kernels import kernel_dims, pointer_type
 from graphtool.emit.lines import Writer, c_comment
-from graphtool.loops.ir import Bind, Branch, Buffer, Param, Program, Repeat, Run, Step, Times, runs
+from graphtool.emit.signatures import kernel_dims, pointer_type
+from graphtool.loops.program import (
+    Bind,
+    Branch,
+    Buffer,
+    Param,
+    Program,
+    Repeat,
+    Run,
+    Step,
+    Times,
+    runs,
+)
 
 
 class Steps:

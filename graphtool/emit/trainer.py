@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.main import dim_rows, port_row, shape_function, table
 from graphtool.emit.training import Cell, state_layout
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product
 
 PARTS = ("step", "loss", "predict", "init")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
 from graphtool.emit.lines import Writer, c_comment
-from graphtool.loops.ir import Port, Program
+from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product
 
 ALIGN = 64

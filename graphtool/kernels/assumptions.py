@@ -7,7 +7,8 @@ from graphtool.ir.facets import Assumption
 from graphtool.kernels.choice.alternatives import alternative
 from graphtool.kernels.choice.sites import is_site, site
 from graphtool.kernels.record import KERNELS
-from graphtool.loops.ir import Kernel, Template
+from graphtool.loops.ir import Template
+from graphtool.loops.program import Kernel
 from graphtool.loops.walk import statements
 from graphtool.plan import chosen_plan
 

@@ -21,27 +21,19 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
-    Bind,
-    Branch,
-    Buffer,
     Const,
     Expr,
     For,
     If,
     Index,
-    Kernel,
     Let,
     Load,
     Name,
-    Program,
-    Repeat,
-    Run,
-    Step,
     Stmt,
     Store,
     Template,
-    Times,
 )
+from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
 

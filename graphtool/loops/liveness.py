@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from graphtool.loops.ir import Bind, Branch, Program, Repeat, Run, Step, Times
+from graphtool.loops.program import Bind, Branch, Program, Repeat, Run, Step, Times
 
 Life = tuple[int, int]  # the first and the last position that touches a buffer
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphtool.loops.contract import CONTRACTS
-from graphtool.loops.ir import Apply, Program, Template
+from graphtool.loops.ir import Apply, Template
+from graphtool.loops.program import Program
 from graphtool.loops.walk import each, statements, values
 from graphtool.plugins import missing, needed
 from graphtool.scalars.table import BY_NAME

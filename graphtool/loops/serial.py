@@ -17,7 +17,7 @@ from graphtool.io.versions import PROGRAM, current
 from graphtool.io.weights import Weight
 from graphtool.loops.decode import program_of
 from graphtool.loops.encode import lines
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
 from graphtool.loops.verify_reach import verify_reach

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphtool.loops.ir import Buffer, For, If, Kernel, Run, Stmt, Store, Template
+from graphtool.loops.ir import For, If, Stmt, Store, Template
+from graphtool.loops.program import Buffer, Kernel, Run
 from graphtool.loops.walk import loads, statements, values
 from graphtool.symbolic import Dim, Poly, substitute, symbols
 

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from graphtool.dtypes import bool_, int32, int64
 from graphtool.errors import InputError
-from graphtool.loops.ir import (
+from graphtool.loops.liveness import lifetimes
+from graphtool.loops.program import (
     Bind,
     Branch,
     Buffer,
@@ -25,7 +26,6 @@ from graphtool.loops.ir import (
     Times,
     counters,
 )
-from graphtool.loops.liveness import lifetimes
 from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 

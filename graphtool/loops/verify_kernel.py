@@ -22,15 +22,14 @@ from graphtool.loops.ir import (
     Hook,
     If,
     Index,
-    Kernel,
     Let,
     Load,
     Name,
-    Param,
     Stmt,
     Store,
     Template,
 )
+from graphtool.loops.program import Kernel, Param
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 

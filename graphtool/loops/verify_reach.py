@@ -12,18 +12,8 @@ from typing import Any
 
 from graphtool.errors import InputError
 from graphtool.loops.contract import CONTRACTS, Contract
-from graphtool.loops.ir import (
-    Buffer,
-    For,
-    Kernel,
-    MacroValue,
-    Program,
-    Run,
-    Stmt,
-    Store,
-    Template,
-    every_step,
-)
+from graphtool.loops.ir import For, MacroValue, Stmt, Store, Template
+from graphtool.loops.program import Buffer, Kernel, Program, Run, every_step
 from graphtool.loops.verify_kernel import fault
 from graphtool.loops.walk import statements
 from graphtool.symbolic import Dim, Poly, evaluate, product, symbols

@@ -16,13 +16,13 @@ from graphtool.loops.ir import (
     For,
     If,
     Index,
-    Kernel,
     Let,
     Load,
     Stmt,
     Store,
     Template,
 )
+from graphtool.loops.program import Kernel
 from graphtool.loops.pull import PExpr, Reduce
 from graphtool.symbolic import Dim, Poly, Symbol, symbols
 

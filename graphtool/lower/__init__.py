@@ -11,8 +11,8 @@ from graphtool.io.weights import layout
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
-from graphtool.loops.ir import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.loops.liveness import lifetimes
+from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.lower.barriers import Barriers
 from graphtool.lower.buffer_assignment import Assigner, Assignment, Copy, Edge, Storage
 from graphtool.lower.control import Around, control_steps

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphtool.loops.ir import Bind, Branch, Buffer, Kernel, Repeat, Run, Step, Times
+from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Repeat, Run, Step, Times
 from graphtool.lower.kernel import touched
 from graphtool.symbolic import Dim, bounds
 

@@ -16,7 +16,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names
 from graphtool.kernels.record import serving
-from graphtool.loops.ir import packs
+from graphtool.loops.program import packs
 from graphtool.loops.view import View, dense
 from graphtool.lower.units import Unit
 from graphtool.lower.views import reshape_view, scattered

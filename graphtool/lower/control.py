@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
-from graphtool.loops.ir import Branch, Repeat, Step, Times
+from graphtool.loops.program import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
 from graphtool.loops.view import View, dense
 from graphtool.lower.buffer_assignment import Assignment, Copy, Edge, Storage

@@ -9,7 +9,8 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
 from graphtool.kernels.record import serving
 from graphtool.kernels.site import Lowered
-from graphtool.loops.ir import Accumulate, For, Kernel, Param, Stmt, Template
+from graphtool.loops.ir import Accumulate, For, Stmt, Template
+from graphtool.loops.program import Kernel, Param
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.view import View, pull_of
 from graphtool.loops.walk import accesses, bodies, renamed, statements, values

@@ -11,17 +11,7 @@ from collections.abc import Callable
 from graphtool.ir.graph import Node, Value
 from graphtool.kernels.site import Lowered
 from graphtool.kernels.tiles import work_of
-from graphtool.loops.ir import (
-    Accumulate,
-    Const,
-    Expr,
-    For,
-    Let,
-    Load,
-    Name,
-    Stmt,
-    Store,
-)
+from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.loops.view import View
 from graphtool.lower.buffer_assignment import Assignment

@@ -35,8 +35,8 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.assumptions import assumption
 from graphtool.kernels.choice.choose import added_error
-from graphtool.loops.ir import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.liveness import most_live
+from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.traffic import moved
 from graphtool.lower import lower
 from graphtool.native import cache

@@ -17,7 +17,7 @@ from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.levels import dispatcher
 from graphtool.io.weights import Weight, layout
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.native.blas import linking
 from graphtool.native.build import Job, Options, check_options, make, parts_of, weights_of
 from graphtool.native.compiler import find

@@ -20,7 +20,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.choice.rules import Rules
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.native.blas import linking
 from graphtool.native.build import (

@@ -15,7 +15,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
-from graphtool.loops.ir import Run
+from graphtool.loops.program import Run
 from graphtool.passes import roots
 from graphtool.passes.fuse import Fuser
 from graphtool.plan import of_plan

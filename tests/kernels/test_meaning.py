@@ -20,7 +20,8 @@ from graphtool.ir.trace import trace
 from graphtool.kernels.record import KERNELS
 from graphtool.loops import interp as loops
 from graphtool.loops.contract import REQUIRED
-from graphtool.loops.ir import MacroValue, Program, Template
+from graphtool.loops.ir import MacroValue, Template
+from graphtool.loops.program import Program
 from graphtool.loops.verify import verify
 from graphtool.lower import lower
 from graphtool.target import named

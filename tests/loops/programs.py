@@ -8,7 +8,7 @@ from graphtool import passes
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
-from graphtool.loops.ir import Program
+from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.target import named
 from tests.passes.pass_samples import SAMPLES

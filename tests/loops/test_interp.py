@@ -18,7 +18,8 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops
 from graphtool.loops import serial
-from graphtool.loops.ir import Program, Template
+from graphtool.loops.ir import Template
+from graphtool.loops.program import Program
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native import runtime

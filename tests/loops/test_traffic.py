@@ -8,7 +8,7 @@ import pytest
 
 from graphtool import ops as o
 from graphtool.ir.graph import Module
-from graphtool.loops.ir import runs
+from graphtool.loops.program import runs
 from graphtool.loops.traffic import moved
 from graphtool.lower import lower
 from graphtool.passes import run

@@ -13,25 +13,20 @@ from graphtool.errors import InputError
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
-    Buffer,
     Const,
     Expr,
     For,
     Hook,
     If,
     Index,
-    Kernel,
     Let,
     Load,
     Name,
-    Param,
-    Port,
-    Program,
-    Run,
     Stmt,
     Store,
     Template,
 )
+from graphtool.loops.program import Buffer, Kernel, Param, Port, Program, Run
 from graphtool.loops.verify import verify
 from graphtool.symbolic import Symbol, symbol_of
 from tests.loops.programs import NAMES, program

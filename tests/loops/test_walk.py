@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from graphtool.dtypes import float32, int64
 from graphtool.loops import interned, walk
-from graphtool.loops.ir import Apply, Const, Expr, For, If, Let, Load, Name, Run, Store, Times, runs
+from graphtool.loops.ir import Apply, Const, Expr, For, If, Let, Load, Name, Store
+from graphtool.loops.program import Run, Times, runs
 from graphtool.loops.pull import iterator
 from graphtool.symbolic import Symbol, symbol_of
 

@@ -14,7 +14,7 @@ from graphtool.importers import import_source
 from graphtool.ir import listing, serial
 from graphtool.ir.graph import Module, names_of
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.loops.ir import runs
+from graphtool.loops.program import runs
 from graphtool.lower import lower
 from graphtool.target import named
 

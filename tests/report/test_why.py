@@ -16,7 +16,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
-from graphtool.loops.ir import runs
+from graphtool.loops.program import runs
 from graphtool.lower import lower
 from graphtool.native.build import threads_of
 from graphtool.report.why import why_graph, why_lines, why_not_fused, why_steps

@@ -17,8 +17,10 @@ from graphtool.importers.torch.driver.pt2 import read_pt2
 from graphtool.importers.torch.driver.table import HANDLERS, aten
 from graphtool.importers.torch.families import (  # noqa: F401  (each fills the table)
     activation,
+    advanced_index,
     attention,
     backward,
+    blocks,
     complex_numbers,
     control,
     conversion,
@@ -32,6 +34,7 @@ from graphtool.importers.torch.families import (  # noqa: F401  (each fills the 
     index,
     inner_gradient,
     linalg,
+    logarithms,
     losses,
     norm,
     order,

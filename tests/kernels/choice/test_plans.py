@@ -25,7 +25,7 @@ from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.kernels.choice import machine
 from graphtool.loops import serial as loops
-from graphtool.loops.ir import runs
+from graphtool.loops.program import runs
 from graphtool.lower import lower
 from graphtool.plan import Plan, chosen_plan
 from graphtool.report.diff import diff

@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, Signal
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
+from graphtool.importers.torch.driver.call_kinds import IGNORED, PROMISES, SIZED
 from graphtool.importers.torch.driver.captured import (
     Call,
     Complex,
@@ -39,15 +40,6 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.random import state_of
 from graphtool.symbolic import Poly, symbols
 
-# calls that check or annotate, and compute nothing
-IGNORED = frozenset(f"aten.{name}" for name in (
-    "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
-    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar",
-    "_linalg_check_errors"))
-PROMISES = ("aten._assert_scalar", "aten._functional_assert_scalar")
-SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
-    "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
-    "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))
 _BOUNDARY = ("complex inputs and outputs are not supported; pass the real and imaginary parts "
              "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")

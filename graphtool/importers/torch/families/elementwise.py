@@ -269,34 +269,6 @@ def copysign(c: Context, self: Any, other: Any) -> Any:
     return o.select(negative, o.neg(size), size)
 
 
-@aten("logaddexp")
-def logaddexp(c: Context, self: Any, other: Any) -> Any:
-    """log(exp a + exp b) as max(a, b) + log1p(exp(−|a − b|))."""
-    return log_of_sum(*operands(c, self, other))
-
-
-def log_of_sum(a: Any, b: Any) -> Any:
-    """log(exp a + exp b). Equal operands share the gradient, infinite ones too."""
-    equal, big = o.eq(a, b), o.max(a, b)
-    gap = o.select(equal, 0.0, o.sub(o.min(a, b), big))  # not ∞ − ∞
-    both = o.add(o.add(o.mul(a, 0.5), o.mul(b, 0.5)), math.log(2))
-    return o.select(equal, both, o.add(big, o.log1p(o.exp(gap))))
-
-
-def _times_log(log: Any, one: float) -> Any:
-    """a·log(b), and 0 where a = 0 and the logarithm is not finite; so are its gradients."""
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
-                for x in operands(c, self, other))
-        outside = o.or_(o.le(b, one - 1.0), o.eq(b, math.inf))
-        return o.mul(a, log(o.select(o.and_(o.eq(a, 0.0), outside), one, b)))
-    return handler
-
-
-aten("xlogy", "special_xlogy")(_times_log(o.log, 1.0))
-aten("special_xlog1py")(_times_log(o.log1p, 0.0))
-
-
 @aten("sinc")
 def sinc(c: Context, self: Tracer) -> Any:
     """sin(πx) / (πx), and 1 at 0; the divisor is never 0, so that gradients stay finite."""

@@ -9,7 +9,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
 from graphtool.importers.torch.driver.table import aten
-from graphtool.importers.torch.families.elementwise import log_of_sum
+from graphtool.importers.torch.families.logarithms import log_of_sum
 from graphtool.ir.trace import Tracer
 from graphtool.ops.normalise import root
 from graphtool.symbolic import Dim, product

@@ -1,4 +1,4 @@
-"""Movement of elements: reshape, slices, concatenation, blocks. A view becomes a new value."""
+"""Movement of elements: reshape, slices, concatenation. A view becomes a new value."""
 
 from __future__ import annotations
 
@@ -317,35 +317,3 @@ def rot90(c: Context, self: Tracer, k: int = 1, dims: tuple[int, ...] = (0, 1)) 
             return o.reverse(self, axes=(a, b))
         case _:
             return o.reverse(transpose(c, self, a, b), axes=(b,))
-
-
-# ---- blocks ------------------------------------------------------------------------------------
-
-@aten("pixel_shuffle")
-def pixel_shuffle(c: Context, self: Tracer, upscale_factor: int) -> Any:
-    """[..., C·r², H, W] → [..., C, H·r, W·r]: reshape, transpose, reshape."""
-    r = upscale_factor
-    *lead, channels, h, w = self.shape
-    n = len(lead)
-    x = c.reshape(self, (*lead, channels // (r * r), r, r, h, w))
-    x = c.transpose(x, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
-    return c.reshape(x, c.out.shape)
-
-
-@aten("pixel_unshuffle")
-def pixel_unshuffle(c: Context, self: Tracer, downscale_factor: int) -> Any:
-    """[..., C, H·r, W·r] → [..., C·r², H, W]: reshape, transpose, reshape."""
-    r = downscale_factor
-    *lead, channels, h, w = self.shape
-    n = len(lead)
-    x = c.reshape(self, (*lead, channels, h // r, r, w // r, r))
-    x = c.transpose(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return c.reshape(x, c.out.shape)
-
-
-@aten("channel_shuffle", "native_channel_shuffle")
-def channel_shuffle(c: Context, self: Tracer, groups: int) -> Any:
-    """Channels as [groups, C / groups], transposed, flat again."""
-    batch, channels, *space = self.shape
-    x = c.reshape(self, (batch, groups, channels // groups, *space))
-    return c.reshape(c.transpose(x, [0, 2, 1, *range(3, x.ndim)]), self.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from graphtool import ops as o
@@ -59,25 +58,6 @@ def spherical_bessel_j0(c: Context, x: Tracer) -> Any:
                                   if isinstance(series, Tracer) else series / (k * (k + 1))))
     away = o.div(o.sin(v), o.select(near, 1.0, v))
     return o.select(near, series, o.select(o.is_inf(v), 0.0, away))
-
-
-@aten("logit", "special_logit")
-def logit(c: Context, self: Tracer, eps: float | None = None) -> Any:
-    """log x − log(1 − x); with `eps`, of x cut to [eps, 1 − eps]."""
-    x = c.cast(self, c.out.dtype)
-    if eps is not None:
-        x = o.clamp(x, eps, 1.0 - eps)
-    return o.sub(o.log(x), o.log1p(o.neg(x)))
-
-
-@aten("special_entr")
-def entr(c: Context, self: Tracer) -> Any:
-    """−x·log x, 0 at 0 and −∞ below; the gradient at 0 is ∞, as torch's."""
-    x = c.cast(self, c.out.dtype)
-    zero, below = o.eq(x, 0.0), o.lt(x, 0.0)
-    away = o.select(o.or_(zero, below), 1.0, x)
-    steep = o.sqrt(o.select(zero, x, 1.0))  # 0 with an infinite gradient
-    return o.select(below, -math.inf, o.select(zero, steep, o.neg(o.mul(away, o.log(away)))))
 
 
 # ---- orthogonal polynomials --------------------------------------------------------------------

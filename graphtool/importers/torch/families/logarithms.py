@@ -1,0 +1,59 @@
+"""Functions built of logarithms, each finite where its limit is: in values and in gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.elementwise import operands
+from graphtool.ir.trace import Tracer
+
+
+@aten("logaddexp")
+def logaddexp(c: Context, self: Any, other: Any) -> Any:
+    """log(exp a + exp b) as max(a, b) + log1p(exp(−|a − b|))."""
+    return log_of_sum(*operands(c, self, other))
+
+
+def log_of_sum(a: Any, b: Any) -> Any:
+    """log(exp a + exp b). Equal operands share the gradient, infinite ones too."""
+    equal, big = o.eq(a, b), o.max(a, b)
+    gap = o.select(equal, 0.0, o.sub(o.min(a, b), big))  # not ∞ − ∞
+    both = o.add(o.add(o.mul(a, 0.5), o.mul(b, 0.5)), math.log(2))
+    return o.select(equal, both, o.add(big, o.log1p(o.exp(gap))))
+
+
+def _times_log(log: Any, one: float) -> Any:
+    """a·log(b), and 0 where a = 0 and the logarithm is not finite; so are its gradients."""
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        a, b = (c.full((), x, c.out.dtype) if not isinstance(x, Tracer) else x
+                for x in operands(c, self, other))
+        outside = o.or_(o.le(b, one - 1.0), o.eq(b, math.inf))
+        return o.mul(a, log(o.select(o.and_(o.eq(a, 0.0), outside), one, b)))
+    return handler
+
+
+aten("xlogy", "special_xlogy")(_times_log(o.log, 1.0))
+aten("special_xlog1py")(_times_log(o.log1p, 0.0))
+
+
+@aten("logit", "special_logit")
+def logit(c: Context, self: Tracer, eps: float | None = None) -> Any:
+    """log x − log(1 − x); with `eps`, of x cut to [eps, 1 − eps]."""
+    x = c.cast(self, c.out.dtype)
+    if eps is not None:
+        x = o.clamp(x, eps, 1.0 - eps)
+    return o.sub(o.log(x), o.log1p(o.neg(x)))
+
+
+@aten("special_entr")
+def entr(c: Context, self: Tracer) -> Any:
+    """−x·log x, 0 at 0 and −∞ below; the gradient at 0 is ∞, as torch's."""
+    x = c.cast(self, c.out.dtype)
+    zero, below = o.eq(x, 0.0), o.lt(x, 0.0)
+    away = o.select(o.or_(zero, below), 1.0, x)
+    steep = o.sqrt(o.select(zero, x, 1.0))  # 0 with an infinite gradient
+    return o.select(below, -math.inf, o.select(zero, steep, o.neg(o.mul(away, o.log(away)))))

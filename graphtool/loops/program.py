@@ -1,0 +1,232 @@
+"""Programs of the loop IR: buffers, kernels, and the steps that run them. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from graphtool.choice import Choice
+from graphtool.dtypes import DType
+from graphtool.loops.interned import Interned
+from graphtool.loops.ir import Stmt
+from graphtool.symbolic import Dim, Equation, Symbol, ceildiv
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """Memory for elements: the caller's (input, output), the weights file, or the arena.
+
+    A buffer in the space `check` is one i32, 0 at first; a run in which it becomes another number
+    fails, with the buffer's label as the reason.
+    """
+
+    name: str
+    dtype: DType
+    size: Dim  # elements
+    space: Literal["input", "output", "weight", "arena", "check"]
+    offset: Dim = 0  # bytes within the arena or the weights file
+    slot: int = 0  # which input, output or check
+    label: str = ""  # the graph value
+
+    @property
+    def packed(self) -> bool:
+        """Whether elements of less than a byte share bytes. They do in weights, which are never
+        written."""
+        return packs(self.space, self.dtype)
+
+    def bytes_of(self, count: Dim) -> Dim:
+        """The bytes of so many elements of it."""
+        if self.packed:
+            return ceildiv(count * self.dtype.bits, 8)
+        return count * self.dtype.bytes
+
+
+def packs(space: str, dtype: DType) -> bool:
+    """Whether buffers in this space hold several elements of the type in a byte, the first in
+    the lowest bits."""
+    return space == "weight" and dtype.is_packed
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Param(metaclass=Interned):
+    """A pointer parameter of a kernel; its Loads and Stores use this name.
+
+    Indices count elements, also of `packed` ones, which share bytes.
+    """
+
+    name: str
+    dtype: DType
+    const: bool
+    packed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One C function that every thread runs on its share; `serial`: only thread 0 runs it.
+
+    Equal kernels are one object: two layers of the same shape differ only in the buffers that they
+    pass.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    serial: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Call a kernel on buffers; `barrier`: then wait until all threads are done.
+
+    `choice` lists the alternatives from which the kernel was chosen, if there were any.
+    """
+
+    kernel: str
+    args: tuple[str, ...]
+    label: str = ""  # the graph nodes that it computes
+    where: str = ""  # the line of the source, or an ONNX node's name
+    flops: Dim = 0
+    barrier: bool = True
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """Steps selected by the bool in `pred`. Threads wait before it and after each side."""
+
+    pred: str
+    then: tuple[Step, ...]
+    orelse: tuple[Step, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """Runs `cond`, then `body` while the bool in `pred` is true. Threads wait after both."""
+
+    pred: str
+    cond: tuple[Step, ...]
+    body: tuple[Step, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """Run `body` for each value of the counter in [0, extent); kernels may use the counter as a
+    dimension."""
+
+    counter: Symbol
+    extent: Dim
+    body: tuple[Step, ...]
+    label: str = ""
+
+
+ENDLESS = 1 << 62  # the greatest value of a size without a bound; no memory is planned for it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """Set `size` to the integer at `index` of a buffer.
+
+    A run fails if the integer is below the symbol's least value or above `most`. Threads wait
+    before and after it.
+    """
+
+    size: Symbol
+    buffer: str
+    index: Dim
+    most: Dim
+    label: str = ""
+
+
+Step = Run | Branch | Repeat | Times | Bind
+
+
+def inner_steps(s: Step) -> tuple[Step, ...]:
+    """The steps inside a step."""
+    match s:
+        case Branch():
+            return (*s.then, *s.orelse)
+        case Repeat():
+            return (*s.cond, *s.body)
+        case Times():
+            return s.body
+        case _:
+            return ()
+
+
+def every_step(steps: Iterable[Step]) -> Iterator[Step]:
+    """Every step in program order, including those of branches and loops."""
+    for s in steps:
+        yield s
+        yield from every_step(inner_steps(s))
+
+
+def runs(steps: Iterable[Step]) -> Iterator[Run]:
+    """Every run in program order."""
+    return (s for s in every_step(steps) if isinstance(s, Run))
+
+
+def binds(steps: Iterable[Step]) -> Iterator[Bind]:
+    """All steps that set a size."""
+    return (s for s in every_step(steps) if isinstance(s, Bind))
+
+
+def counters(steps: Iterable[Step]) -> Iterator[Symbol]:
+    """The counters of all loops over steps."""
+    return (s.counter for s in every_step(steps) if isinstance(s, Times))
+
+
+def flags(steps: Iterable[Step]) -> Iterator[str]:
+    """The buffers whose values select the steps to run, or give sizes."""
+    for s in every_step(steps):
+        match s:
+            case Bind(_, buffer) | Branch(buffer) | Repeat(buffer):
+                yield buffer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Port:
+    """An input or output of the program as the caller sees it."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The whole input of the C back end.
+
+    `dims` are the symbols that become parameters; `sizes` are those that a run computes, with the
+    greatest value of each. `requires` are dims that must be equal.
+    """
+
+    name: str
+    dims: tuple[Symbol, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    buffers: tuple[Buffer, ...]
+    kernels: tuple[Kernel, ...]
+    steps: tuple[Step, ...]
+    arena: Dim = 0  # bytes
+    threads: int = 1  # the greatest number of threads of a run
+    donations: tuple[tuple[int, int], ...] = ()
+    weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
+    meta: dict[str, str] = field(default_factory=dict)
+    requires: tuple[Equation, ...] = ()
+
+    def __repr__(self) -> str:
+        return (f"<Program {self.name}: {len(self.kernels)} kernels, "
+                f"{self.arena} bytes of arena>")
+
+    @property
+    def checks(self) -> tuple[Buffer, ...]:
+        """What a run checks, by number."""
+        return tuple(sorted((b for b in self.buffers if b.space == "check"), key=lambda b: b.slot))
+
+    @property
+    def sizes(self) -> tuple[Symbol, ...]:
+        """The sizes that a run computes, in program order."""
+        return tuple(b.size for b in binds(self.steps))
