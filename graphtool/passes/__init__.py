@@ -11,6 +11,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
@@ -219,13 +220,13 @@ def calls(passes: str | Sequence[str | PassCall] | None = None) -> list[PassCall
 
 def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
     function = functions()[call.name]
-    parameters = inspect.signature(function).parameters
+    parameters, of_module = _signature(function)
     given = {k: v for k, v in supply.items() if k in parameters} | dict(call.arguments)
     missing = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY
                and p.default is p.empty and p.name not in given]
     if missing:
         raise UsageError("GT0609", f"the pass {call.name} needs {', '.join(missing)}")
-    if get_type_hints(function)[next(iter(parameters))] is Module:
+    if of_module:
         result: Module = function(module, **given)
         return result
     graph = in_regions(module.graph, lambda g: function(g, **given))
@@ -234,6 +235,13 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
     precision = getattr(given.get("rules"), "precision", "default")
     meta = module.meta if precision == "default" else {**module.meta, "precision": precision}
     return dataclasses.replace(module, graph=graph, meta=meta)
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> tuple[Mapping[str, inspect.Parameter], bool]:
+    """The parameters of a pass, and whether it takes a module."""
+    parameters = inspect.signature(function).parameters
+    return parameters, get_type_hints(function)[next(iter(parameters))] is Module
 
 
 def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
