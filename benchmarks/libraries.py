@@ -22,6 +22,8 @@ from graphtool.native.compiler import find
 from graphtool.symbolic import substitute
 from graphtool.target import Target, named
 
+STATIC = ("run_state", "run_thread")  # what each program names alike
+
 
 @dataclass
 class InC:
@@ -35,14 +37,16 @@ class InC:
 def together(chunk: Sequence[InC], folder: Path, target: Target | None = None,
              precision: str = "default") -> Path:
     """One library of the chunk's programs, made for the target. Raises CompilerError."""
-    lines = []
+    kernels, programs = [], []
     for p in chunk:
         name = p.program.name
         for file, text in p.files.items():
             (folder / file).write_text(text)
-        lines += [f"#define {word} {name}_{word}" for word in ("run_state", "run_thread")]
-        lines += [f'#include "{file}"' for file in p.files if file.endswith(".c")]
-        lines += [f"#undef {word}" for word in ("run_state", "run_thread")]
+        kernels += [f'#include "{file}"' for file in p.files
+                    if file.startswith(f"{name}_kernels") and file.endswith(".c")]
+        programs += [f"#define {word} {name}_{word}" for word in STATIC]
+        programs += [f'#include "{name}.c"', *(f"#undef {word}" for word in STATIC)]
+    lines = kernels + programs  # in this order, as steps.h defines what a template may call so too
     source = folder / f"{chunk[0].program.name}_all.c"
     source.write_text("\n".join(lines) + "\n")
     compiler = find(None, target or named("native")).of_class(precision)

@@ -16,9 +16,10 @@ from onnx import numpy_helper
 from benchmarks.__main__ import main
 from benchmarks.fuzz import grow
 from benchmarks.fuzz.compare import difference, differing
-from benchmarks.fuzz.compiled import Variant, compiled
+from benchmarks.fuzz.compiled import compiled
 from benchmarks.fuzz.evaluated import evaluated
 from benchmarks.fuzz.oracle import Oracle, Silent, answer
+from benchmarks.fuzz.record import read
 from benchmarks.fuzz.table import ROWS
 from graphtool import ops as o
 from graphtool.importers.onnx import HANDLERS
@@ -93,7 +94,7 @@ def sigmoid_for_tanh(module: Module, *_: object, **__: object) -> Module:
 
 def test_a_planted_fault_of_the_passes_is_reduced(
         monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
-    monkeypatch.setattr("benchmarks.fuzz.evaluated.passes.run", sigmoid_for_tanh)
+    monkeypatch.setattr("benchmarks.fuzz.variants.passes.run", sigmoid_for_tanh)
     found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
     assert {f.cause for e in found for f in e.findings} == {"passes: value: tanh"}
 
@@ -114,15 +115,20 @@ def test_the_oracle_starts_again(oracle: Oracle) -> None:
 
 
 def test_slice(oracle: Oracle) -> None:
-    """A hundred graphs evaluated, eight of them compiled: nothing is unexplained."""
+    """A hundred graphs evaluated, twelve of them compiled: nothing is unexplained."""
     found = [evaluated(grow.case(seed), oracle) for seed in range(100)]
-    ready = [e for e in found if e.module is not None and len(e.case.ops) > 3][:8]
-    assert compiled(ready, (Variant("native", "native", "default"),)) == 8
+    ready = [e for e in found if e.ready is not None and len(e.case.ops) > 3][:12]
+    assert compiled(ready).total() == 12
     assert [f for e in found for f in e.findings] == []
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["fuzz", "--count", "3", "-j", "1", "--only", "Add", "Tanh", "--work",
-                 str(tmp_path)])
-    report = (tmp_path / "results" / "fuzz.md").read_text()
-    assert code == 0 and "3 graphs of" in report and report in capsys.readouterr().out
+    given = ["fuzz", "--count", "3", "-j", "1", "--work", str(tmp_path)]
+    assert main([*given, "--only", "Add", "Tanh"]) == 0
+    assert "3 seeds in" in capsys.readouterr().out
+    assert read(tmp_path / "results" / "fuzz.json").parts == []  # of chosen operators
+    assert main([*given, "--compile", "1"]) == main([*given, "--resume"]) == 0
+    assert "0 seeds in" in capsys.readouterr().out
+    (part,) = read(tmp_path / "results" / "fuzz.json").parts
+    assert part.ranges == [(0, 3)] and part.compiled.total() == 3
+    assert " 0–2 |" in (tmp_path / "results" / "fuzz.md").read_text()

@@ -1,5 +1,6 @@
-"""Cases in C: several to a call of the compiler, at two targets and in strict, beside the
-evaluator. They run in a process of their own, which may die.
+"""Cases in C beside the evaluator, several to a call of the compiler.
+
+They run in a process of their own, which may die.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,72 +18,56 @@ import numpy as np
 
 from benchmarks import jobs
 from benchmarks.fuzz.evaluated import SECONDS, Evaluated, reduced, unlike
+from benchmarks.fuzz.variants import Variant, optimised, variants
 from benchmarks.libraries import InC, run_once, together
 from benchmarks.suite.limits import limited
-from graphtool import passes
-from graphtool.api.options import Precision, rules
 from graphtool.emit.c import emit
 from graphtool.errors import CompilerError, GraphtoolError
 from graphtool.ir.graph import Module
 from graphtool.loops.verify import verify
 from graphtool.lower import lower
-from graphtool.lower.arena import arena_of
-from graphtool.target import Target, detect, named
+from graphtool.target import Target, named
 
 Array = np.ndarray[Any, Any]
 Results = list[Array] | str  # or why there are none
 Loaded = tuple[dict[str, Array], InC]  # inputs and the program that gets them
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One way to compile."""
-
-    name: str
-    march: str
-    precision: Precision
-
-
-VARIANTS = (Variant("native", "native", "default"), Variant("x86-64-v3", "x86-64-v3", "default"),
-            Variant("strict", "native", "strict"))
-
-
-def variants() -> list[Variant]:
-    """Those whose code this machine runs."""
-    return [v for v in VARIANTS if named(v.march).lanes <= detect().lanes]
-
-
-def in_c(module: Module, variant: Variant, name: str) -> InC:
-    """The module optimised, lowered and emitted. Raises GraphtoolError."""
-    target, allowed = named(variant.march), rules(variant.precision, "generated", None)
-    ready = passes.run(module, supply={"target": target, "rules": allowed,
-                                       "arena": arena_of(target, allowed)})
-    program = lower(ready, target, name=name)
+def in_c(module: Module, variant: Variant, name: str, ready: Module | None = None) -> InC:
+    """The module lowered and emitted; `ready` is what the passes make of it. Raises GraphtoolError.
+    """
+    ready = optimised(module, variant) if ready is None else ready
+    program = lower(ready, named(variant.march), name=name)
     verify(program, name)
     return InC(ready, program, emit(program))
 
 
-def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] | None = None) -> int:
-    """Compile and run all cases in each variant; differences become findings of the case.
+def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] = (),
+             tell: Callable[[int], None] = lambda seed: None) -> Counter[str]:
+    """Compile and run all cases, each in its variant, or in each of `how`.
 
-    Returns how many programs ran.
+    Differences become findings of the case. `tell` is called with each seed before its turn.
+    Returns how many programs ran of each variant.
     """
-    count = 0
-    for variant in variants() if how is None else how:
+    count: Counter[str] = Counter()
+    for variant in how or variants():
         ready: list[tuple[Evaluated, InC]] = []
         for i, e in enumerate(cases):
-            assert e.module is not None
+            if e.module is None or (not how and e.variant != variant):
+                continue
+            tell(e.case.seed)
             try:
                 with limited(SECONDS):
-                    ready.append((e, in_c(e.module, variant, f"f{i}")))
+                    ready.append((e, in_c(e.module, variant, f"f{i}", None if how else e.ready)))
             except GraphtoolError as error:
                 if error.code != "GT2005":  # what nothing bounds has no place in the memory plan
                     e.blame(f"C {variant.name}: {error.code}", jobs.short(error))
             except Exception as error:
                 e.blame(f"C {variant.name}: crash {type(error).__name__}", jobs.short(error))
-        count += len(ready)
+        count[variant.name] += len(ready)
         loaded = [(e.case.inputs, c) for e, c in ready]
         for (e, _), results in zip(ready, run_all(loaded, variant), strict=True):
+            tell(e.case.seed)
             _compare(e, results, variant)
     return count
 

@@ -19,26 +19,18 @@ from benchmarks import jobs
 from benchmarks.fuzz.compare import amplified, difference, differing
 from benchmarks.fuzz.growing import Case, info, model_of
 from benchmarks.fuzz.oracle import Oracle, Silent
+from benchmarks.fuzz.outcome import Finding
 from benchmarks.fuzz.quirks import quirk
+from benchmarks.fuzz.variants import Variant, optimised, variant_of
 from benchmarks.suite.limits import limited
-from graphtool import interp, passes
+from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.graph import Module
-from graphtool.target import named
 from graphtool.verify.reducer import Reducer
 
 Array = np.ndarray[Any, Any]
 SECONDS = 20
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A difference or a failure of one seed; equal `cause`s are one group."""
-
-    seed: int
-    cause: str
-    text: str = ""
 
 
 @dataclass
@@ -50,7 +42,13 @@ class Evaluated:
     why: str = ""
     findings: list[Finding] = field(default_factory=list)
     module: Module | None = None
+    ready: Module | None = None  # what the passes make of it
     want: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def variant(self) -> Variant:
+        """How its seed is compiled."""
+        return variant_of(self.case.seed)
 
     def blame(self, cause: str, text: str = "") -> None:
         """Note a difference."""
@@ -123,15 +121,16 @@ def _explain(found: Evaluated, values: dict[str, Array], wrong: dict[str, str],
 
 
 def _optimised(found: Evaluated) -> None:
-    """The evaluator after the default passes, beside itself before them."""
+    """The evaluator after the passes of its variant, beside itself before them."""
     assert found.module is not None
     case, module = found.case, found.module
 
     def results(m: Module, inputs: Any) -> dict[str, Array]:
-        return interp.run(passes.run(m, supply={"target": named("native")}), inputs)
+        return interp.run(optimised(m, found.variant), inputs)
     try:
         with limited(SECONDS):
-            wrong = unlike(module, case.inputs, found.want, results(module, case.inputs))
+            found.ready = optimised(module, found.variant)
+            wrong = unlike(module, case.inputs, found.want, interp.run(found.ready, case.inputs))
     except Exception as error:
         found.status = "wrong"
         found.blame(f"passes: {_code(error)}", jobs.short(error))

@@ -61,6 +61,7 @@ class Case:
     model: ModelProto
     inputs: dict[str, Array]
     ops: tuple[str, ...]
+    typed: tuple[str, ...]  # each with the dtype that it works on: "Relu float32"
     every: tuple[ValueInfoProto, ...]  # what its nodes compute
     symbolic: bool = False  # whether a size of the inputs is open
 
@@ -79,6 +80,7 @@ class Growing:
     inputs: dict[str, Array] = field(default_factory=dict)
     held: dict[str, Array] = field(default_factory=dict)
     ops: list[str] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
     count: int = 0
 
     # ---- values --------------------------------------------------------------------------------
@@ -190,6 +192,8 @@ class Growing:
                               _sizes(t)))
         self.nodes.append(node)
         self.ops.append(op if not domain else f"{domain}.{op}")
+        kinds = [x.dtype.name for x in (*filter(None, inputs), made[0])]
+        self.typed.append(f"{op} {next((k for k in kinds if k != 'bool'), 'bool')}")
         self.pool += made
         return made
 

@@ -1,0 +1,50 @@
+"""Random ONNX graphs: the seeds of a span evaluated, and those of some spans compiled."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import cache
+
+from benchmarks.fuzz import grow
+from benchmarks.fuzz.compiled import compiled
+from benchmarks.fuzz.evaluated import Evaluated, evaluated
+from benchmarks.fuzz.oracle import Oracle
+from benchmarks.fuzz.outcome import Outcome
+from benchmarks.fuzz.processes import Span, Tell
+
+CHUNK = 24  # seeds of a span, and of a call of the compiler at most
+
+
+@cache
+def oracle() -> Oracle:
+    """One a process: it takes longer to start than a graph takes."""
+    return Oracle()
+
+
+def chosen(span: Span, share: float) -> bool:
+    """Whether the graphs of the span are compiled, if this share of all are."""
+    at = span[0] // CHUNK
+    return int((at + 1) * share) > int(at * share)
+
+
+def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = ()) -> Outcome:
+    """The outcome of a span."""
+    warnings.simplefilter("ignore")
+    out, start = Outcome(), time.perf_counter()
+    found: list[Evaluated] = []
+    for seed in range(*span):
+        tell(seed)
+        found.append(evaluated(grow.case(seed, only), oracle()))
+    out.seconds["evaluated"] = time.perf_counter() - start
+    if chosen(span, share):
+        start = time.perf_counter()
+        out.compiled = compiled(found, tell=tell)
+        out.seconds["compiled"] = time.perf_counter() - start
+    for e in found:
+        out.statuses["wrong" if e.findings else e.status] += 1
+        out.ops.update(e.case.typed)
+        out.findings += e.findings
+        if e.why and e.status != "wrong":
+            out.reasons[f"{e.status}: {e.why}"] += 1
+    return out

@@ -1,0 +1,34 @@
+"""Many graphs in one call of the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+
+from benchmarks.fuzz import grow
+from benchmarks.fuzz.compiled import in_c
+from benchmarks.fuzz.variants import VARIANTS, variant_of, variants
+from benchmarks.libraries import run_once, together
+from graphtool import interp
+from graphtool.importers.onnx import import_model
+
+
+def test_programs_of_all_templates_are_one_library(tmp_path: Path) -> None:
+    """None of them defines what another one uses."""
+    cases = [grow.case(1, [op], 1) for op in (
+        "ConvInteger", "Conv", "MatMul", "LSTM", "Softmax", "MaxPool", "TopK", "CumSum")]
+    modules = [import_model(c.model) for c in cases]
+    ready = [in_c(m, VARIANTS[0], f"f{i}") for i, m in enumerate(modules)]
+    library = together(ready, tmp_path)
+    for case, module, c in zip(cases, modules, ready, strict=True):
+        want = interp.run(module, case.inputs).values()
+        for g, w in zip(run_once(c, library, case.inputs), want, strict=True):
+            np.testing.assert_allclose(g, w, 1e-4, 1e-4)
+
+
+def test_each_variant_has_its_turn() -> None:
+    assert {variant_of(s) for s in range(9)} == set(variants())
