@@ -113,7 +113,7 @@ def isolated(ready: Sequence[Loaded], library: Path) -> list[Results]:
     """The outputs of programs run in a child; those that it leaves open run alone."""
     ends, child = multiprocessing.Pipe(duplex=False), os.fork()
     if child == 0:
-        signal.alarm(SECONDS * (1 if len(ready) == 1 else 2))
+        signal.setitimer(signal.ITIMER_PROF, SECONDS * (1 if len(ready) == 1 else 2))
         for inputs, c in ready:
             try:
                 ends[1].send(run_once(c, library, inputs))

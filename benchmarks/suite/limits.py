@@ -1,4 +1,7 @@
-"""How long a case may take, and how many run at a time."""
+"""How long a case may take, and how many run at a time.
+
+Seconds are those of this process, so that what other processes do changes no result.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ WORKERS = os.cpu_count() or 1
 
 @contextmanager
 def limited(seconds: int = SECONDS) -> Iterator[None]:
-    """Raises TimeoutError in the block once the time is over."""
+    """Raises TimeoutError in the block once it has computed for so long."""
     def late(*_: object) -> None:
         raise TimeoutError(f"more than {seconds} s")
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    old = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
