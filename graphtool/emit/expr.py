@@ -10,6 +10,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.loops.ir import Apply, Const, Expr, Index, Load, Name
+from graphtool.loops.walk import fold
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Call, Dim, Symbol, bounds
 
@@ -31,6 +32,7 @@ class ExprPrinter:
                  packed: Container[str] = ()) -> None:
         self.dims, self.branchless, self.packed = dims, branchless, packed
         self.exact = set[str]()  # rows of small integers that stand there as they are
+        self.texts: dict[Expr, Text] = {}
 
     def expr(self, e: Expr, least: int = 0) -> str:
         """The C text of `e`, in parentheses if its operator binds less tightly than `least`."""
@@ -40,8 +42,14 @@ class ExprPrinter:
     def text(self, e: Expr) -> Text:
         """The C text of `e` and the precedence of its outermost operator.
 
-        A load of a narrow float becomes f32 and a load from a packed buffer is wrapped to its type.
         Raises InternalError GT7201 for a node that is not an expression.
+        """
+        return fold(e, self.form, self.texts)
+
+    def form(self, e: Expr, _: list[Text]) -> Text:
+        """As `text`, where the operands of `e` are printed already.
+
+        A load of a narrow float becomes f32 and a load from a packed buffer is wrapped to its type.
         """
         match e:
             case Const(value, dtype):

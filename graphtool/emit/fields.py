@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Store
-from graphtool.loops.pull import PExpr
-from graphtool.loops.walk import map_values, mapped, operands
+from graphtool.loops.ir import Accumulate, Expr, For, Let, Load, Store
+from graphtool.loops.walk import certain, map_values, mapped
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
 
 WIDEST = 256  # elements of a row
@@ -52,7 +51,7 @@ class Fields:
         """
         memo: dict[Any, Any] = {}
         return replace(self.loop, body=tuple(map_values(
-            s, lambda e: mapped(e, self.expr, memo, _certain)) for s in self.loop.body))
+            s, lambda e: mapped(e, self.expr, memo, certain)) for s in self.loop.body))
 
     def expr(self, e: Expr) -> Expr:
         """A load from a packed buffer as a load from its row; any other expression unchanged."""
@@ -78,11 +77,6 @@ class Fields:
         assert isinstance(extent, int)
         self.rows.append(Row(f"{self.stem}{len(self.rows)}", buffer, start, dtype, extent))
         return self.rows[-1]
-
-
-def _certain(e: Expr) -> tuple[PExpr, ...]:
-    """The operands that are read whatever the condition of a select is."""
-    return operands(e)[:1] if isinstance(e, Apply) and e.fn == "select" else operands(e)
 
 
 def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fields] | None:

@@ -209,13 +209,15 @@ class Statements:
             case For():
                 self.loop(s)
             case If(cond, then, orelse):
-                with self.w.block(f"if ({self.p.expr(cond)}) {{"):
-                    for inner in then:
-                        self.stmt(inner)
+                self.block(f"if ({self.p.expr(cond)}) {{", then)
                 if orelse:
-                    with self.w.block("else {"):
-                        for inner in orelse:
-                            self.stmt(inner)
+                    self.block("else {", orelse)
+
+    def block(self, head: str, body: Sequence[Stmt]) -> None:
+        """Write a block with these statements."""
+        with self.w.block(head):
+            for s in body:
+                self.stmt(s)
 
     def accumulate(self, s: Accumulate) -> None:
         """Write the update of a mutable scalar: an assignment, a compound assignment or a call."""
@@ -250,9 +252,7 @@ class Statements:
         i = s.iter.name
         for pragma in self.pragmas(s):
             self.w.line(pragma)
-        with self.w.block(f"for (int64_t {i} = {lo}; {i} < {hi}; {i}++) {{"):
-            for inner in s.body:
-                self.stmt(inner)
+        self.block(f"for (int64_t {i} = {lo}; {i} < {hi}; {i}++) {{", s.body)
 
     def by_rows(self, s: For, fields: Fields, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphtool.loops.program import Kernel, Param
-from graphtool.symbolic import Poly, symbols
+from graphtool.loops.walk import polynomials
+from graphtool.symbolic import symbols
 
 
 def param_text(p: Param) -> str:
@@ -20,19 +21,7 @@ def pointer_type(p: Param) -> str:
 
 def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
     """The program's dims that the kernel uses, in order."""
-    used: set[str] = set()
-
-    def visit(x: object) -> None:
-        if isinstance(x, Poly):
-            used.update(s.name for s in symbols(x))
-        elif isinstance(x, (tuple, list)):
-            for item in x:
-                visit(item)
-        elif hasattr(x, "__dataclass_fields__"):
-            for f in x.__dataclass_fields__:
-                if f not in ("dtype", "iter"):
-                    visit(getattr(x, f))
-    visit(kernel.body)
+    used = {s.name for d in polynomials(kernel.body) for s in symbols(d)}
     return [c for name, c in dims.items() if name in used]
 
 

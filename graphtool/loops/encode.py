@@ -41,8 +41,10 @@ from graphtool.loops.program import (
     counters,
 )
 from graphtool.loops.requires import told
-from graphtool.loops.walk import kernel_symbols, statements, use_counts, values
+from graphtool.loops.walk import kernel_symbols, operands, statements, use_counts, values
 from graphtool.symbolic import Dim, Symbol, text
+
+DEEPEST = 100  # a row nested deeper is split, because readers of JSON limit the depth
 
 
 def lines(program: Program, weights_name: str) -> list[str]:
@@ -125,14 +127,18 @@ class _KernelWriter:
         self.kernel = kernel
         dims = {s.name for s in (*program.dims, *program.sizes, *counters(program.steps))}
         self.symbols = [s for s in kernel_symbols(kernel) if s.name not in dims]
-        self.refs: dict[Expr, int] = {}
+        self.rows: dict[Expr, list[Any]] = {}  # how an expression is written where it is used
         self.shared: list[str] = []
+        depths: dict[Expr, int] = {}
         for e, count in use_counts([e for s in statements(kernel.body) for e in values(s)]).items():
             # operands come before the expressions that use them
-            if count > 1 and isinstance(e, Apply):
-                row = compact(self.expr(e))
-                self.refs[e] = len(self.shared)
-                self.shared.append(row)
+            parts = operands(e)
+            row = _expr(e, [self.rows[x] for x in parts])
+            depths[e] = 1 + max((depths[x] for x in parts), default=0)
+            if parts and (count > 1 or depths[e] > DEEPEST):
+                self.shared.append(compact(row))
+                row, depths[e] = ["ref", len(self.shared) - 1], 0
+            self.rows[e] = row
 
     def text(self) -> str:
         k = self.kernel
@@ -160,16 +166,16 @@ class _KernelWriter:
                 return self.nested(row, {"body": s.body}, indent)
             case Let():
                 return compact({"do": "var" if s.mutable else "let", "name": s.name,
-                                "value": self.ref(s.value)})
+                                "value": self.rows[s.value]})
             case Accumulate():
                 return compact({"do": "accumulate", "name": s.name, "fn": s.fn,
-                                "value": self.ref(s.value)})
+                                "value": self.rows[s.value]})
             case Store():
                 return compact({"do": "store", "buffer": s.buffer, "index": _dim(s.index),
-                                "value": self.ref(s.value)})
+                                "value": self.rows[s.value]})
             case If():
                 bodies = {"then": s.then} | ({"orelse": s.orelse} if s.orelse else {})
-                return self.nested({"do": "if", "cond": self.ref(s.cond)}, bodies, indent)
+                return self.nested({"do": "if", "cond": self.rows[s.cond]}, bodies, indent)
             case Template():
                 return self.template(s, indent)
 
@@ -192,21 +198,20 @@ class _KernelWriter:
             row["acc"] = h.dtype.short
         return self.nested(row, {"body": h.body}, indent)
 
-    def ref(self, e: Expr) -> list[Any]:
-        return ["ref", self.refs[e]] if e in self.refs else self.expr(e)
 
-    def expr(self, e: Expr) -> list[Any]:
-        match e:
-            case Const(value, dtype):
-                return ["const", dtype.short, _number(value)]
-            case Name(name, dtype):
-                return ["name", dtype.short, name]
-            case Index(value, dtype):
-                return ["index", dtype.short, _dim(value)]
-            case Load(buffer, index, dtype):
-                return ["load", dtype.short, buffer, _dim(index)]
-            case Apply(fn, args, dtype):
-                return [fn, dtype.short, *map(self.ref, args)]
+def _expr(e: Expr, parts: list[list[Any]]) -> list[Any]:
+    """The row of an expression, from the rows of its operands."""
+    match e:
+        case Const(value, dtype):
+            return ["const", dtype.short, _number(value)]
+        case Name(name, dtype):
+            return ["name", dtype.short, name]
+        case Index(value, dtype):
+            return ["index", dtype.short, _dim(value)]
+        case Load(buffer, index, dtype):
+            return ["load", dtype.short, buffer, _dim(index)]
+        case Apply(fn, _, dtype):
+            return [fn, dtype.short, *parts]
 
 
 def _macro(value: MacroValue) -> dict[str, Any]:

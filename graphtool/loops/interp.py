@@ -34,6 +34,7 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
+from graphtool.loops.walk import certain, fold
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
 
@@ -189,7 +190,18 @@ class Machine:
         return i
 
     def value(self, e: Expr, memo: dict[Expr, Any] | None = None) -> Any:
-        """A numpy scalar; half types are computed in float32, as C does."""
+        """A numpy scalar; half types are computed in float32, as C does. Of a select, only the arm
+        that it returns is evaluated."""
+        known: dict[Expr, Any] = {} if memo is None else memo
+
+        def visit(e: Expr, parts: list[Any]) -> Any:
+            if isinstance(e, Apply) and e.fn == "select":
+                return self.value(e.args[1 if parts[0] else 2], known)
+            return self.form(e, parts)
+        return fold(e, visit, known, certain)
+
+    def form(self, e: Expr, args: list[Any]) -> Any:
+        """The value of an expression, from the values of its operands."""
         match e:
             case Const(value, dtype):
                 return np.asarray(value).astype(dtype.numpy).astype(compute_type(dtype))[()]
@@ -199,23 +211,13 @@ class Machine:
                 return np.int64(evaluate(value, self.env))
             case Load(buffer, index, dtype):
                 return self.arrays[buffer][self.at(buffer, index)].astype(compute_type(dtype))
-            case Apply():
-                memo = {} if memo is None else memo
-                if e not in memo:
-                    memo[e] = self.apply(e, memo)
-                return memo[e]
-
-    def apply(self, e: Apply, memo: dict[Expr, Any]) -> Any:
-        """The value of a scalar function call; `select` evaluates only the arm that it returns."""
-        if e.fn == "select":  # evaluate one arm only: an index of the other may be out of range
-            return self.value(e.args[1 if self.value(e.args[0], memo) else 2], memo)
-        args = [self.value(a, memo) for a in e.args]
-        if e.fn == "cast":
-            return cast(args[0], e.dtype)
-        if e.fn == "bitcast":
-            return np.asarray(args[0]).view(e.dtype.numpy)[()]
-        out = BY_NAME[e.fn].numpy(*args)
-        return np.asarray(out).astype(compute_type(e.dtype))[()]
+            case Apply("cast"):
+                return cast(args[0], e.dtype)
+            case Apply("bitcast"):
+                return np.asarray(args[0]).view(e.dtype.numpy)[()]
+            case Apply(fn):
+                out = BY_NAME[fn].numpy(*args)
+                return np.asarray(out).astype(compute_type(e.dtype))[()]
 
 
 def compute_type(d: DType) -> np.dtype[Any]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphtool.loops.ir import For, If, Stmt, Store, Template
+from graphtool.loops.ir import For, Stmt, Store, Template
 from graphtool.loops.program import Buffer, Kernel, Run
-from graphtool.loops.walk import loads, statements, values
+from graphtool.loops.walk import bodies, loads, scoped, values
 from graphtool.symbolic import Dim, Poly, substitute, symbols
 
 Side = dict[str, Dim | None]  # buffer → number of accesses in all iterations; None: unknown
@@ -23,7 +23,7 @@ def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozen
     """
     reads: Side = {}
     writes: Side = {}
-    _count(kernel.body, 1, known, (reads, writes))
+    _count(kernel.body, known, (reads, writes))
     total: Dim = 0
     for name, param in zip(run.args, kernel.params, strict=True):
         b = buffers[name]
@@ -35,37 +35,26 @@ def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozen
     return total
 
 
-def _count(body: tuple[Stmt, ...], times: Dim | None, known: frozenset[str],
-           sides: tuple[Side, Side]) -> None:
+def _count(body: tuple[Stmt, ...], known: frozenset[str], sides: tuple[Side, Side]) -> None:
+    """Add the accesses of the statements. A template touches whole buffers; those that its hooks
+    do not store are scratch, which each thread keeps in its cache."""
+    def inner(s: Stmt, times: Dim | None) -> list[Dim | None]:
+        if isinstance(s, For):
+            open_ended = any(x.name not in known for x in symbols(s.extent))
+            times = None if times is None or open_ended else times * s.extent
+        return [None if isinstance(s, Template) else times] * len(bodies(s))
+
     reads, writes = sides
-    for s in body:
-        for e in values(s):
-            for load in loads(e):
-                _add(reads, load.buffer, times)
+    start: Dim | None = 1
+    for s, times in scoped(body, start, inner):
+        for load in loads(*values(s)):
+            _add(reads, load.buffer, times)
         match s:
-            case For(_, extent):
-                open_ended = any(x.name not in known for x in symbols(extent))
-                inner = None if times is None or open_ended else times * extent
-                _count(s.body, inner, known, sides)
             case Store():
                 _add(writes, s.buffer, times)
-            case If():
-                _count((*s.then, *s.orelse), times, known, sides)
             case Template():
-                _whole(s, sides)
-
-
-def _whole(t: Template, sides: tuple[Side, Side]) -> None:
-    """Add the buffers of a template as a whole. Those that its hooks do not store are scratch,
-    which each thread keeps in its cache."""
-    reads, writes = sides
-    reads.update(dict.fromkeys(t.reads))
-    if not t.hooks:
-        writes.update(dict.fromkeys(t.writes))
-    for s in (s for h in t.hooks for s in statements(h.body)):
-        reads.update(dict.fromkeys(x.buffer for e in values(s) for x in loads(e)))
-        if isinstance(s, Store):
-            writes[s.buffer] = None
+                reads.update(dict.fromkeys(s.reads))
+                writes.update(dict.fromkeys(() if s.hooks else s.writes))
 
 
 def _add(side: Side, buffer: str, times: Dim | None) -> None:

@@ -7,8 +7,8 @@ contracts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
@@ -30,6 +30,7 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Kernel, Param
+from graphtool.loops.walk import bodies, certain, fold, scoped, values
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 
@@ -74,9 +75,13 @@ class _Scope:
     loops: dict[str, Symbol] = field(default_factory=dict)
     params: dict[str, Param] = field(default_factory=dict)
     certain: bool = True  # whether every run reaches this position
+    # expressions of the scope that were checked, and those that are certainly evaluated
+    checked: dict[Expr, None] = field(default_factory=dict)
+    reached: dict[Expr, None] = field(default_factory=dict)
 
-    def inner(self) -> _Scope:
-        return replace(self, names=dict(self.names), mutable=set(self.mutable))
+    def inner(self, **changes: Any) -> _Scope:
+        return replace(self, names=dict(self.names), mutable=set(self.mutable), checked={},
+                       reached={}, **changes)
 
 
 def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
@@ -94,7 +99,10 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
         params[p.name] = p
     checker = _Checker(found)
     try:
-        checker.body(kernel.body, _Scope(indices=dims, params=params))
+        for s, scope in scoped(kernel.body, _Scope(indices=dims, params=params), checker.inner):
+            for e in values(s):
+                checker.expr(e, scope)
+            checker.stmt(s, scope)
     except InputError as error:
         error.where = "\n".join(s for s in (f"kernel {kernel.name}", error.where) if s)
         raise
@@ -104,40 +112,44 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
 class _Checker:
     def __init__(self, found: list[Access]) -> None:
         self.found = found
-        self.seen: dict[Expr, _Scope] = {}  # an expression is checked once in a scope
-
-    def body(self, body: Iterable[Stmt], scope: _Scope) -> None:
-        for s in body:
-            self.stmt(s, scope)
 
     def stmt(self, s: Stmt, scope: _Scope) -> None:
         match s:
             case For():
                 self.loop(s, scope)
-            case Let(name, value, _):
-                self.expr(value, scope)
+            case Let(name, value, mutable):
                 self.fresh(name, scope)
                 scope.names[name] = value.dtype
-                if s.mutable:
+                if mutable:
                     scope.mutable.add(name)
             case Accumulate(name, fn, value):
-                self.expr(value, scope)
                 self.accumulates(name, fn, value, scope)
             case Store(buffer, index, value):
-                self.expr(value, scope)
                 self.touch(buffer, index, value.dtype, True, scope)
-            case If(cond, then, orelse):
-                self.expr(cond, scope)
+                self.reached(buffer, index, scope)
+            case If(cond):
                 if cond.dtype is not dtypes.bool_:
                     raise fault("GT0372", f"the condition is {cond.dtype}, expected bool")
-                for inner in (then, orelse):
-                    self.body(inner, replace(scope.inner(), certain=False))
             case Template():
                 self.template(s, scope)
 
+    def inner(self, s: Stmt, scope: _Scope) -> list[_Scope]:
+        match s:
+            case For(i, extent):
+                low = bounds(extent)[0]
+                return [scope.inner(
+                    indices=scope.indices | {i.name}, loops=scope.loops | {i.name: i},
+                    certain=scope.certain and low is not None and low > 0)]
+            case Template(hooks=hooks):
+                return [scope.inner(
+                    indices=scope.indices | {*(i.name for i in h.indices), "count"}, certain=False,
+                    params=scope.params | {"acc": Param("acc", h.dtype, True)}) for h in hooks]
+            case _:
+                return [scope.inner(certain=False) for _ in bodies(s)]
+
     def loop(self, s: For, scope: _Scope) -> None:
         self.dim(s.extent, scope)
-        low, high = bounds(s.extent)
+        high = bounds(s.extent)[1]
         i = s.iter
         self.fresh(i.name, scope)
         if i.lo != 0 or (i.extent is not None and i.extent != s.extent) or (
@@ -146,9 +158,6 @@ class _Checker:
         for name, fn in s.reduces:
             if fn not in REDUCTIONS or name not in scope.mutable:
                 raise fault("GT0372", f"the loop over {i.name} cannot reduce {name!r} by {fn!r}")
-        self.body(s.body, replace(
-            scope.inner(), indices=scope.indices | {i.name}, loops=scope.loops | {i.name: i},
-            certain=scope.certain and low is not None and low > 0))
 
     def fresh(self, name: str, scope: _Scope) -> None:
         identifier(name, "scalar")
@@ -164,9 +173,11 @@ class _Checker:
     # ---- expressions -----------------------------------------------------------------------
 
     def expr(self, e: Expr, scope: _Scope) -> None:
-        if self.seen.get(e) is scope:
-            return
-        self.seen[e] = scope
+        fold(e, lambda e, _: self.form(e, scope), scope.checked)
+        if scope.certain:
+            fold(e, lambda e, _: self.read(e, scope), scope.reached, certain)
+
+    def form(self, e: Expr, scope: _Scope) -> None:
         match e:
             case Name(name, dtype):
                 if scope.names.get(name) is not dtype:
@@ -178,15 +189,11 @@ class _Checker:
             case Load(buffer, index, dtype):
                 self.touch(buffer, index, dtype, False, scope)
             case Apply(fn, args):
-                self.apply(e, fn, args, scope)
+                self.apply(e, fn, args)
 
-    def apply(self, e: Apply, fn: str, args: tuple[Expr, ...], scope: _Scope) -> None:
+    def apply(self, e: Apply, fn: str, args: tuple[Expr, ...]) -> None:
         if (BY_NAME[fn].arity if fn in BY_NAME else ARITY.get(fn)) != len(args):
             raise fault("GT0372", f"there is no function {fn[:40]!r} of {len(args)} operands")
-        # C evaluates only one arm of a select, so an index of the other may be out of range
-        arms = replace(scope, certain=False) if fn == "select" and scope.certain else scope
-        for n, a in enumerate(args):
-            self.expr(a, arms if n else scope)
         row = BY_NAME.get(fn)
         mixed = row is not None and len({a.dtype for a in args}) > 1
         wrong = row is not None and row.result == "bool" and e.dtype is not dtypes.bool_
@@ -202,6 +209,12 @@ class _Checker:
             raise fault("GT0373", f"no buffer {buffer[:40]!r} of type {dtype} can be "
                                   f"{'written' if write else 'read'} here")
         self.dim(index, scope)
+
+    def read(self, e: Expr, scope: _Scope) -> None:
+        if isinstance(e, Load):
+            self.reached(e.buffer, e.index, scope)
+
+    def reached(self, buffer: str, index: Dim, scope: _Scope) -> None:
         if buffer != "acc" and scope.certain:
             self.found.append(Access(buffer, index, _affine(index, scope.loops)))
 
@@ -235,13 +248,8 @@ class _Checker:
 
     def hook(self, h: Hook, scope: _Scope) -> None:
         identifier(h.name, "hook")
-        own = [s.name for s in h.indices]
-        for name in own:
-            self.fresh(name, scope)
-        acc = Param("acc", h.dtype, True)
-        inner = replace(scope.inner(), indices=scope.indices | {*own, "count"}, certain=False,
-                        params=scope.params | {"acc": acc})
-        self.body(h.body, inner)
+        for s in h.indices:
+            self.fresh(s.name, scope)
 
 
 def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:

@@ -15,7 +15,7 @@ from graphtool.loops.contract import CONTRACTS, Contract
 from graphtool.loops.ir import For, MacroValue, Stmt, Store, Template
 from graphtool.loops.program import Buffer, Kernel, Program, Run, every_step
 from graphtool.loops.verify_kernel import fault
-from graphtool.loops.walk import statements
+from graphtool.loops.walk import bodies, scoped, statements
 from graphtool.symbolic import Dim, Poly, evaluate, product, symbols
 
 Env = Mapping[str, int]
@@ -156,12 +156,11 @@ def _stores(contract: Contract, t: Template, extents: tuple[int, ...], given: Ma
 
 def _certain(body: Iterable[Stmt], env: Env) -> Iterator[Store]:
     """The stores that run whatever the data are, each loop around them at least once."""
-    for s in body:
-        if isinstance(s, Store):
-            yield s
-        elif isinstance(s, For) and evaluate(s.extent, {
-                x.name: 1 for x in symbols(s.extent)} | dict(env)) > 0:
-            yield from _certain(s.body, env)
+    def inner(s: Stmt, sure: bool) -> list[bool]:
+        runs = sure and isinstance(s, For) and evaluate(s.extent, {
+            x.name: 1 for x in symbols(s.extent)} | dict(env)) > 0
+        return [runs] * len(bodies(s))
+    return (s for s, sure in scoped(body, True, inner) if sure and isinstance(s, Store))
 
 
 def _at(offset: Dim, names: Iterable[str], at: Iterable[int], env: Env) -> int:

@@ -1,6 +1,7 @@
 """The traversals of the loop IR: they visit and rebuild expressions and statements.
 
 Equal expressions are one object, so a table by expression is enough to visit each of them once.
+What is inside an expression or a statement is said here only. Depth costs no stack.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from graphtool.loops.pull import PExpr, Reduce
 from graphtool.symbolic import Dim, Poly, Symbol, symbols
 
 T = TypeVar("T")
+E = TypeVar("E", Expr, PExpr)
 Below = Callable[[Any], Collection[PExpr]]  # the operands that a traversal visits
 
 # ---- expressions -------------------------------------------------------------------------------
 
 
-def operands(e: PExpr) -> tuple[PExpr, ...]:
+def operands(e: E) -> tuple[E, ...]:
     """The direct operands of an expression."""
     match e:
         case Apply():
@@ -43,12 +45,45 @@ def operands(e: PExpr) -> tuple[PExpr, ...]:
             return ()
 
 
+def dims_of(e: PExpr) -> list[Dim]:
+    """The index polynomials that are part of an expression itself."""
+    match e:
+        case Reduce():
+            return [d for _, d in e.iters]
+        case Load():
+            return [e.index]
+        case Index():
+            return [e.value]
+        case _:
+            return []
+
+
+def certain(e: PExpr) -> tuple[PExpr, ...]:
+    """The operands that are always evaluated: of a select only the condition, because an index in
+    the other arm may be out of range."""
+    return operands(e)[:1] if isinstance(e, Apply) and e.fn == "select" else operands(e)
+
+
 def fold(e: PExpr, visit: Callable[[Any, list[T]], T], memo: dict[Any, T],
          below: Below = operands) -> T:
     """The result of visit(e, results of e's operands). Each expression is visited once; `memo`
     keeps its result."""
-    if e not in memo:
-        memo[e] = visit(e, [fold(x, visit, memo, below) for x in below(e)])
+    if e in memo:
+        return memo[e]
+    parts = below(e)
+    path = [(e, parts, iter(parts))]  # from e down to the expression whose operands are visited
+    while path:
+        at, parts, rest = path[-1]
+        for x in rest:
+            if x not in memo:
+                inside = below(x)
+                if inside:
+                    path.append((x, inside, iter(inside)))
+                    break
+                memo[x] = visit(x, [])
+        else:
+            memo[at] = visit(at, [memo[x] for x in parts])
+            path.pop()
     return memo[e]
 
 
@@ -135,12 +170,29 @@ def dims(s: Stmt) -> tuple[Dim, ...]:
             return ()
 
 
+def scoped(body: Iterable[Stmt], scope: T,
+           inner: Callable[[Stmt, T], Iterable[T]]) -> Iterator[tuple[Stmt, T]]:
+    """Every statement in program order, with its scope.
+
+    inner(s, scope of s) gives one scope for each statement list inside `s`. It is called after `s`
+    was yielded, so it sees what the caller did to the scope.
+    """
+    path = [(iter(body), scope)]
+    while path:
+        rest, scope = path[-1]
+        s = next(rest, None)
+        if s is None:
+            path.pop()
+            continue
+        yield s, scope
+        if inside := bodies(s):
+            scopes = zip(map(iter, inside), inner(s, scope), strict=True)
+            path += reversed(list(scopes))
+
+
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement in program order."""
-    for s in body:
-        yield s
-        for inner in bodies(s):
-            yield from statements(inner)
+    return (s for s, _ in scoped(body, None, lambda s, _: [None] * len(bodies(s))))
 
 
 def map_bodies(s: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
@@ -172,6 +224,15 @@ def map_values(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 
 
 # ---- kernels -----------------------------------------------------------------------------------
+
+def polynomials(body: Iterable[Stmt]) -> Iterator[Dim]:
+    """The index polynomials of the statements and of the expressions in them."""
+    inside = list(statements(body))
+    for s in inside:
+        yield from dims(s)
+    for e in each(e for s in inside for e in values(s)):
+        yield from dims_of(e)
+
 
 def accesses(body: Iterable[Stmt]) -> list[tuple[str, bool]]:
     """Each buffer that statements load from (False) or store to (True), in order of first use."""
@@ -225,15 +286,10 @@ def kernel_symbols(kernel: Kernel) -> tuple[Symbol, ...]:
     def see(d: Dim) -> None:
         for s in symbols(d):
             add(s)
-    inside = list(statements(kernel.body))
-    for stmt in inside:
+    for stmt in statements(kernel.body):
         for own in (stmt.iter,) if isinstance(stmt, For) else (
                 s for h in stmt.hooks for s in h.indices) if isinstance(stmt, Template) else ():
             add(own)
-        for d in dims(stmt):
-            see(d)
-    for e in each(e for s in inside for e in values(s)):
-        match e:
-            case Index(d) | Load(_, d):
-                see(d)
+    for d in polynomials(kernel.body):
+        see(d)
     return tuple(found[name] for name in sorted(found))

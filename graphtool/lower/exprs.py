@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphtool.loops.ir import Apply, Index, Load
 from graphtool.loops.pull import Names, PExpr, Reduce
-from graphtool.loops.walk import each, fold, loads, mapped, operands
+from graphtool.loops.walk import dims_of, each, fold, loads, mapped, operands
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, bounds, coefficient, product, substitute, symbols
 
@@ -34,19 +34,6 @@ def below(names: Names) -> Callable[[PExpr], list[PExpr]]:
     """A function that gives the operands of an expression for a walk, including the values that its
     indices read from data."""
     return lambda e: [*operands(e), *index_values(dims_of(e), names)]
-
-
-def dims_of(e: PExpr) -> list[Dim]:
-    """The index polynomials that are part of an expression itself."""
-    match e:
-        case Reduce():
-            return [d for _, d in e.iters]
-        case Load():
-            return [e.index]
-        case Index():
-            return [e.value]
-        case _:
-            return []
 
 
 def index_values(dims: list[Dim], names: Names) -> list[PExpr]:

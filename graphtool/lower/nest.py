@@ -24,11 +24,10 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
 from graphtool.loops.view import View
-from graphtool.loops.walk import each, fold, use_counts
+from graphtool.loops.walk import dims_of, each, fold, use_counts
 from graphtool.lower.exprs import (
     below,
     cost,
-    dims_of,
     loads_in,
     reduces_in,
     substituted,
