@@ -63,6 +63,14 @@ class Facts:
                 steps[name] = row[2], row[0] % row[2]
         return Facts(steps, {}, tuple(equal))
 
+    def at_least(self, least: Mapping[str, int]) -> Facts:
+        """These facts with new lower bounds of sizes."""
+        bounds = dict(self.bounds)
+        for name, n in least.items():
+            low, high = bounds.get(name, (None, None))
+            bounds[name] = n if low is None else max(low, n), high
+        return replace(self, bounds=bounds)
+
     def size(self, name: str, lo: int | None, hi: int | None) -> Dim:
         """The size of this name, with bounds from elsewhere."""
         low, high = self.bounds.get(name, (None, None))

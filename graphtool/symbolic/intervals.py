@@ -9,6 +9,7 @@ from typing import Any
 from graphtool.symbolic.text import Sum
 
 Interval = tuple[int | None, int | None]
+MOST_POWERS, MOST_TERMS = 6, 32  # of polynomials that are expanded for tighter bounds
 
 
 def add(x: Interval, y: Interval) -> Interval:
@@ -78,11 +79,54 @@ def bounds(d: int | Sum) -> Interval:
 def _bounds(p: Sum) -> Interval:
     total: Interval = (0, 0)
     for mono, coeff in p.terms:
-        term: Interval = (coeff, coeff)
+        term: Interval = (1, 1)
         for atom, power in mono:
             for _ in range(power):
                 term = multiply(term, _atom_bounds(atom))
-        total = add(total, term)
+        total = add(total, multiply(term, (coeff, coeff)))
+    return _both(total, _from_the_least(p)) if _curved(p) else total
+
+
+def _both(x: Interval, y: Interval) -> Interval:
+    """What both intervals hold."""
+    lows, highs = ([e for e in ends if e is not None] for ends in zip(x, y, strict=True))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _curved(p: Sum) -> bool:
+    """Whether terms of different signs may depend on each other in more than a straight line."""
+    signs = {coeff > 0 for _, coeff in p.terms}
+    degree = max(sum(power for _, power in mono) for mono, _ in p.terms)
+    return len(signs) == 2 and 1 < degree <= MOST_POWERS and len(p.terms) <= MOST_TERMS
+
+
+def _from_the_least(p: Sum) -> Interval:
+    """The bounds of p as a polynomial in what each atom has above its least value.
+
+    With n ≥ 2, n² − 4n + 4 is t² with t = n − 2 ≥ 0, though n² − 4n alone has no bounds.
+    """
+    terms: dict[tuple[Any, ...], int] = {}
+    above: dict[Any, Interval] = {}
+    for mono, coeff in p.terms:
+        parts: dict[tuple[Any, ...], int] = {(): coeff}
+        for atom, power in mono:
+            lo, hi = _atom_bounds(atom)
+            base = 0 if lo is None else lo
+            above[atom] = (None if lo is None else 0, None if hi is None else hi - base)
+            for _ in range(power):
+                grown: dict[tuple[Any, ...], int] = {}
+                for key, c in parts.items():
+                    for more, factor in (((atom,), 1), ((), base)):
+                        grown[key + more] = grown.get(key + more, 0) + c * factor
+                parts = grown
+        for key, c in parts.items():  # the atoms of a monomial are sorted
+            terms[key] = terms.get(key, 0) + c
+    total: Interval = (0, 0)
+    for key, c in terms.items():
+        term: Interval = (1, 1)
+        for atom in key:
+            term = multiply(term, above[atom])
+        total = add(total, multiply(term, (c, c)) if c else (0, 0))
     return total
 
 

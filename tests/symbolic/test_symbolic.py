@@ -11,6 +11,7 @@ from graphtool.errors import InputError
 from graphtool.symbolic.parse import parse
 
 B, T = s.symbol("B", 1, 8), s.symbol("T", 0, None)
+N, K = s.symbol("N", 2), s.symbol("K", 1)
 I = s.symbol("i", 0, None, T)  # noqa: E741  (a loop over T)
 TABLE = {"B": B, "T": T, "i": I}
 LEAVES = st.one_of(st.integers(-6, 6), st.sampled_from([B, T, I]))
@@ -58,6 +59,14 @@ def test_bounds_hold(d: s.Dim, sizes: tuple[int, int, int]) -> None:
     lo, hi = s.bounds(d)
     assert isinstance(value, int)
     assert (lo is None or lo <= value) and (hi is None or value <= hi)
+
+
+@pytest.mark.parametrize(("size", "want"), [
+    ((N - 2) * (N - 2), (0, None)), (N * (N - 2) * (N - 2) * 8, (0, None)),
+    (3 * (N - 1) * (K - 1) - 4, (-4, None)), ((1 - N) * K, (None, -1)),
+    ((N - 3) * (N - 3), (None, None))])
+def test_bounds_of_products(size: s.Dim, want: tuple[int | None, int | None]) -> None:
+    assert s.bounds(size) == want
 
 
 @pytest.mark.parametrize(("got", "want"), [

@@ -14,6 +14,7 @@ from typing import Any
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
 from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
+from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.importers.onnx.driver.inputs import Parts
@@ -116,6 +117,10 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
         except Undecided as error:
             fault = error
         better = importer.found.better()
+        if module is not None:
+            better = better.at_least(least_sizes(
+                (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape),
+                importer.found.free))
         if better == facts:
             break
         facts = better

@@ -62,7 +62,7 @@ def _deep(x: Tracer, a: Any) -> Tracer:
     """x with the padding in depth, and the zeros between its slices."""
     lo, hi = (a["padding"] or ((0, 0),))[0]
     gap = (a["lhs_dilation"] or (1,))[0] - 1
-    if not lo and not hi and not gap:
+    if lo == hi == gap == 0:
         return x
     rest = (0,) * 3
     padded: Tracer = o.pad(x, lo=(0, lo, *rest), hi=(0, hi, *rest), interior=(0, gap, *rest))
@@ -71,14 +71,19 @@ def _deep(x: Tracer, a: Any) -> Tracer:
 
 def _taps(x: Tracer, starts: range, depth: Dim, stride: int) -> list[Tracer]:
     """For each tap the slices of x that all depths of the result read, from where the tap
-    starts."""
-    parts = []
+    starts.
+
+    A slice may be empty, so its type says max(0, depth) for an open depth, which a convolution
+    does not.
+    """
+    parts, shape = [], (x.shape[0], depth, *x.shape[2:])
     for first in starts:
         limit = first + (depth - 1) * stride + 1
         whole = first == 0 and stride == 1 and limit == x.shape[1]
-        parts.append(x if whole else o.slice(
+        part = x if whole else o.slice(
             x, start=(0, first, 0, 0, 0), limit=(x.shape[0], limit, *x.shape[2:]),
-            strides=(1, stride, 1, 1, 1)))
+            strides=(1, stride, 1, 1, 1))
+        parts.append(part if part.shape == shape else o.assume(part, shape=shape))
     return parts
 
 
