@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import jobs
-from benchmarks.fuzz.evaluated import SECONDS, Evaluated, reduced, unlike
+from benchmarks.fuzz.judged import SECONDS, Evaluated, reduced, unlike
 from benchmarks.fuzz.variants import Variant, optimised, variants
 from benchmarks.libraries import InC, run_once, together
 from benchmarks.suite.limits import limited

@@ -8,7 +8,6 @@ amplifies roundings.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,42 +17,15 @@ import graphtool.kernels  # noqa: F401  (fills the registry)
 from benchmarks import jobs
 from benchmarks.fuzz.compare import amplified, difference, differing
 from benchmarks.fuzz.growing import Case, info, model_of
+from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code
 from benchmarks.fuzz.oracle import Oracle, Silent
-from benchmarks.fuzz.outcome import Finding
 from benchmarks.fuzz.quirks import quirk
-from benchmarks.fuzz.variants import Variant, optimised, variant_of
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_model
-from graphtool.ir.graph import Module
-from graphtool.verify.reducer import Reducer
 
 Array = np.ndarray[Any, Any]
-SECONDS = 20
-
-
-@dataclass
-class Evaluated:
-    """What became of a case; `module` is there if it can be compiled."""
-
-    case: Case
-    status: str = "right"
-    why: str = ""
-    findings: list[Finding] = field(default_factory=list)
-    module: Module | None = None
-    ready: Module | None = None  # what the passes make of it
-    want: dict[str, Array] = field(default_factory=dict)
-
-    @property
-    def variant(self) -> Variant:
-        """How its seed is compiled."""
-        return variant_of(self.case.seed)
-
-    def blame(self, cause: str, text: str = "") -> None:
-        """Note a difference."""
-        self.findings.append(Finding(self.case.seed, cause, text))
-
 
 def evaluated(case: Case, oracle: Oracle) -> Evaluated:
     """The case through the oracle, the importer, the evaluator and the passes."""
@@ -83,20 +55,20 @@ def evaluated(case: Case, oracle: Oracle) -> Evaluated:
             found.status, found.why = "explained", alone
         else:
             found.status, found.why = "wrong", jobs.short(error)
-            found.blame(f"{_code(error)} in {_culprit(case, values)}", jobs.short(error))
+            found.blame(f"{code(error)} in {_culprit(case, values)}", jobs.short(error))
         return found
     want = {o.name: values[o.name] for o in case.model.graph.output}
     found.module, found.want = module, got
     if wrong := differing(got, want, len(case.ops)):
-        _explain(found, values, wrong, want)
-    _optimised(found)
+        _explain(case, found, values, wrong, want)
+    after_passes(found)
     return found
 
 
-def _explain(found: Evaluated, values: dict[str, Array], wrong: dict[str, str],
+def _explain(case: Case, found: Evaluated, values: dict[str, Array], wrong: dict[str, str],
              want: dict[str, Array]) -> None:
     """Blame the nodes that differ alone, or the whole graph unless it amplifies roundings."""
-    case, blamed = found.case, False
+    blamed = False
     for node in case.model.graph.node:
         kind = alone(case, node, values)
         if kind:
@@ -118,51 +90,6 @@ def _explain(found: Evaluated, values: dict[str, Array], wrong: dict[str, str],
             found.status, found.why = "explained", "the graph amplifies roundings"
     if found.findings:
         found.status, found.why = "wrong", found.findings[0].cause
-
-
-def _optimised(found: Evaluated) -> None:
-    """The evaluator after the passes of its variant, beside itself before them."""
-    assert found.module is not None
-    case, module = found.case, found.module
-
-    def results(m: Module, inputs: Any) -> dict[str, Array]:
-        return interp.run(optimised(m, found.variant), inputs)
-    try:
-        with limited(SECONDS):
-            found.ready = optimised(module, found.variant)
-            wrong = unlike(module, case.inputs, found.want, interp.run(found.ready, case.inputs))
-    except Exception as error:
-        found.status = "wrong"
-        found.blame(f"passes: {_code(error)}", jobs.short(error))
-        found.module = None
-        return
-    if wrong:
-        small = reduced(module, case.inputs, results)
-        found.status = "wrong"
-        found.blame(f"passes: {wrong}: {small}", ", ".join(case.ops))
-
-
-def unlike(module: Module, inputs: Any, want: dict[str, Array], got: dict[str, Array]) -> str:
-    """The kind of the first difference that roundings do not explain."""
-    if differing(got, want, len(module.graph.nodes)):
-        still = differing(got, want, len(module.graph.nodes), amplified(module, inputs, want))
-        return next(iter(still.values()), "")
-    return ""
-
-
-def reduced(module: Module, inputs: Any, results: Any) -> str:
-    """The ops of the smallest slice whose results differ, or fail, in the same way."""
-    def fault(m: Module, xs: Any) -> bool:
-        try:
-            return bool(unlike(m, xs, interp.run(m, xs), results(m, xs)))
-        except GraphtoolError:
-            return False
-    try:
-        with limited(3 * SECONDS):
-            small, _ = Reducer(module, inputs, fault, tries=40).run()
-    except (TimeoutError, GraphtoolError):
-        return "not reduced"
-    return " ".join(n.op.name for n in small.graph.nodes)[:120]
 
 
 # ---- one node ----------------------------------------------------------------------------------
@@ -202,7 +129,7 @@ def alone(case: Case, node: NodeProto, values: dict[str, Array]) -> str:
             given = {v.name: operands[v.name] for v in model.graph.input}
             got = interp.run(module, given)
     except Exception as error:
-        return _code(error)
+        return code(error)
     want = {o.name: values[o.name] for o in model.graph.output}
     terms = [*operands.values()]
     if node.op_type.endswith("Window"):
@@ -229,10 +156,6 @@ def _silenced(case: Case, values: dict[str, Array]) -> str:
         if alone(case, node, values).startswith(("GT", "crash")):
             return quirk(node, arrays(case, node, values))
     return ""
-
-
-def _code(error: BaseException) -> str:
-    return error.code if isinstance(error, GraphtoolError) else f"crash {type(error).__name__}"
 
 
 def _described(case: Case, node: NodeProto, values: dict[str, Array]) -> str:

@@ -8,7 +8,8 @@ from functools import cache
 
 from benchmarks.fuzz import grow
 from benchmarks.fuzz.compiled import compiled
-from benchmarks.fuzz.evaluated import Evaluated, evaluated
+from benchmarks.fuzz.evaluated import evaluated
+from benchmarks.fuzz.judged import Evaluated, count
 from benchmarks.fuzz.oracle import Oracle
 from benchmarks.fuzz.outcome import Outcome
 from benchmarks.fuzz.processes import Span, Tell
@@ -41,10 +42,5 @@ def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = ())
         start = time.perf_counter()
         out.compiled = compiled(found, tell=tell)
         out.seconds["compiled"] = time.perf_counter() - start
-    for e in found:
-        out.statuses["wrong" if e.findings else e.status] += 1
-        out.ops.update(e.case.typed)
-        out.findings += e.findings
-        if e.why and e.status != "wrong":
-            out.reasons[f"{e.status}: {e.why}"] += 1
+    count(found, out)
     return out

@@ -29,5 +29,5 @@ def case(seed: int, only: Sequence[str] = (), nodes: int = NODES) -> Case:
             made = {n for node in g.nodes[mark[0]:] for n in node.output}
             del g.nodes[mark[0]:], g.ops[mark[2]:], g.typed[mark[2]:]
             g.pool = [v for v in g.pool if v.name not in made]
-    return Case(seed, g.model(symbolic), g.inputs, tuple(g.ops), tuple(g.typed), g.every(),
+    return Case(seed, g.inputs, tuple(g.ops), tuple(g.typed), g.model(symbolic), g.every(),
                 symbolic is not None)

@@ -54,14 +54,20 @@ class Known:
 
 
 @dataclass
-class Case:
-    """A model, its inputs, and what made it."""
+class Seeded:
+    """What each case has: its inputs, and what it is made of."""
 
     seed: int
-    model: ModelProto
     inputs: dict[str, Array]
     ops: tuple[str, ...]
     typed: tuple[str, ...]  # each with the dtype that it works on: "Relu float32"
+
+
+@dataclass
+class Case(Seeded):
+    """An ONNX model and its inputs."""
+
+    model: ModelProto
     every: tuple[ValueInfoProto, ...]  # what its nodes compute
     symbolic: bool = False  # whether a size of the inputs is open
 

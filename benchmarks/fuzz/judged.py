@@ -1,0 +1,105 @@
+"""What became of a case, and the check of the passes, whatever the case was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks import jobs
+from benchmarks.fuzz.compare import amplified, differing
+from benchmarks.fuzz.growing import Seeded
+from benchmarks.fuzz.outcome import Finding, Outcome
+from benchmarks.fuzz.variants import Variant, optimised, variant_of
+from benchmarks.suite.limits import limited
+from graphtool import interp
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module
+from graphtool.verify.reducer import Reducer
+
+Array = np.ndarray[Any, Any]
+SECONDS = 20
+
+
+@dataclass
+class Evaluated:
+    """What became of a case; `module` is there if it can be compiled."""
+
+    case: Seeded
+    status: str = "right"
+    why: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    module: Module | None = None
+    ready: Module | None = None  # what the passes make of it
+    want: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def variant(self) -> Variant:
+        """How its seed is compiled."""
+        return variant_of(self.case.seed)
+
+    def blame(self, cause: str, text: str = "") -> None:
+        """Note a difference."""
+        self.findings.append(Finding(self.case.seed, cause, text))
+
+
+def count(found: Iterable[Evaluated], out: Outcome) -> None:
+    """Add what became of the cases to the outcome."""
+    for e in found:
+        out.statuses["wrong" if e.findings else e.status] += 1
+        out.ops.update(e.case.typed)
+        out.findings += e.findings
+        if e.why and e.status != "wrong":
+            out.reasons[f"{e.status}: {e.why}"] += 1
+
+
+def after_passes(found: Evaluated) -> None:
+    """The evaluator after the passes of its variant, beside itself before them."""
+    assert found.module is not None
+    case, module = found.case, found.module
+
+    def results(m: Module, inputs: Any) -> dict[str, Array]:
+        return interp.run(optimised(m, found.variant), inputs)
+    try:
+        with limited(SECONDS):
+            found.ready = optimised(module, found.variant)
+            wrong = unlike(module, case.inputs, found.want, interp.run(found.ready, case.inputs))
+    except Exception as error:
+        found.status = "wrong"
+        found.blame(f"passes: {code(error)}", jobs.short(error))
+        found.module = None
+        return
+    if wrong:
+        small = reduced(module, case.inputs, results)
+        found.status = "wrong"
+        found.blame(f"passes: {wrong}: {small}", ", ".join(case.ops))
+
+
+def unlike(module: Module, inputs: Any, want: dict[str, Array], got: dict[str, Array]) -> str:
+    """The kind of the first difference that roundings do not explain."""
+    if differing(got, want, len(module.graph.nodes)):
+        still = differing(got, want, len(module.graph.nodes), amplified(module, inputs, want))
+        return next(iter(still.values()), "")
+    return ""
+
+
+def reduced(module: Module, inputs: Any, results: Any) -> str:
+    """The ops of the smallest slice whose results differ, or fail, in the same way."""
+    def fault(m: Module, xs: Any) -> bool:
+        try:
+            return bool(unlike(m, xs, interp.run(m, xs), results(m, xs)))
+        except GraphtoolError:
+            return False
+    try:
+        with limited(3 * SECONDS):
+            small, _ = Reducer(module, inputs, fault, tries=40).run()
+    except (TimeoutError, GraphtoolError):
+        return "not reduced"
+    return " ".join(n.op.name for n in small.graph.nodes)[:120]
+
+
+def code(error: BaseException) -> str:
+    """The code of an error of ours, or the kind of another one, which is a crash."""
+    return error.code if isinstance(error, GraphtoolError) else f"crash {type(error).__name__}"
