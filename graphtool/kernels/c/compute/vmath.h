@@ -263,7 +263,13 @@ GT_INLINE double gt_sigmoid_f64(double x)
     /* NaN wins on either side; against a literal this is one comparison */                       \
     GT_INLINE T gt_max_##t(T a, T b) { return !(a <= b) ? (b != b ? b : a) : b; }                 \
     GT_INLINE T gt_min_##t(T a, T b) { return !(a >= b) ? (b != b ? b : a) : b; }                 \
-    GT_INLINE T gt_pow_##t(T a, T b) { return pow##f(a, b); }                                     \
+    /* gcc makes a square root of a vector's pow(a, 0.5), but the root of -infinity is NaN and   \
+       that of -0 is -0, where C99 (F.10.4.4) says infinity and 0 */                              \
+    GT_INLINE T gt_pow_##t(T a, T b)                                                              \
+    {                                                                                             \
+        if (!__builtin_constant_p(b) || b != (T)0.5) return pow##f(a, b);                         \
+        return a == -(T)GT_INFINITY ? (T)GT_INFINITY : sqrt##f(a) + 0;                            \
+    }                                                                                             \
     GT_INLINE T gt_atan2_##t(T a, T b) { return atan2##f(a, b); }                                 \
     GT_INLINE T gt_next_after_##t(T a, T b) { return nextafter##f(a, b); }                        \
     GT_INLINE T gt_rem_##t(T a, T b) { return fmod##f(a, b); } /* the dividend's sign */          \
