@@ -18,7 +18,7 @@ from graphtool.explain import CODES, Code
 from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import OPS, Op, named, register
 from graphtool.ir.promises import broken
 from graphtool.ir.trace import Tracer, rebuild, trace
 from graphtool.kernels import headers
@@ -270,12 +270,14 @@ def add_selector(op: str, selector: Selector) -> None:
     """Add the function by which `select` rewrites an op.
 
     `selector(goal, node, operands)` returns the node's results, or None to leave the node
-    unchanged. `goal.best` returns the result of the best kernel for a site.
+    unchanged. `goal.best` returns the result of the best kernel for a site. Raises InputError
+    GT0401 if there is no op of that name.
     """
-    if op in SELECTORS:
+    row = named(op)
+    if row in SELECTORS:
         raise taken("selector", op)
-    SELECTORS[op] = guarded(f"the selector of {op}", selector)
-    added("selector", op, partial(SELECTORS.pop, op))
+    SELECTORS[row] = guarded(f"the selector of {op}", selector)
+    added("selector", op, partial(SELECTORS.pop, row))
 
 
 def add_target(row: Target) -> Target:

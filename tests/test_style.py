@@ -1,14 +1,24 @@
-"""Package and benchmarks are clean under ruff and mypy --strict; every module says what it is."""
+"""Package and benchmarks are clean under ruff and mypy --strict; every module says what it is; ops
+are compared by identity."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+NAMES = {  # where names of ops are compared, because they come from outside or are the question
+    "importers": "names of a file's operators", "exporters": "names of a file's operators",
+    "io": "names in files", "ir": "the registry, files and listings",
+    "extend.py": "a plug-in's op needs a name that is free",
+    "passes/decompose.py": "`keep` has names that the caller gave",
+    "report/catalog.py": "a scalar function and its op have one name",
+}
 
 
 @pytest.mark.parametrize("command", [["ruff", "check", "graphtool", "benchmarks", "docs", "tests"],
@@ -24,3 +34,44 @@ def test_every_module_says_what_it_is() -> None:
     for path in sorted((ROOT / "graphtool").rglob("*.py")):
         first = path.read_text().lstrip()
         assert first.startswith('"""') and not first.startswith('""""""'), path
+
+
+def op_name(x: ast.AST) -> bool:
+    """Whether an expression is `op.name` or `….op.name`, alone or in a tuple."""
+    if isinstance(x, ast.Tuple):
+        return any(map(op_name, x.elts))
+    return isinstance(x, ast.Attribute) and x.attr == "name" and (
+        getattr(x.value, "attr", getattr(x.value, "id", "")) == "op")
+
+
+def comparisons(tree: ast.AST) -> Iterator[int]:
+    """Lines that compare an op's name, or get a built-in op by its name."""
+    for x in ast.walk(tree):
+        match x:
+            case ast.Compare(left, _, others) if any(map(op_name, (left, *others))):
+                yield x.lineno
+            case ast.Match(subject) if op_name(subject):
+                yield subject.lineno
+            case ast.Attribute(name, "startswith" | "endswith") if op_name(name):
+                yield x.lineno
+            case ast.Subscript(ast.Name("OPS"), ast.Constant(str())):
+                yield x.lineno
+
+
+def test_ops_are_compared_by_identity() -> None:
+    """`node.op is o.cast` is an error for mypy if it is misspelt; a name is not."""
+    found: dict[str, list[int]] = {}
+    for path in sorted((ROOT / "graphtool").rglob("*.py")):
+        if lines := list(comparisons(ast.parse(path.read_text()))):
+            where = path.relative_to(ROOT / "graphtool")
+            found[where.parts[0] if where.parts[0] in NAMES else str(where)] = lines
+    assert not {k: v for k, v in found.items() if k not in NAMES}
+    assert {k for k in NAMES if k.endswith(".py")} <= set(found), "an exception without need"
+
+
+def test_the_search_finds_each_form() -> None:
+    forms = ("n.op.name == 'a'", "'a' != op.name", "op.name in x", "(n.op.name, 1) == y",
+             "n.op.name.startswith('a')", "OPS['a']", "match n.op.name:\n case 'a': 0",
+             "match n.op.name, 1:\n case _: 0")
+    assert [len(list(comparisons(ast.parse(f)))) for f in forms] == [1] * len(forms)
+    assert not list(comparisons(ast.parse("n.op is o.a; x[op.name]; OPS[name]; f(op.name)")))

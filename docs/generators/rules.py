@@ -37,7 +37,7 @@ def page() -> str:
 def _left(rule: Rule) -> str:
     if rule.pattern is not None:
         return _text(rule.pattern)
-    roots = list(rule.roots)
+    roots = [op.name for op in rule.roots]
     return ", ".join(roots[:6]) + (f" and {len(roots) - 6} more" if len(roots) > 6 else "")
 
 

@@ -39,10 +39,10 @@ def narrow(x: Any) -> Narrow | None:
     node = maker(x)
     if node is None:
         return None
-    match node.op.name:
-        case "cast":
+    match node.op:
+        case o.cast:
             return _cast(wrapped(x, node.inputs[0]))
-        case "sub":
+        case o.sub:
             left, zero = (wrapped(x, v) for v in node.inputs)
             found = narrow(left)
             if found is None or found.zero is not None or left.shape != x.shape:

@@ -104,12 +104,12 @@ def unregister(record: Record) -> None:
         _SERVING.pop(op)
 
 
-def serving(op: str) -> Record | None:
+def serving(op: Op) -> Record | None:
     """The kernel that computes an op; None if plain loops compute it."""
-    return _SERVING.get(op)
+    return _SERVING.get(op.name)
 
 
-def sums_rows(op: str) -> bool:
+def sums_rows(op: Op) -> bool:
     """Whether the op's kernel can also sum the rows that it computes."""
     record = serving(op)
     return record is not None and record.sums_rows

@@ -23,7 +23,7 @@ def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], i
     seen: dict[tuple[Any, ...], int] = {}
 
     def measure(module: Module) -> int:
-        key = tuple((n.op.name, *((v.hint, v.type) for v in n.outputs))
+        key = tuple((n.op, *((v.hint, v.type) for v in n.outputs))
                     for n in module.graph.nodes)
         if key not in seen:
             seen[key] = compiled(module)

@@ -233,7 +233,7 @@ class Assigner:
             if r.op is o.reshape and r not in self.unit_of and (
                     reshape_view(view, r.attrs["shape"]) is None):
                 return False
-            kernel = serving(r.op.name)
+            kernel = serving(r.op)
             if kernel is not None and not kernel.reads(r, x, view):
                 return False
         return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
 from graphtool.loops.program import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
@@ -42,10 +43,10 @@ class Around:
 def control_steps(node: Node, assignment: Assignment, around: Around) -> list[Step]:
     """The steps of a control node; they write its results to the views of the buffer assignment."""
     lowering = _Control(node, assignment, around)
-    match node.op.name:
-        case "cond":
+    match node.op:
+        case o.cond:
             lowering.cond()
-        case "while":
+        case o.while_:
             lowering.while_()
         case _:
             lowering.scan()

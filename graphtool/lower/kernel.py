@@ -123,8 +123,8 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
 def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:
     """The statements of a unit that uses a template or has loops of its own; None if it is a loop
     nest."""
-    node = next((n for n in unit.nodes if serving(n.op.name)), unit.nodes[0])
-    kernel = serving(node.op.name)
+    node = next((n for n in unit.nodes if serving(n.op)), unit.nodes[0])
+    kernel = serving(node.op)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
     if kernel is not None and kernel.fuses:

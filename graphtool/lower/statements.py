@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
+from graphtool.ir.op import Op
 from graphtool.kernels.site import Lowered
 from graphtool.kernels.tiles import work_of
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
@@ -21,7 +23,7 @@ from graphtool.symbolic import Dim, Symbol, product, symbol_of
 
 def lower_statements(node: Node, assignment: Assignment) -> Lowered:
     """The body of the node's kernel."""
-    return STATEMENTS[node.op.name](node, assignment)
+    return STATEMENTS[node.op](node, assignment)
 
 
 def _operand(node: Node, n: int, assignment: Assignment) -> View:
@@ -112,5 +114,5 @@ def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tup
     return body
 
 
-STATEMENTS: dict[str, Callable[[Node, Assignment], Lowered]] = {
-    "cumulative": _cumulative, "scatter": _scatter}
+STATEMENTS: dict[Op, Callable[[Node, Assignment], Lowered]] = {
+    o.cumulative: _cumulative, o.scatter: _scatter}

@@ -15,16 +15,16 @@ from graphtool.symbolic import Dim
 def view_of(node: Node, v: View) -> View | None:
     """The view of a movement op's result within its operand's buffer; None if a copy is needed."""
     a = node.attrs
-    match node.op.name:
-        case "transpose":
+    match node.op:
+        case o.transpose:
             return transpose_view(v, a["perm"])
-        case "slice":
+        case o.slice:
             return slice_view(v, a["start"], node.outputs[0].type.shape, a["strides"])
-        case "broadcast":
+        case o.broadcast:
             return broadcast_view(v, a["shape"])
-        case "size" | "barrier" | "checkpoint":
+        case o.size | o.barrier | o.checkpoint:
             return v
-        case "assume":
+        case o.assume:
             return View(v.buffer, v.dtype, a["shape"], v.strides, v.offset)
         case _:
             return reshape_view(v, a["shape"])
@@ -35,10 +35,10 @@ def unview(node: Node, view: View, x: Value) -> View | None:
 
     None for other ops, and where strides cannot express it.
     """
-    match node.op.name:
-        case "transpose":
+    match node.op:
+        case o.transpose:
             return transpose_view(view, inverse(node.attrs["perm"]))
-        case "reshape":
+        case o.reshape:
             return reshape_view(view, x.type.shape)
         case _:
             return None

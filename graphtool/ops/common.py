@@ -15,7 +15,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import TypeMismatch, Undecided
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.ir.trace import Builder, like
 from graphtool.loops.pull import Pull, const
 from graphtool.symbolic import Dim, known, product, text
@@ -181,7 +181,7 @@ def count(x: Any, axes: tuple[int, ...]) -> Any:
     n = product(x.shape[a] for a in axes)
     if isinstance(n, int):
         return float(n) if x.dtype.is_float else n
-    return like(x, OPS["dim"], of=n, dtype=x.dtype)
+    return like(x, o.dim, of=n, dtype=x.dtype)
 
 
 def filled(x: Any, value: float, shape: tuple[Dim, ...], dtype: Any = None) -> Any:
@@ -197,4 +197,4 @@ def took(x: Any, y: Any) -> Any:
 
 def iota_like(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:
     """0, 1, 2, … along an axis, in int64, in the graph of the traced x."""
-    return like(x, OPS["iota"], shape=shape, axis=axis, dtype=dtypes.int64)
+    return like(x, o.iota, shape=shape, axis=axis, dtype=dtypes.int64)

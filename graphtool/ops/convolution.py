@@ -16,7 +16,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, equal_dims, need
@@ -105,7 +105,7 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
     edge = ((0, 0),)
     spread = (*edge, *padding, *edge) if channels_last else (*edge, *edge, *padding)
     gaps = (0, *(d - 1 for d in lhs), 0) if channels_last else (0, 0, *(d - 1 for d in lhs))
-    padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
+    padded = o.pad.lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
                               hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
     cg, og = w.shape[1], w.shape[0] // (groups * batch_groups)
     wide = dtypes.float32 if result.dtype.is_narrow else result.dtype

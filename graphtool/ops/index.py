@@ -16,7 +16,7 @@ from graphtool.errors import InputError
 from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
 from graphtool.ops.common import (
     Array,
@@ -113,7 +113,7 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
     alone = axes == (x.ndim - 1,) and batch == x.ndim - 1 and indices.ndim == x.ndim
     # one element of each row: a select is faster than a scatter
     if alone and indices.dtype.bits >= 32:
-        places = x.builder.emit(OPS["iota"], (), {"shape": (x.shape[-1],), "axis": 0,
+        places = x.builder.emit(o.iota, (), {"shape": (x.shape[-1],), "axis": 0,
                                                   "dtype": indices.dtype})
         return o.select(o.eq(places, indices),
                         o.reshape(g, shape=indices.shape), 0.0), None

@@ -13,7 +13,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.axes import Align, Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, broadcast_shapes, equal_dims, need
@@ -77,7 +77,7 @@ def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b:
 
 def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool,
                 dtype: Any) -> tuple[Any, ...]:
-    mm = OPS["matmul"]
+    mm = o.matmul
     # the rows of all matrices in the batch are summed over together
     if b.ndim == 2 and a.ndim > 2 and not transpose_a:
         ga = mm(g, b, transpose_b=not transpose_b)

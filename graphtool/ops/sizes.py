@@ -17,7 +17,7 @@ from graphtool.errors import InputError
 from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import like
 from graphtool.loops.pull import Pull
@@ -111,7 +111,7 @@ def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
     total = o.reshape(o.reduce_sum(one, axes=(0,)), shape=())
     o.size(total, size=size, most=count)
     row = o.select(hit, rank, _number(x, count))
-    places = like(x, OPS["iota"], shape=(count,), axis=0, dtype=dtypes.int64)
+    places = like(x, o.iota, shape=(count,), axis=0, dtype=dtypes.int64)
     hole = filled(x, 0, (count + 1,), dtypes.int64)
     found = o.scatter(hole, o.reshape(row, shape=(count, 1)), places, axes=(0,))
     flat = o.slice(found, start=(0,), limit=(size,), strides=(1,))
@@ -131,7 +131,7 @@ def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
 
 def _number(x: Any, d: Dim) -> Any:
     """A dimension as an int64 operand."""
-    return d if isinstance(d, int) else like(x, OPS["dim"], of=d, dtype=dtypes.int64)
+    return d if isinstance(d, int) else like(x, o.dim, of=d, dtype=dtypes.int64)
 
 
 register(Op("nonzero", _nonzero_infer, _nonzero_eval, lambda g, y, x, **_: (None,),

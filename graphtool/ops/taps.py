@@ -17,7 +17,7 @@ from graphtool import ops as o
 from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, inside, iterator
 from graphtool.ops.common import Array, need
@@ -50,12 +50,12 @@ def _tap_eval(x: Array, *, kind: str, window: Any, strides: Any, padding: Any) -
 
 def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
                padding: Any) -> Pull:
-    lower = OPS["reduce_window"].lower
-    assert lower is not None and OPS["pad"].lower is not None
+    lower = o.reduce_window.lower
+    assert lower is not None and o.pad.lower is not None
     best = lower(k, x, kind=kind, window=window, strides=strides, padding=padding,
                  base_dilation=None, window_dilation=None)
     strides, padding, *_ = conv_defaults(len(x.shape), strides, padding, None, None)
-    values = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in padding),
+    values = o.pad.lower(k, x, lo=tuple(p[0] for p in padding),
                               hi=tuple(p[1] for p in padding), interior=None,
                               value=identity(kind, x.dtype))
     last = Const(math.prod(window) - 1, dtypes.int32)

@@ -13,7 +13,7 @@ from graphtool import ops as o
 from graphtool.ir.axes import Axes
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op, register
+from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, index, iterator
 from graphtool.ops.common import Array, filled, need
@@ -86,7 +86,7 @@ def _window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any, pa
     strides, padding, base, dilation = conv_defaults(n, strides, padding, base_dilation,
                                                      window_dilation)
     fill = identity(kind, x.dtype)
-    padded = OPS["pad"].lower(k, x, lo=tuple(p[0] for p in padding),  # type: ignore[misc]
+    padded = o.pad.lower(k, x, lo=tuple(p[0] for p in padding),  # type: ignore[misc]
                               hi=tuple(p[1] for p in padding),
                               interior=tuple(b - 1 for b in base), value=fill)
     shape = window_infer(TensorType(x.dtype, x.shape), kind=kind, window=window, strides=strides,
@@ -218,8 +218,8 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
     places = Pull(dtypes.int64, x.shape, lambda idx: index(flatten_index(idx, x.shape)))
     spread = {"lo": tuple(p[0] for p in padding), "hi": tuple(p[1] for p in padding),
               "interior": tuple(b - 1 for b in base)}
-    values = OPS["pad"].lower(k, x, **spread, value=identity(kind, x.dtype))  # type: ignore[misc]
-    numbers = OPS["pad"].lower(k, places, **spread, value=_NOWHERE)  # type: ignore[misc]
+    values = o.pad.lower(k, x, **spread, value=identity(kind, x.dtype))  # type: ignore[misc]
+    numbers = o.pad.lower(k, places, **spread, value=_NOWHERE)  # type: ignore[misc]
 
     def at(idx: Any) -> Any:
         iters = [iterator(k.new("r"), d) for d in window]

@@ -97,7 +97,7 @@ def _key(node: Node, inputs: tuple[Operand, ...], number: dict[Value, int]) -> A
                 for x in inputs]
     if Trait.COMMUTATIVE in node.op.traits:
         operands.sort(key=str)
-    return node.op.name, tuple(operands), tuple(_hashable(a) for a in node.attrs.values())
+    return node.op, tuple(operands), tuple(_hashable(a) for a in node.attrs.values())
 
 
 def _hashable(x: Any) -> Any:

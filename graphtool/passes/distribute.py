@@ -21,7 +21,6 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
-from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.collective import flattened, parted
@@ -109,7 +108,7 @@ class _Distributor:
             return
         builder, inputs = Builder(), self.graph.inputs
         with builder.scope("rank"):
-            key = o.reshape(o.cast(builder.emit(OPS["process_rank"], (), {}),
+            key = o.reshape(o.cast(builder.emit(o.process_rank, (), {}),
                                    dtype=RANDOM.dtype), shape=(1,)) * _SPREAD
             fold = o.concat(key, builder.constant(np.zeros(1, np.uint64)), axis=0)
             own = {inputs[i]: o.xor(Tracer(inputs[i], builder), fold).value for i in random}

@@ -14,7 +14,6 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, names_of
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.passes.fold import fold
@@ -205,10 +204,10 @@ def factor_before_transpose(y: Any, p: Any, c: Any) -> Any:
 def _is_layer(y: Any, biased: bool = True) -> bool:
     """Whether y is made by a layer, with or without a bias added behind it."""
     node = producer(y)
-    if node is not None and node.op is OPS["add"] and biased:
+    if node is not None and node.op is o.add and biased:
         return any(_is_layer(y.builder.wrap(v), False)
                    for v in node.inputs if isinstance(v, Value))
-    return node is not None and (node.op is OPS["linear"] or Trait.CONTRACTION in node.op.traits)
+    return node is not None and (node.op is o.linear or Trait.CONTRACTION in node.op.traits)
 
 
 @rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)

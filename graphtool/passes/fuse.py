@@ -138,7 +138,7 @@ class Fuser:
     def sum_rows(self, inside: set[Node], root: Node) -> None:
         """Add a sum along the rows that the group stores anyway: these rows are in the first
         cache."""
-        if not sums_rows(root.op.name):
+        if not sums_rows(root.op):
             return
         shape = root.outputs[0].type.shape
         for v in (n.outputs[0] for n in inside):
@@ -210,9 +210,8 @@ class Fuser:
         """The same for a value that is neither moved nor read through a window."""
         if Trait.REDUCTION in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
-            if not (maker.op.name.startswith("reduce_") and _trailing(maker) and all(
-                    "axes" in n.attrs and _trailing(n) for n in inside
-                    if Trait.REDUCTION in n.op.traits)):
+            if not all("axes" in n.attrs and _trailing(n) for n in (maker, *inside)
+                       if Trait.REDUCTION in n.op.traits):
                 return "only a reduction over the innermost axes can be computed in place"
             return "" if not self.transposed(maker, inside) else (
                 "a transpose lies between: each element would sum its row again")

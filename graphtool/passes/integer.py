@@ -150,7 +150,7 @@ def _along_rows(scale: Any, rank: int) -> bool:
     return is_single(scale) or (scale.shape[-1] == 1 and scale.ndim <= rank)
 
 
-@family_rule("matmul", numerics="reassociated")
+@family_rule(o.matmul, numerics="reassociated")
 def integer_matmul(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(p·s)·(q·r) = (p·q)·(s·r)"""
     x, w = map(dequantised, xs)
@@ -183,7 +183,7 @@ def _single(scale: Any) -> Any:
     return scale
 
 
-@family_rule("linear", numerics="reassociated")
+@family_rule(o.linear, numerics="reassociated")
 def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(p·s)·(q·r)ᵀ + b = (p·qᵀ)·(s·r) + b"""
     x, w = map(dequantised, xs[:2])
@@ -197,7 +197,7 @@ def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     return y if len(xs) < 3 or xs[2] is None else o.add(y, xs[2])
 
 
-@family_rule("conv", numerics="reassociated")
+@family_rule(o.conv, numerics="reassociated")
 def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """A convolution of (p·s) by filters (q·r), which have one scale for each output channel."""
     x, w = map(dequantised, xs)
@@ -238,7 +238,7 @@ def _float(v: Any) -> Any:
     return o.cast(v, dtype=dtypes.float32)
 
 
-@family_rule("div", "mul", numerics="reassociated")
+@family_rule(o.div, o.mul, numerics="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(v·a + b) / c = v·(a / c) + b / c, for an integer v"""
     x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
@@ -268,7 +268,7 @@ def _number(beside: Any, x: Any) -> Any:
     return float(x.reshape(-1)[0]) if x.size == 1 else beside.builder.constant(x)
 
 
-@family_rule("add", numerics="reassociated")
+@family_rule(o.add, numerics="reassociated")
 def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """v·a + n·a = (v + n)·a: a bias that is an integer number of steps is added to the sums"""
     for x, b in (xs, xs[::-1]):
@@ -289,7 +289,7 @@ def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     return None
 
 
-@family_rule("cast")
+@family_rule(o.cast)
 def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """Quantising a dequantised number in the same way gives the same integer: (q - z)·s / s + z
     = q"""

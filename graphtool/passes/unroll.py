@@ -26,10 +26,10 @@ def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Sequence[Any] | None:
         nonlocal found
         args = [Tracer(x, builder) if isinstance(x, Value) else x for x in inputs]
-        match node.op.name:
-            case "scan" if _small(node, max_nodes):
+        match node.op:
+            case o.scan if _small(node, max_nodes):
                 out = _written_out(node, args, builder)
-            case "cond" if (side := _decided(inputs[0], builder)) is not None:
+            case o.cond if (side := _decided(inputs[0], builder)) is not None:
                 out = inline(builder, node.attrs["then" if side else "orelse"], args[1:])
             case _:
                 return None

@@ -33,8 +33,8 @@ def residuals(graph: Graph) -> list[Residual]:
     made, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
     found = []
     for node in graph.nodes:
-        match node.op.name, node.inputs:
-            case "add", (Value() as a, Value() as b) if a.type == b.type:
+        match node.op, node.inputs:
+            case o.add, (Value() as a, Value() as b) if a.type == b.type:
                 sources = [(skip, end) for x, end in ((a, b), (b, a))
                            for skip in _projected(x, made)]
                 for skip, end in sorted(sources, key=lambda s: -_position(s[0], made, order)):

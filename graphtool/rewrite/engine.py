@@ -34,7 +34,7 @@ from graphtool.ir.graph import (
     names_of,
     use_counts,
 )
-from graphtool.ir.op import OPS, Op, complete_attrs
+from graphtool.ir.op import OPS, Op, complete_attrs, named
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
 from graphtool.plugins import broke
@@ -57,7 +57,7 @@ class Rule:
     """
 
     name: str
-    roots: tuple[str, ...]
+    roots: tuple[Op, ...]
     fn: Callable[..., Any]
     pattern: Applied | None
     numerics: Numerics
@@ -79,23 +79,28 @@ def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
         name = getattr(fn, "__name__", "rule")
         if list(inspect.signature(fn).parameters) != names:
             raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
-        return Rule(name, (pattern.op.name,), fn, pattern, numerics, once, inspect.getdoc(fn) or "",
+        return Rule(name, (pattern.op,), fn, pattern, numerics, once, inspect.getdoc(fn) or "",
                     assumes)
     return declare
 
 
-def family_rule(*roots: str, numerics: Numerics = "exact", assumes: Assumption = "nothing",
+def family_rule(*roots: Op | str, numerics: Numerics = "exact", assumes: Assumption = "nothing",
                 ) -> Callable[[Callable[..., Any]], Rule]:
-    """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals."""
+    """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals.
+
+    Raises InputError GT0401 for a name that no op has.
+    """
+    ops = tuple(named(r) if isinstance(r, str) else r for r in roots)
+
     def declare(fn: Callable[..., Any]) -> Rule:
-        return Rule(getattr(fn, "__name__", "rule"), roots, fn, None, numerics, False,
+        return Rule(getattr(fn, "__name__", "rule"), ops, fn, None, numerics, False,
                     inspect.getdoc(fn) or "", assumes)
     return declare
 
 
-def with_trait(trait: Trait) -> tuple[str, ...]:
-    """The names of the ops that have a trait, for `family_rule`."""
-    return tuple(name for name, op in OPS.items() if trait in op.traits)
+def with_trait(trait: Trait) -> tuple[Op, ...]:
+    """The ops that have a trait, for `family_rule`."""
+    return tuple(op for op in OPS.values() if trait in op.traits)
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ class Emitter:
 
 @dataclass(eq=False)
 class _Engine:
-    index: Mapping[str, Sequence[Rule]]
+    index: Mapping[Op, Sequence[Rule]]
     uses: Mapping[Value, int]
     journal: Journal
     fired: list[Fired] = field(default_factory=list)
@@ -214,7 +219,7 @@ class _Engine:
         return limit is not None and len(self.journal) + len(self.fired) >= limit
 
     def visit(self, node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
-        if node.op.name not in self.index or len(node.outputs) != 1:
+        if node.op not in self.index or len(node.outputs) != 1:
             return None
         result = self.attempt(node.op, inputs, node.attrs, node.outputs[0].type,
                               Emitter(builder, self.attempt, self.uses))
@@ -222,7 +227,7 @@ class _Engine:
 
     def attempt(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
                 type: TensorType, emitter: Emitter) -> Any:
-        for r in self.index.get(op.name, ()):
+        for r in self.index.get(op, ()):
             if self.spent:
                 return None
             for env in self.candidates(r, op, inputs, attrs, emitter):
@@ -285,12 +290,12 @@ def numerics_class(text: str, where: str) -> Numerics:
 
 
 def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact",
-                assume: Assumption = "finite") -> dict[str, list[Rule]]:
+                assume: Assumption = "finite") -> dict[Op, list[Rule]]:
     """The rules of at most the given numerics class that assume no more than `assume`, by the op at
     their root.
     """
     allowed = NUMERICS[:NUMERICS.index(numerics) + 1]
-    index: dict[str, list[Rule]] = {}
+    index: dict[Op, list[Rule]] = {}
     for r in rules:
         fits = r.numerics in allowed and r.assumes in ("nothing", assume)
         for root in r.roots if fits else ():

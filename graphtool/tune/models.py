@@ -15,7 +15,6 @@ import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.sites import Attention, Contraction, Conv, Product, Site
 
@@ -55,7 +54,7 @@ def _contraction(site: Contraction) -> Module:
 def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
                  shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Module:
     """Bytes that are widened; where the kernel takes 16 bits, weights that need them."""
-    wide, kinds = OPS["cast"], (dtypes.uint8, dtypes.int8)
+    wide, kinds = o.cast, (dtypes.uint8, dtypes.int8)
     if not site.constant:
         graph = trace(lambda x, w: fn(wide(x, dtype=dtypes.int32), wide(w, dtype=dtypes.int32)),
                       [TensorType(k, s) for k, s in zip(kinds, shapes, strict=True)], ["x", "w"])

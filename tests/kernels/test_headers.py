@@ -72,13 +72,14 @@ def test_arguments_are_those_of_the_comment(name: str) -> None:
 
 def test_every_op_that_lowers_by_a_kernel_has_one() -> None:
     for op in OPS.values():
-        kernel = serving(op.name)
+        kernel = serving(op)
         if op.lowering is Lowering.TEMPLATE:
             assert kernel is not None and kernel.fuses, op
         elif op.lowering is Lowering.STATEMENTS:
-            assert (kernel is not None and not kernel.fuses) != (op.name in STATEMENTS), op
+            assert (kernel is not None and not kernel.fuses) != (op in STATEMENTS), op
         else:
             assert kernel is None, op
+    assert {name for k in KERNELS.values() for name in k.lower} <= OPS.keys()
 
 
 def test_every_kernel_has_a_module_of_its_name() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import graphtool
 from graphtool import interp, plugins
+from graphtool.ir.op import OPS
 from graphtool.ir.serial import collect_all
 from graphtool.kernels import headers, record
 from graphtool.loops import contract
@@ -97,10 +98,11 @@ def test_nothing_stays_behind() -> None:
     tables = (record.KERNELS, contract.CONTRACTS, SELECTORS, headers.names())
     before = [set(t) for t in tables]
     plugins.load_plugin(EXAMPLES / "norm_rows.py")
-    assert record.serving("norm_rows") is not None
+    op = OPS["norm_rows"]
+    assert record.serving(op) is not None
     plugins.unload("norm_rows")
     assert [set(t) for t in (*tables[:3], headers.names())] == before
-    assert record.serving("norm_rows") is None
+    assert record.serving(op) is None
 
 
 @pytest.mark.parametrize(("text", "word"), [
@@ -108,6 +110,8 @@ def test_nothing_stays_behind() -> None:
     ("add_kernel(Record(Contract('gemm', 'd', (), (), print)), Path('gemm.h'))",
      "'gemm' already exists"),
     ("add_selector('attention', print)", "'attention' already exists"),
+    ("add_selector('atention', print)", "unknown op 'atention'"),
+    ("family_rule('ad')(print)", "unknown op 'ad'"),
     ("add_target(Target('generic', 'd', 1, 4, 4))", "'generic' already exists")])
 def test_what_cannot_be_added(text: str, word: str, gt: Cli, tmp_path: Path) -> None:
     path = tmp_path / "p.py"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.ir.facets import Movement, Precision, Trait
@@ -129,7 +130,7 @@ class _Made:
         return moved
 
     def _cast(self, x: Value, to: DType, b: Builder) -> Value:
-        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+        made: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
                              hint=f"{x.hint.lstrip('@')}.{to.short}").value
         return made
 

@@ -15,7 +15,6 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.remat import ancestors
 
@@ -29,7 +28,7 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
     short: dict[Value, Value] = {}
 
     def cast(x: Value, to: DType) -> Value:
-        made: Value = b.emit(OPS["cast"], (Tracer(x, b),), {"dtype": to},
+        made: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
                              hint=f"{x.hint.lstrip('@')}.{to.short}").value
         return made
     sums = _cast(behind, low)

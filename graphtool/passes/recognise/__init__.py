@@ -11,7 +11,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.graph import Graph
-from graphtool.ir.op import OPS
+from graphtool.ir.op import Op
 from graphtool.kernels.choice.rules import Rules, assumed
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise.attention import (
@@ -33,20 +33,21 @@ def recognise(graph: Graph, *, numerics: str = "approximate",
                        assumed(rules))
 
 
-def _whole(name: str, *operands: Any, **attrs: Any) -> Any:
+def _whole(op: Op, *operands: Any, **attrs: Any) -> Any:
     """The decomposition of an op, used as a pattern."""
-    return OPS[name].decompose(*operands, **attrs)  # type: ignore[misc]
+    assert op.decompose is not None
+    return op.decompose(*operands, **attrs)
 
 
 # ---- activations -------------------------------------------------------------------------------
 
-@rule(lambda x: _whole("silu", x))
+@rule(lambda x: _whole(o.silu, x))
 def silu(x: Any) -> Any:
     """x · σ(x) = silu(x)"""
     return o.silu(x)
 
 
-@rule(lambda x: _whole("relu", x))
+@rule(lambda x: _whole(o.relu, x))
 def relu(x: Any) -> Any:
     """(x ≤ 0 ? 0 : x) = relu(x)"""
     return o.relu(x)
@@ -87,13 +88,13 @@ def _gelus() -> list[Rule]:
 
 # ---- softmax and norms -------------------------------------------------------------------------
 
-@rule(lambda x, a: _whole("softmax", x, axis=a))
+@rule(lambda x, a: _whole(o.softmax, x, axis=a))
 def softmax(x: Any, a: Any) -> Any:
     """exp(x − max x) / Σ exp(x − max x) over axis a = softmax(x)"""
     return o.softmax(x, axis=a)
 
 
-@rule(lambda x, a: _whole("log_softmax", x, axis=a))
+@rule(lambda x, a: _whole(o.log_softmax, x, axis=a))
 def log_softmax(x: Any, a: Any) -> Any:
     """x − max x − log Σ exp(x − max x) over axis a = log_softmax(x)"""
     return o.log_softmax(x, axis=a)
@@ -108,7 +109,7 @@ def _over_root(centred: Any, variance: Any) -> Any:
     return centred / o.sqrt(variance)
 
 
-@rule(lambda x, a, e: _whole("layer_norm", x, axes=a, epsilon=e))
+@rule(lambda x, a, e: _whole(o.layer_norm, x, axes=a, epsilon=e))
 def layer_norm(x: Any, a: Any, e: Any) -> Any:
     """(x − mean x) · 1/√(var x + e) over axes a = layer_norm(x), if e is a number"""
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
@@ -120,7 +121,7 @@ def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, a, e: _whole("rms_norm", x, axes=a, epsilon=e))
+@rule(lambda x, a, e: _whole(o.rms_norm, x, axes=a, epsilon=e))
 def rms_norm(x: Any, a: Any, e: Any) -> Any:
     """x · 1/√(mean x² + e) over axes a = rms_norm(x), if e is a number"""
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None

@@ -15,6 +15,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.dtypes import bool_
 from graphtool.ir.graph import Node
+from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import array_of, family_rule, number_of, producer, readers, rule
@@ -23,13 +24,13 @@ from graphtool.symbolic import product as count
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
 
 
-@family_rule("matmul", numerics="approximate", assumes="finite")
+@family_rule(o.matmul, numerics="approximate", assumes="finite")
 def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """softmax(mask(q·kᵀ·c))·v = attention(q, k, v, mask, scale=c), where a mask of −∞ hides"""
     return _attention(xs, attrs, type, True)
 
 
-@family_rule("matmul", numerics="approximate")
+@family_rule(o.matmul, numerics="approximate")
 def attention_of_any_numbers(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """softmax(q·kᵀ·c)·v = attention(q, k, v, scale=c): a row that is −∞ throughout stays NaN"""
     return _attention(xs, attrs, type, False)
@@ -42,14 +43,14 @@ def _attention(xs: Any, attrs: Any, type: Any, finite: bool) -> Any:
     if any((attrs["transpose_a"], attrs["transpose_b"], attrs["dtype"])) or len(type.shape) < 3:
         return None
     weights = _without_split(xs[0])
-    soft = _made_by(_without_guard(weights) if finite else weights, "softmax")
+    soft = _made_by(_without_guard(weights) if finite else weights, o.softmax)
     if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, weights.ndim - 1):
         return None
     found = _masked(_operand(weights, soft, 0), 6 if finite else 0)
     if found is None:
         return None
     (product, scale), mask = _without_factor(found[0]), _across(found[1], weights, xs[0])
-    dot = _made_by(product, "matmul")
+    dot = _made_by(product, o.matmul)
     if dot is None or dot.attrs["transpose_a"] or dot.attrs["dtype"]:
         return None
     (q, at_q), (k, at_k) = (_without_factor(_operand(product, dot, i)) for i in (0, 1))
@@ -70,7 +71,7 @@ def _led(x: Any, lead: tuple[Any, ...]) -> Any:
 def _without_split(x: Any) -> Any:
     """The operand of a reshape that changed only the axes before the last two; x itself if there
     is none."""
-    outer = _made_by(x, "reshape")
+    outer = _made_by(x, o.reshape)
     inner = x if outer is None else _operand(x, outer, 0)
     return inner if inner.shape[-2:] == x.shape[-2:] else x
 
@@ -126,9 +127,9 @@ def attention_mask(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> An
     return o.attention(q, k, v, causal=c or (causal and not nothing), scale=s, softcap=z)
 
 
-def _made_by(x: Any, *names: str) -> Node | None:
+def _made_by(x: Any, *ops: Op) -> Node | None:
     node = producer(x)
-    return node if node is not None and node.op.name in names else None
+    return node if node is not None and node.op in ops else None
 
 
 def _operand(x: Any, node: Node, i: int) -> Any:
@@ -137,18 +138,18 @@ def _operand(x: Any, node: Node, i: int) -> Any:
 
 def _without_guard(x: Any) -> Any:
     """p, if x is `is_nan(p) ? 0 : p`; else x."""
-    node = _made_by(x, "select")
+    node = _made_by(x, o.select)
     if node is None:
         return x
     cond, zero, p = (_operand(x, node, i) for i in range(3))
-    test = _made_by(cond, "is_nan")
+    test = _made_by(cond, o.is_nan)
     same = test is not None and isinstance(p, Tracer) and test.inputs[0] is p.value
     return p if same and number_of(zero) == 0 else x
 
 
 def _without_factor(x: Any) -> tuple[Any, float]:
     """y and c, if x is y·c or y / c for a number c; else x and 1."""
-    node = _made_by(x, "mul", "div")
+    node = _made_by(x, o.mul, o.div)
     if node is None:
         return x, 1.0
     a, b = _operand(x, node, 0), _operand(x, node, 1)
@@ -168,9 +169,9 @@ def _masked(x: Any, most: int) -> tuple[Any, Any] | None:
     The product may have a factor. The masks are added or selected; the result is a bool mask, an
     added one, or None. Returns None if there is no product within `most` steps.
     """
-    if _made_by(_without_factor(x)[0], "matmul"):
+    if _made_by(_without_factor(x)[0], o.matmul):
         return x, None
-    node = _made_by(x, "add", "select", "reshape") if most else None
+    node = _made_by(x, o.add, o.select, o.reshape) if most else None
     if node is None:
         return None
     operands = [_operand(x, node, i) for i in range(len(node.inputs))]
@@ -206,7 +207,7 @@ def _hides(x: Any) -> bool:
 
 def _as_bool(mask: Any) -> Any:
     """The mask `seen`, if the added mask is `seen ? 0 : −∞`; else the mask itself."""
-    node = _made_by(mask, "select")
+    node = _made_by(mask, o.select)
     if node is not None:
         cond, a, b = (_operand(mask, node, i) for i in range(3))
         if number_of(a) == 0 and _hides(b) and cond.shape == mask.shape:
@@ -229,11 +230,11 @@ def _is_causal(mask: Any, scores: tuple[Any, ...]) -> bool:
 def _once_a_group(x: Any) -> Any | None:
     """k […, H, T, D], if x is k with each of its heads repeated: […, H, G, T, D] as […, H·G, T,
     D]."""
-    outer = _made_by(x, "reshape")
+    outer = _made_by(x, o.reshape)
     if outer is None:
         return None
     wide = _operand(x, outer, 0)
-    node = _made_by(wide, "broadcast")
+    node = _made_by(wide, o.broadcast)
     if node is None or wide.ndim != x.ndim + 1 or wide.shape[-2:] != x.shape[-2:]:
         return None
     narrow = _operand(wide, node, 0)

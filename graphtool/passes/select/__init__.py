@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.choice import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.op import Op
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.record import serving
@@ -59,18 +61,18 @@ def _sums(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | No
 
 def _by_op(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """The definition of an op whose kernel assumes more than is allowed; else None."""
-    record = serving(node.op.name)
+    record = serving(node.op)
     if record is None or goal.rules.allows(record.assumes) or node.op.decompose is None:
         return None
     goal.note(operands[0], f"in its parts: the kernel {record.name} assumes finite numbers")
     return (node.op.decompose(*operands, **node.attrs),)
 
 
-SELECTORS: dict[str, Selector] = {
-    "matmul": _contraction(matmul, integer_product.matmul),
-    "conv": _contraction(conv, integer_convolution.conv),
-    "attention": attention, "recurrence": recurrence, "recurrence_grad": recurrence_grad,
-    "reduce_window": window, "extreme_tap": window, "reduce_sum": _sums}
+SELECTORS: dict[Op, Selector] = {
+    o.matmul: _contraction(matmul, integer_product.matmul),
+    o.conv: _contraction(conv, integer_convolution.conv),
+    o.attention: attention, o.recurrence: recurrence, o.recurrence_grad: recurrence_grad,
+    o.reduce_window: window, o.extreme_tap: window, o.reduce_sum: _sums}
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
@@ -92,7 +94,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         if Trait.ELEMENTWISE in node.op.traits:
             wide = follow(node, inputs, b)
             return None if wide is None else (wide,)
-        return SELECTORS.get(node.op.name, _by_op)(goal, node, operands)
+        return SELECTORS.get(node.op, _by_op)(goal, node, operands)
     # decompose before, so that the contents of composites are seen, and after, because attention
     # without a kernel becomes ops such as softmax
     chosen = rebuild(decompose(graph), rewrite)

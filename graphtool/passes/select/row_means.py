@@ -34,7 +34,7 @@ def _from_kernel(x: Tracer) -> bool:
         node = x.builder.made.get(pending.pop())
         if node is None:
             continue
-        if sums_rows(node.op.name):
+        if sums_rows(node.op):
             return True
         if Trait.ELEMENTWISE in node.op.traits:
             more = {v for v in node.inputs if isinstance(v, Value) and v.type.shape == x.shape}

@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.passes.select.visible_taps import visible
 from graphtool.symbolic import Dim
@@ -44,7 +43,7 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
         y = convolve(plain, images(taps[0] if len(taps) == 1 else o.concat(*taps, axis=4)),
                      flat, shape)
     else:
-        y = reduce(OPS["add"], (convolve(plain, images(t), _tap(w, k), shape)
+        y = reduce(o.add, (convolve(plain, images(t), _tap(w, k), shape)
                                 for k, t in enumerate(taps)))
     return o.reshape(y, shape=out)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.op import OPS
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.choice.sites import Product
@@ -121,7 +120,7 @@ class _Taps:
 
     def product(self, x: Any, right: Any) -> Any:
         across = o.transpose(x, perm=(0, 2, 1))
-        return self.summed(OPS["gemm_bf16" if self.pairs else "gemm"](across, right, n=self.o))
+        return self.summed((o.gemm_bf16 if self.pairs else o.gemm)(across, right, n=self.o))
 
     @staticmethod
     def summed(y: Any) -> Any:

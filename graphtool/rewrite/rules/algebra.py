@@ -150,7 +150,7 @@ def not_ne(x: Any, y: Any) -> Any:
     return o.eq(x, y)
 
 
-@family_rule("and", "or", "max", "min")
+@family_rule(o.and_, o.or_, o.max, o.min)
 def idempotent(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x, x) = x"""
     return xs[0] if getattr(xs[0], "value", 0) is getattr(xs[1], "value", 1) else None
@@ -168,7 +168,7 @@ def select_not(c: Any, x: Any, y: Any) -> Any:
     return o.select(c, y, x)
 
 
-@family_rule("select")
+@family_rule(o.select)
 def select_known(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """select(c, x, y) = x or y, if the constant c is true everywhere or false everywhere"""
     cond = array_of(xs[0])
@@ -233,7 +233,7 @@ def _ordered(a: Any, b: Any) -> bool:
     return is_number(a) and is_number(b) and not (math.isnan(a) or math.isnan(b))
 
 
-@family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in ("cast", "bitcast")))
+@family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in (o.cast, o.bitcast)))
 def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x, c) = f(x, number), if all elements of c are that number and x gives the shape"""
     numbers = [_number(x) for x in xs]
@@ -261,7 +261,7 @@ def _number(x: Any) -> Any:
 
 # ---- cast --------------------------------------------------------------------------------------
 
-@family_rule("cast")
+@family_rule(o.cast)
 def cast_same(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """cast(x, t) = x, if x has the type t"""
     return xs[0] if xs[0].dtype is attrs["dtype"] else None

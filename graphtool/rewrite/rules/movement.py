@@ -24,24 +24,24 @@ from graphtool.symbolic import known, product
 # ---- reshape and transpose ---------------------------------------------------------------------
 
 
-@family_rule("reshape", "broadcast", "transpose", "slice", "pad", "reverse", "concat")
+@family_rule(o.reshape, o.broadcast, o.transpose, o.slice, o.pad, o.reverse, o.concat)
 def move_nothing(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """move(x) = x, if the movement leaves every element in its place"""
     x = xs[0]
     if x.type != type:
         return None
-    match op.name:
-        case "reshape" | "broadcast":
+    match op:
+        case o.reshape | o.broadcast:
             same = True
-        case "slice":
+        case o.slice:
             same = all(s == 1 for s in attrs["strides"]) and not any(
                 known(a, "==", 0) is not True for a in attrs["start"])
-        case "transpose":
+        case o.transpose:
             same = _order(attrs["perm"], x.shape) == sorted(_order(attrs["perm"], x.shape))
-        case "pad":
+        case o.pad:
             same = all(known(a, "==", 0) is True for a in (*attrs["lo"], *attrs["hi"])) and not any(
                 attrs["interior"] or ())
-        case "reverse":
+        case o.reverse:
             same = all(x.shape[a] == 1 for a in attrs["axes"])
         case _:
             same = len(xs) == 1
@@ -180,7 +180,7 @@ def gather_of_run(x: Any, i: Any, a: Any) -> Any:
     return o.reshape(cut, shape=tuple(x.shape[k] for k in rest))
 
 
-@family_rule("concat")
+@family_rule(o.concat)
 def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """concat(concat(a, b), c) = concat(a, b, c); empty parts are left out"""
     parts: list[Any] = []
@@ -210,7 +210,7 @@ def gather_of_reshape(x: Any, i: Any, s: Any) -> Any:
     return o.reshape(o.gather(x, i, axes=(0,)), shape=(*i.shape[:-1], *s[1:]))
 
 
-@family_rule("gather")
+@family_rule(o.gather)
 def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x)[i] = f(x[i]), if fewer elements are gathered than x has: rows of a quantised table"""
     node = producer(xs[0])
@@ -230,8 +230,8 @@ def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
 
 # ---- reductions --------------------------------------------------------------------------------
 
-@family_rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
-             "reduce_mean")
+@family_rule(o.reduce_sum, o.reduce_prod, o.reduce_max, o.reduce_min, o.reduce_and, o.reduce_or,
+             o.reduce_mean)
 def reduce_ones(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """reduce(x, axes) = reduce(x, the axes whose size is not 1)"""
     shape = xs[0].shape
@@ -241,7 +241,7 @@ def reduce_ones(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     return op(xs[0], axes=axes) if axes else xs[0]
 
 
-@family_rule("reduce_max", "reduce_min", "reduce_and", "reduce_or")
+@family_rule(o.reduce_max, o.reduce_min, o.reduce_and, o.reduce_or)
 def reduce_reduce(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """max(max(x, a), b) = max(x, a ∪ b), for the axes a and b"""
     node = producer(xs[0])

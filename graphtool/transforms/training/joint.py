@@ -17,7 +17,6 @@ from graphtool import ops as o
 from graphtool.errors import InputError, UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value, is_constant
-from graphtool.ir.op import OPS
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
@@ -171,7 +170,7 @@ class _Joint:
         state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
         state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
         names = {v: n for n, v in state.named.items()}
-        marked = [builder.emit(OPS["detach"], (Tracer(g, builder),), {}, f"grad.{names[v]}")
+        marked = [builder.emit(o.detach, (Tracer(g, builder),), {}, f"grad.{names[v]}")
                   # marks for passes that work on gradients
                   for v, g in zip(wrt, grads, strict=True)]
         with builder.scope("optimizer"):
