@@ -16,8 +16,9 @@ from pathlib import Path
 from benchmarks import work
 from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Lost, Run, Span, crew
-from benchmarks.fuzz.record import Record, read, seeds, spans
+from benchmarks.fuzz.record import Record, read
 from benchmarks.fuzz.report import coverage, groups, report
+from benchmarks.fuzz.spans import CHUNK, seeds, spans
 from benchmarks.suite.limits import WORKERS
 
 EACH = 60  # seconds between two writes of the record
@@ -31,6 +32,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compile", type=float, default=0, metavar="SHARE",
                         help="compile this share of the graphs as well, 0 to 1")
     parser.add_argument("--only", nargs="*", default=[], metavar="OP", help="these operators only")
+    parser.add_argument("--torch", action="store_true",
+                        help="torch modules, captured by torch.export or torch.fx, beside torch")
+    parser.add_argument("--grad", action="store_true",
+                        help="with --torch: gradients too, all floats being float64")
     parser.add_argument("--rerun", metavar="SEEDS",
                         help="these seeds again, compiled too: 7,30-39. What they show now "
                              "replaces in the record what they showed before")
@@ -71,9 +76,13 @@ def main(options: argparse.Namespace) -> int:
 
 def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
     """The mode's name, what does a span of it, and the seeds of a span."""
+    share, only = 1.0 if options.rerun else options.compile, tuple(options.only)
+    if options.torch or options.grad:
+        from benchmarks.fuzz import module_checks
+        return "torch --grad" if options.grad else "torch", partial(
+            module_checks.work, share=share, only=only, grad=options.grad), CHUNK
     from benchmarks.fuzz import graphs
-    share = 1.0 if options.rerun else options.compile
-    return "onnx", partial(graphs.work, share=share, only=tuple(options.only)), graphs.CHUNK
+    return "onnx", partial(graphs.work, share=share, only=only), CHUNK
 
 
 def wanted(options: argparse.Namespace, record: Record, mode: str, size: int) -> Iterator[Span]:

@@ -13,20 +13,13 @@ from benchmarks.fuzz.judged import Evaluated, count
 from benchmarks.fuzz.oracle import Oracle
 from benchmarks.fuzz.outcome import Outcome
 from benchmarks.fuzz.processes import Span, Tell
-
-CHUNK = 24  # seeds of a span, and of a call of the compiler at most
+from benchmarks.fuzz.spans import chosen
 
 
 @cache
 def oracle() -> Oracle:
     """One a process: it takes longer to start than a graph takes."""
     return Oracle()
-
-
-def chosen(span: Span, share: float) -> bool:
-    """Whether the graphs of the span are compiled, if this share of all are."""
-    at = span[0] // CHUNK
-    return int((at + 1) * share) > int(at * share)
 
 
 def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = ()) -> Outcome:

@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks import work
 from benchmarks.fuzz.outcome import Finding, Outcome, grow
 from benchmarks.fuzz.processes import Span
+from benchmarks.fuzz.spans import merged
 from benchmarks.jobs import PROJECT
 
 REASONS = 60  # that are kept, the usual ones
@@ -116,37 +117,3 @@ def version() -> str:
         from importlib.metadata import version as of
         return of("graphtool")
     return commit + "+" * bool(changed)
-
-
-# ---- ranges of seeds ---------------------------------------------------------------------------
-
-def merged(ranges: Iterable[Span]) -> list[Span]:
-    """The ranges in order, those that touch as one."""
-    out: list[Span] = []
-    for a, b in sorted(ranges):
-        if out and a <= out[-1][1]:
-            out[-1] = (out[-1][0], max(b, out[-1][1]))
-        else:
-            out.append((a, b))
-    return out
-
-
-def spans(first: int, end: int, size: int, done: Sequence[Span] = ()) -> Iterator[Span]:
-    """The seeds from `first` to `end` that are not done, in spans that begin at multiples of
-    `size`."""
-    at = first
-    for a, b in [*merged(done), (end, end)]:
-        stop = min(a, end)
-        while at < stop:
-            upto = min(at - at % size + size, stop)
-            yield at, upto
-            at = upto
-        at = max(at, b)
-
-
-def seeds(text: str) -> list[Span]:
-    """`7,30-39` as ranges."""
-    def one(part: str) -> Span:
-        first, _, last = part.partition("-")
-        return int(first), int(last or first) + 1
-    return merged(one(p) for p in text.split(",") if p)

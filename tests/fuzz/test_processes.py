@@ -12,8 +12,9 @@ import pytest
 from benchmarks.fuzz import processes
 from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Lost, Span, Tell, crew
-from benchmarks.fuzz.record import Record, merged, read, seeds, spans
+from benchmarks.fuzz.record import Record, read
 from benchmarks.fuzz.report import report
+from benchmarks.fuzz.spans import merged, seeds, spans
 
 
 def whole(span: Span, tell: Tell) -> list[int]:
