@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from benchmarks.fuzz.oracle import Oracle, Silent, answer
 from benchmarks.fuzz.record import read
 from benchmarks.fuzz.table import ROWS
 from graphtool import ops as o
-from graphtool.importers.onnx import HANDLERS
+from graphtool.importers.onnx import HANDLERS, import_model
 from graphtool.ir.graph import Module
 
 F32 = np.float32
@@ -132,3 +133,24 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (part,) = read(tmp_path / "results" / "fuzz.json").parts
     assert part.ranges == [(0, 3)] and part.compiled.total() == 3
     assert " 0–2 |" in (tmp_path / "results" / "fuzz.md").read_text()
+
+
+@pytest.mark.parametrize(("seed", "found"), [(2477, "right"), (9413, "explained")])
+def test_what_is_no_fault(oracle: Oracle, seed: int, found: str) -> None:
+    """A NaN that a kernel for finite numbers spreads; a reciprocal of what the oracle rounds more
+    roughly."""
+    e = evaluated(grow.case(seed), oracle)
+    assert (e.status, e.findings) == (found, [])
+    assert e.assume == "nothing"
+
+
+def test_a_fault_of_the_whole_graph_is_found(
+        monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
+    """Each node alone is right, and so is their chain."""
+    case = grow.case(3, ["Tanh", "Sigmoid"], 4)
+
+    def wrong_if_long(model: Any) -> Module:
+        module = import_model(model)
+        return sigmoid_for_tanh(module) if len(model.graph.node) > 1 else module
+    monkeypatch.setattr("benchmarks.fuzz.evaluated.import_model", wrong_if_long)
+    assert [f.cause for f in evaluated(case, oracle).findings][:1] == ["whole graph: value"]

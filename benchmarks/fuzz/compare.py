@@ -15,7 +15,7 @@ import numpy as np
 from graphtool import interp
 from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Assumption, Trait
 from graphtool.ir.graph import Module, Node, is_constant
 from graphtool.ir.trace import replay
 
@@ -27,6 +27,12 @@ AMPLIFIED = 64  # times the change that one more rounding of each result makes
 def is_float(x: Array) -> bool:
     """Whether the elements are floats, ml_dtypes' included."""
     return x.dtype.kind in "fV" or x.dtype.name == "bfloat16"
+
+
+def assumed(arrays: Iterable[Array]) -> Assumption:
+    """What may be assumed of these numbers."""
+    return "finite" if all(bool(np.isfinite(x.astype(np.float64)).all()) for x in arrays
+                           if is_float(x)) else "nothing"
 
 
 def largest(arrays: Iterable[Array]) -> float:

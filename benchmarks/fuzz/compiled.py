@@ -11,6 +11,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,13 @@ def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] = (),
     for variant in how or variants():
         ready: list[tuple[Evaluated, InC]] = []
         for i, e in enumerate(cases):
-            if e.module is None or (not how and e.variant != variant):
+            if e.module is None or (not how and e.variant.name != variant.name):
                 continue
             tell(e.case.seed)
             try:
                 with limited(SECONDS):
-                    ready.append((e, in_c(e.module, variant, f"f{i}", None if how else e.ready)))
+                    own = replace(variant, assume=e.assume)
+                    ready.append((e, in_c(e.module, own, f"f{i}", None if how else e.ready)))
             except GraphtoolError as error:
                 if error.code != "GT2005":  # what nothing bounds has no place in the memory plan
                     e.blame(f"C {variant.name}: {error.code}", jobs.short(error))
@@ -68,7 +70,7 @@ def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] = (),
         loaded = [(e.case.inputs, c) for e, c in ready]
         for (e, _), results in zip(ready, run_all(loaded, variant), strict=True):
             tell(e.case.seed)
-            _compare(e, results, variant)
+            _compare(e, results, replace(variant, assume=e.assume))
     return count
 
 

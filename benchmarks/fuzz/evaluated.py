@@ -15,7 +15,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper, nump
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from benchmarks import jobs
-from benchmarks.fuzz.compare import amplified, difference, differing
+from benchmarks.fuzz.compare import amplified, assumed, difference, differing
 from benchmarks.fuzz.growing import Case, info, model_of
 from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code
 from benchmarks.fuzz.oracle import Oracle, Silent
@@ -59,6 +59,8 @@ def evaluated(case: Case, oracle: Oracle) -> Evaluated:
         return found
     want = {o.name: values[o.name] for o in case.model.graph.output}
     found.module, found.want = module, got
+    found.assume = assumed([*case.inputs.values(), *values.values(), *got.values(), *(
+        numpy_helper.to_array(t) for t in case.model.graph.initializer)])
     if wrong := differing(got, want, len(case.ops)):
         _explain(case, found, values, wrong, want)
     after_passes(found)
@@ -78,18 +80,32 @@ def _explain(case: Case, found: Evaluated, values: dict[str, Array], wrong: dict
                 found.status, found.why = "explained", why
             else:
                 found.blame(f"{node.op_type}: {kind}", _described(case, node, values))
-    assert found.module is not None
     if not blamed:
-        moved = amplified(found.module, case.inputs, found.want)
-        # windows are compared alone, beside the cosines that they are made of
-        windows = {n.output[0] for n in case.model.graph.node if n.op_type.endswith("Window")}
-        rest = {name: w for name, w in want.items() if name not in windows}
-        if still := differing(found.want, rest, len(case.ops), moved):
-            found.blame(f"whole graph: {sorted(still.values())[0]}", ", ".join(case.ops))
-        else:
-            found.status, found.why = "explained", "the graph amplifies roundings"
+        found.status, found.why = "explained", "the graph amplifies roundings"
+        if kinds := _of_the_whole(case, found, values, want):
+            found.blame(f"whole graph: {kinds[0]}", ", ".join(case.ops))
     if found.findings:
         found.status, found.why = "wrong", found.findings[0].cause
+
+
+def _of_the_whole(case: Case, found: Evaluated, values: dict[str, Array],
+                  want: dict[str, Array]) -> list[str]:
+    """The kinds of differences that come from the graph, while each node alone is right.
+
+    None if our own nodes, one after the other, give what the whole gives: then the oracle's
+    roundings went a longer way. Else those that further roundings do not explain.
+    """
+    ours = dict(values)
+    for node in case.model.graph.node:
+        ours |= on_operands(case, node, ours)
+    if not differing(found.want, {n: ours[n] for n in want}, len(case.ops)):
+        return []
+    assert found.module is not None
+    moved = amplified(found.module, case.inputs, found.want)
+    # windows are compared alone, beside the cosines that they are made of
+    windows = {n.output[0] for n in case.model.graph.node if n.op_type.endswith("Window")}
+    rest = {name: w for name, w in want.items() if name not in windows}
+    return sorted(differing(found.want, rest, len(case.ops), moved).values())
 
 
 # ---- one node ----------------------------------------------------------------------------------
@@ -118,6 +134,12 @@ def single(case: Case, node: NodeProto, values: dict[str, Array]) -> ModelProto:
     outputs = [info(n, values[n].dtype, None) for n in node.output if n in values]
     return model_of(helper.make_graph([node], "alone", inputs, outputs,
                                       [held[n] for n in operands if n in held]))
+
+
+def on_operands(case: Case, node: NodeProto, values: dict[str, Array]) -> dict[str, Array]:
+    """Our results of one node on these operands."""
+    model, operands = single(case, node, values), arrays(case, node, values)
+    return interp.run(import_model(model), {v.name: operands[v.name] for v in model.graph.input})
 
 
 def alone(case: Case, node: NodeProto, values: dict[str, Array]) -> str:

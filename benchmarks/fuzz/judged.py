@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from benchmarks.fuzz.variants import Variant, optimised, variant_of
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError
+from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.verify.reducer import Reducer
 
@@ -34,11 +35,12 @@ class Evaluated:
     module: Module | None = None
     ready: Module | None = None  # what the passes make of it
     want: dict[str, Array] = field(default_factory=dict)
+    assume: Assumption = "finite"  # of the numbers that it computes
 
     @property
     def variant(self) -> Variant:
         """How its seed is compiled."""
-        return variant_of(self.case.seed)
+        return replace(variant_of(self.case.seed), assume=self.assume)
 
     def blame(self, cause: str, text: str = "") -> None:
         """Note a difference."""
