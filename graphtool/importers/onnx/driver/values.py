@@ -118,6 +118,13 @@ def array_of(x: Any) -> Array | None:
     return x if isinstance(x, np.ndarray) else None
 
 
+def finite(x: Any) -> bool:
+    """Whether the value is known at import and holds neither NaN nor infinity."""
+    array = array_of(x)
+    return array is not None and array.dtype != object and bool(
+        np.isfinite(array.astype(np.float64, copy=False)).all())
+
+
 def dtype_of(x: Any) -> DType:
     """The dtype of a Tracer or of an array."""
     return x.dtype if isinstance(x, Tracer) else dtypes.of_numpy(x.dtype)

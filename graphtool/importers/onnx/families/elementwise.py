@@ -22,6 +22,7 @@ from graphtool.importers.onnx.driver.values import (
     array_of,
     cast,
     dtype_of,
+    finite,
     number,
     operands,
     reshape,
@@ -243,8 +244,12 @@ def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
 
 @onnx_op("PRelu", since=7)
 def prelu(x: Any, slope: Any) -> Any:
-    """`prelu`; the slope broadcasts to x as in NumPy."""
-    return o.prelu(x, slope)
+    """`prelu`; the slope broadcasts to x as in NumPy.
+
+    The operator's text gives x at 0, where `prelu` has slope·x: NaN if the slope is infinite. So a
+    slope that is computed, or not finite, is multiplied below 0 only.
+    """
+    return o.prelu(x, slope) if finite(slope) else o.select(o.lt(x, 0), o.mul(x, slope), x)
 
 
 @onnx_op("ThresholdedRelu")

@@ -19,6 +19,7 @@ from graphtool.importers.onnx.driver.values import (
     reshape,
     tensor,
 )
+from graphtool.importers.onnx.families import elementwise
 from graphtool.importers.onnx.families.elementwise import BINARY
 from graphtool.ir.op import OPS
 
@@ -68,7 +69,7 @@ def prelu(x: Any, slope: Any, *, consumed_inputs: Any = None) -> Any:
     """`prelu`; a vector of slopes has one entry for each channel."""
     if slope.ndim == 1 and x.ndim > 2 and slope.shape[0] != 1:
         slope = aligned(x, slope, 1)
-    return o.prelu(x, slope)
+    return elementwise.prelu(x, slope)
 
 
 @onnx_op("BatchNormalization", since=1)

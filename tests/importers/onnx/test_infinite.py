@@ -1,0 +1,68 @@
+"""Weights that hold NaN or infinity: they reach those results alone whose definition has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import interp
+from graphtool.kernels.choice.rules import rules_of
+from graphtool.passes import run as passes
+from graphtool.target import named
+from tests.importers.onnx.build import agree, checked, model, node, oracle, random
+from tests.lower.compiling import compiled
+
+
+def with_special(*shape: int, seed: int = 0) -> Any:
+    x = random(*shape, seed=seed)
+    x.reshape(-1)[::5] = np.resize(np.array([np.inf, -np.inf, np.nan], np.float32),
+                                   x.reshape(-1)[::5].shape)
+    return x
+
+
+TRANSPOSED: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "strides": ((1, 2, 5), (2, 3, 2), {"strides": [3]}),
+    "padding": ((2, 2, 5, 4), (2, 3, 3, 2), {"strides": [2, 1], "pads": [1, 0, 2, 1]}),
+    "no strides": ((1, 2, 6), (2, 1, 3), {}),
+    "groups": ((1, 4, 3, 3), (4, 2, 2, 2), {"group": 2, "strides": [2, 2],
+                                            "output_padding": [1, 0]}),
+    "dilation": ((1, 2, 4, 4), (2, 2, 2, 3), {"dilations": [3, 2], "strides": [2, 3]}),
+    "same": ((1, 2, 4, 5), (2, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    "volume": ((1, 2, 3, 2, 2), (2, 2, 2, 1, 2), {"strides": [2, 1, 2]}),
+}
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_convolution(name: str, special: bool, tmp_path: Path) -> None:
+    shape, filters, attrs = TRANSPOSED[name]
+    w = with_special(*filters) if special else random(*filters)
+    proto = model([node("y = ConvTranspose(x, w, b)", **attrs)],
+                  [f"x f32 {' '.join(map(str, shape))}"], ["y f32" + " ?" * len(shape)],
+                  {"w": w, "b": random(filters[1] * attrs.get("group", 1))})
+    module, x = checked(proto), {"x": random(*shape, seed=3)}
+    want = oracle(proto, x)[0]
+    ready = passes(module, supply={"target": named("native"), "rules": rules_of(assume="nothing")})
+    for got in (interp.run(module, x), compiled(ready, tmp_path / "m").run(x)):
+        np.testing.assert_allclose(got["y"], want, rtol=1e-5, atol=1e-5)
+
+
+SLOPES = np.array([np.inf, -np.inf, np.nan, 0.5, 0.0], np.float32)
+
+
+@pytest.mark.parametrize("given", ["weight", "input"])
+def test_slopes_matter_below_0_only(given: str) -> None:
+    """PRelu(x, slope) is x where x >= 0, by the operator's text."""
+    x = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan], np.float32)[:, None]
+    slope = {"s": SLOPES}
+    wide = np.repeat(x, 5, 1)
+    proto = model(["y = PRelu(x, s)"], ["x f32 7 5", *(["s f32 5"] if given == "input" else [])],
+                  ["y f32 7 5"], slope if given == "weight" else {}, opset=16)
+    feed = {"x": wide, **(slope if given == "input" else {})}
+    with np.errstate(invalid="ignore"):
+        want = np.where(wide < 0, SLOPES * wide, wide)
+    np.testing.assert_array_equal(interp.run(checked(proto), feed)["y"], want)
+    agree(proto, {**feed, "x": np.where(np.isfinite(wide), wide, np.float32(1))})
