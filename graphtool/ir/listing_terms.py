@@ -86,7 +86,7 @@ def arguments(scan: Scanner) -> tuple[list[Any], Row]:
         start = scan.at
         if match := scan.match(_KEY):
             if match[1] in attrs:
-                raise scan.fault(f"the attribute {match[1]!r} stands twice", start)
+                raise scan.fault(f"the attribute {match[1]!r} is given twice", start)
             attrs[match[1]] = attribute(scan)
         elif attrs:
             raise scan.fault("an operand after an attribute")

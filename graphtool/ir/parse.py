@@ -145,7 +145,7 @@ class _Parser:
                 scan.at = before
                 return
             if match[1] in attrs:
-                raise scan.fault(f"the attribute {match[1]!r} stands twice", match.start())
+                raise scan.fault(f"the attribute {match[1]!r} is given twice", match.start())
             name = f"{node}.{match[1]}#{len(self.regions)}"
             attrs[match[1]] = name
             scan.open()
@@ -206,7 +206,7 @@ class _Parser:
         if match is None:
             raise scan.fault("expected bounds", hint="1..64, or 1.. without an upper one")
         if name in into["symbols"]:
-            raise scan.fault(f"the dim {name} stands twice", start)
+            raise scan.fault(f"the dim {name} is given twice", start)
         low, high = (None if x is None else int(x) for x in match.groups())
         into["symbols"][name] = {"min": low, "max": high}
 
@@ -281,7 +281,7 @@ class _Parser:
         key = scan.name("a key")
         scan.need("=", "the key")
         if key in into["meta"]:
-            raise scan.fault(f"the key {key!r} stands twice", start)
+            raise scan.fault(f"the key {key!r} is given twice", start)
         scan.skip()
         start = scan.at
         match = scan.match(_REST)

@@ -66,10 +66,10 @@ def test_what_tells_a_least_size() -> None:
 @pytest.mark.parametrize(("call", "inputs", "reason"), [
     ("y = DFT(x)", ["x f32 2 4 N"], "the last axis has an open size"),
     ("y = DFT(x)", ["x f32 M N"], "the last axis has an open size"),
-    ("y = Conv(x, w)", ["x f32 1 2 8 8", "w f32 4 2 K 3"], "weights whose window has an open size"),
-    ("y = Conv(x, w)", ["x f32 1 2 N 8", "w f32 4 2 K L"], "weights whose window has an open size"),
+    ("y = Conv(x, w)", ["x f32 1 2 8 8", "w f32 4 2 K 3"], "the weights must have a fixed size"),
+    ("y = Conv(x, w)", ["x f32 1 2 N 8", "w f32 4 2 K L"], "the weights must have a fixed size"),
     ("y = ConvTranspose(x, w)", ["x f32 1 2 8 8", "w f32 2 3 3 K"],
-     "weights whose window has an open size")])
+     "the weights must have a fixed size")])
 def test_open_sizes_that_are_refused(call: str, inputs: list[str], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         checked(model([call], inputs, ["y f32" + " ?" * (len(inputs[0].split()) - 2)]))

@@ -129,7 +129,9 @@ class Context:
         """
         shape = self.importer.declared.get(self.node.output[0]) if not self.frame.prefix else None
         if shape is None:
-            raise Refused(f"{what} is computed from the inputs")
+            raise Refused(f"{what} is computed from the model's inputs, so the shape of the result "
+                          f"is not known; declare the shape of {self.node.output[0]!r} in the "
+                          f"model, or make {what} a constant")
         return shape
 
     def room(self, i: int = 0) -> tuple[int, ...] | None:

@@ -136,7 +136,7 @@ class Importer(Session):
 
     def _output(self, name: str, frame: Frame) -> Any:
         if name not in frame.env:
-            raise InputError("GT1011", f"the output {name!r} is defined by nothing")
+            raise InputError("GT1011", f"no node, input or initializer defines the output {name!r}")
         return frame.env[name]
 
     def _value(self, x: Any, name: str) -> Value:

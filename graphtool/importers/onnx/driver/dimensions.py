@@ -59,7 +59,7 @@ def _fold(start: Dim, step: Callable[[Dim, Dim], Any]) -> Callable[..., Array]:
 
 def _cast(x: Array, *, to: int, **_: Any) -> Array:
     if to not in (6, 7):  # INT32, INT64
-        raise Refused("a symbolic dimension can only be cast to int32 or int64")
+        raise Refused("a cast of a symbolic dimension is supported to int32 and int64 only")
     return x
 
 

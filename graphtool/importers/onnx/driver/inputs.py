@@ -36,7 +36,8 @@ class Inputs:
         self.unnamed = 0
         for name, (lo, hi) in self.dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
-                raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} hold no size")
+                raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} allow no size",
+                                 hint="the first number is 0 or more and not above the second")
 
     def type(self, info: Any) -> TensorType:
         """The type of a graph input; an optional tensor has the type of its tensor.

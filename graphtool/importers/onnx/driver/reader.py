@@ -136,7 +136,8 @@ def _external(tensor: TensorProto, row: DType, shape: tuple[int, ...],
     name = tensor.name
     if base_dir is None:
         raise InputError("GT1006", f"initializer {name!r} lies in another file, and the model "
-                                   "came without a folder")
+                                   "was given without a folder",
+                         hint="give the path of the model's file")
     path = external_path(base_dir, entries.get("location", ""), name)
     size = path.stat().st_size
     expected = -(-math.prod(shape) * row.bits // 8)
@@ -144,8 +145,9 @@ def _external(tensor: TensorProto, row: DType, shape: tuple[int, ...],
     length = _byte_count(entries.get("length", str(expected)), name)
     _need_size(tensor, row, shape, length)
     if offset + length > size:
-        raise InputError("GT1008", f"initializer {name!r} wants bytes {offset} to "
-                                   f"{offset + length} of a file of {size}", where=path.name)
+        raise InputError("GT1008", f"initializer {name!r} is at bytes {offset} to "
+                                   f"{offset + length} of a file of {size} bytes", where=path.name,
+                         hint="the file may be cut short, or belong to another model")
     if not length:
         return np.zeros(shape, row.numpy)
     raw = np.memmap(path, np.uint8, "r", offset, (length,))
@@ -156,7 +158,8 @@ def _external(tensor: TensorProto, row: DType, shape: tuple[int, ...],
 
 def _byte_count(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InputError("GT1008", f"initializer {name!r} has the offset or length {text!r}")
+        raise InputError("GT1008", f"the offset or length {text[:40]!r} of initializer {name!r} "
+                                   "is not a number of bytes")
     return int(text)
 
 
@@ -170,7 +173,8 @@ def external_path(base_dir: Path, location: str, name: str) -> Path:
         and "\0" not in location and ":" not in parts[0]
     if not plain:
         raise InputError("GT1007", f"initializer {name!r} names the file {location!r}, which is "
-                                   "not inside the model's folder")
+                                   "not inside the model's folder",
+                         hint="put the file into that folder, and name it by a relative path")
     path = base_dir / location
     try:
         target, home = path.resolve(strict=True), base_dir.resolve(strict=True)
@@ -179,7 +183,7 @@ def external_path(base_dir: Path, location: str, name: str) -> Path:
                                    "read", hint="it belongs beside the model") from error
     if not target.is_relative_to(home) and not _in_blobs(home, target):
         raise InputError("GT1007", f"initializer {name!r}: {location!r} is a link that leads out "
-                                   "of the model's folder")
+                                   "of the model's folder", hint="copy the file into that folder")
     if not target.is_file():
         raise InputError("GT1009", f"{location!r} of initializer {name!r} is not a file")
     return target

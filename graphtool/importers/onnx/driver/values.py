@@ -135,6 +135,17 @@ def type_of(x: Any) -> TensorType:
     return x.type if isinstance(x, Tracer) else TensorType(dtype_of(x), x.shape)
 
 
+def computed(what: str) -> Refused:
+    """The refusal of a value that the run computes where import needs a constant."""
+    return Refused(f"{what} must be known at import, but is computed from the model's inputs; make "
+                   "it a constant or an initializer")
+
+
+def _symbolic(what: str) -> Refused:
+    return Refused(f"{what} depends on a symbolic size, but must be known at import; fix that size "
+                   "with --dynamic NAME=SIZE")
+
+
 def dims(x: Any, what: str, least: int | None = 0,
          most: Dim | Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
     """The entries of an integer vector as dimensions.
@@ -146,7 +157,7 @@ def dims(x: Any, what: str, least: int | None = 0,
     if array is None:
         count = product(x.shape)
         if not isinstance(count, int) or not x.dtype.is_integer:
-            raise Refused(f"{what} is computed from the inputs")
+            raise computed(what)
         return tuple(entry(x, i, least, most[i] if isinstance(most, Sequence) else most)
                      for i in range(count))
     return tuple(d if isinstance(d, Poly) else int(d) for d in np.asarray(array).reshape(-1))
@@ -156,10 +167,10 @@ def ints(x: Any, what: str) -> tuple[int, ...]:
     """The entries of a constant integer vector. Raises Refused for symbolic ones."""
     if array_of(x) is None and (not isinstance(x, Tracer) or not all(
             isinstance(known_entry(x, i), int) for i in range(count_of(x)))):
-        raise Refused(f"{what} is computed from the inputs")
+        raise computed(what)
     out = dims(x, what)
     if any(isinstance(d, Poly) for d in out):
-        raise Refused(f"{what} depends on a symbolic size")
+        raise _symbolic(what)
     return out  # type: ignore[return-value]
 
 
@@ -167,7 +178,7 @@ def count_of(x: Any) -> int:
     """The number of elements of a tensor. Raises Refused if it is symbolic."""
     count = product(x.shape)
     if not isinstance(count, int):
-        raise Refused("the length of this vector must be known at import")
+        raise _symbolic("the number of elements of a vector of sizes")
     return count
 
 
@@ -180,16 +191,22 @@ def known_entry(x: Tracer, at: int) -> Dim | None:
 def floats(x: Any, what: str) -> tuple[float, ...]:
     """The entries of a constant tensor. Raises Refused if the run computes them."""
     array = array_of(x)
-    if array is None or array.dtype == object:
-        raise Refused(f"{what} is computed from the inputs")
+    if array is None:
+        raise computed(what)
+    if array.dtype == object:
+        raise _symbolic(what)
     return tuple(float(v) for v in np.asarray(array).reshape(-1))
 
 
 def one(x: Any, what: str) -> Any:
     """The Python number of a constant tensor with one element. Raises Refused for others."""
     array = array_of(x)
-    if array is None or array.dtype == object or array.size != 1:
-        raise Refused(f"{what} is computed from the inputs")
+    if array is None:
+        raise computed(what)
+    if array.size != 1:
+        raise Refused(f"{what} must be one number, but has {array.size} elements")
+    if array.dtype == object:
+        raise _symbolic(what)
     return python_number(array)
 
 

@@ -55,11 +55,14 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
     room, rank, count = ctx.room(), x.ndim, product(axes.shape)
     sizes = [count] if isinstance(count, int) else [*([0] if none else []), *range(1, rank + 1)]
     if len(sizes) > 1 and room is None and not keepdims:
-        raise Refused("a reduction over a computed number of axes, which are dropped")
+        raise Refused("with keepdims=0 and a number of axes that the run computes, the rank of the "
+                      "result is not known; set keepdims=1, or make the axes a constant")
     chosen = [s for n in sizes for s in combinations(range(rank), n)
               if room is None or _shape(x, s, keepdims) == room]
     if not 0 < len(chosen) <= _MOST or (room is None and 0 in x.shape):
-        raise Refused("a reduction over computed axes of which too little is known")
+        raise Refused(f"for the axes that the run computes {len(chosen)} choices are possible, and "
+                      f"1 to {_MOST} are supported, on a tensor that is not empty; declare the "
+                      "shape of the result in the model, or make the axes a constant")
     found = {a: _member(axes, a, rank) for a in range(rank)}
     if len(sizes) > 1 and not none:
         empty = o.not_(_some(list(found.values())))

@@ -146,7 +146,7 @@ def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon:
     Raises Refused for the mean, which nothing defines here.
     """
     if ctx.wanted(1):
-        raise Refused("the mean of a normalisation that has none")
+        raise Refused("the output mean is not defined for this operator; leave output 1 out")
     total = _skipped(x, skip, bias)
     axes = (total.ndim - 1,)
     y = o.rms_norm(total, gamma, axes=axes, epsilon=epsilon)

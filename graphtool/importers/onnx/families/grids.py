@@ -109,7 +109,8 @@ def _places(wide: Any, kernel: Any, dilations: Any, strides: Any) -> Any:
 def _channels(x: Any, block: Any, declared: int | None) -> Dim:
     taps = o.reduce_prod(cast(block, dtypes.int64), axes=(0,))
     if not isinstance(x.shape[1], int):
-        raise Refused("computed blocks of a symbolic number of channels")
+        raise Refused("a block_shape that the run computes needs a fixed number of channels; fix "
+                      "it with --dynamic NAME=SIZE, or make block_shape a constant")
     count = o.div(dim_tensor(x.shape[1], block.builder), reshape(taps, ()))
     return declared_size(count, declared, "the number of channels", 1, x.shape[1])
 

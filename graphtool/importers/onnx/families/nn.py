@@ -111,7 +111,8 @@ def check_window(w: Any, kernel_shape: Any) -> None:
     """Check that kernel_shape, if it is given, is that of the weights. Raises ValueError, and
     Refused for weights whose window has an open size."""
     if not all(isinstance(d, int) for d in w.shape[2:]):
-        raise Refused("weights whose window has an open size")
+        raise Refused("the kernel of the weights must have a fixed size; fix it with "
+                      "--dynamic NAME=SIZE")
     if kernel_shape is not None and tuple(w.shape[2:]) != tuple(kernel_shape):
         raise ValueError(f"kernel_shape {tuple(kernel_shape)}, but weights of {tuple(w.shape)}")
 

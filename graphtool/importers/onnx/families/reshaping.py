@@ -184,7 +184,8 @@ def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
         elif own[at] == 1:
             out[at] = entry(shape, i)
         elif not isinstance(own[at], int):
-            raise Refused(f"the size {own[at]} broadcast to one that is computed")
+            raise Refused(f"the size {own[at]} is symbolic and cannot be broadcast to a size "
+                          "that the run computes; it must be fixed with --dynamic NAME=SIZE")
     return tuple(out)
 
 

@@ -22,7 +22,8 @@ from graphtool.symbolic import product
 
 def _fixed(shape: Any) -> tuple[int, ...]:
     if not all(isinstance(d, int) for d in shape):
-        raise Refused("sampling an image of symbolic size")
+        raise Refused("the image that is sampled must have a fixed size; fix it with "
+                      "--dynamic NAME=SIZE")
     return tuple(shape)
 
 
@@ -155,7 +156,8 @@ def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: 
     """Regions divided into output_height × output_width bins, each reduced from sampling_ratio²
     interpolated samples: [regions, C, height, width]."""
     if sampling_ratio <= 0:
-        raise Refused("a sampling_ratio that depends on the regions' sizes")
+        raise Refused("sampling_ratio=0 is not supported, because each region then has its own "
+                      "number of samples; set sampling_ratio to 1 or more")
     half = coordinate_transformation_mode == "half_pixel"
     box = rois * spatial_scale - (0.5 if half else 0.0)
     x0, y0, x1, y1 = (take(box, 1, k, k + 1) for k in range(4))
@@ -240,7 +242,7 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
                 offset_group: int = 1, pads: Any = None, strides: Any = None) -> Any:
     """A convolution in which each read has its own offset and weight: `gather`, then `matmul`."""
     if x.ndim != 4:
-        raise Refused("DeformConv that is not over two axes")
+        raise Refused(f"DeformConv is supported over 2 spatial axes, x has {x.ndim - 2}")
     check_window(w, kernel_shape)
     n, channels, *_ = x.shape
     kernel = tuple(w.shape[2:])

@@ -139,7 +139,8 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
         if not isinstance(start, Tracer):
             return (first + np.arange(count) * step).astype(row.numpy)
     elif not isinstance(step, int) or step == 0:
-        raise Refused("Range with a symbolic bound needs a step that is a number other than 0")
+        raise Refused("Range with a symbolic bound needs a step that is a constant integer other "
+                      "than 0")
     else:
         far, by = (last - first, step) if step > 0 else (first - last, -step)
         count = maximum(floordiv(far + by - 1, by), 0)

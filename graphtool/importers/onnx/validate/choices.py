@@ -67,5 +67,5 @@ def check_choice(op: str, a: Any, where: str) -> None:
         return
     value = a.i if a.type == a.INT else a.s.decode("utf-8", "replace")
     if value not in allowed:
-        raise InputError("GT1018", f"{op}.{a.name} is {value!r}", where=where,
+        raise InputError("GT1018", f"{op}.{a.name} cannot be {value!r}", where=where,
                          hint=f"it can be {', '.join(map(str, allowed))}")

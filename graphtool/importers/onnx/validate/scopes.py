@@ -59,7 +59,8 @@ def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = N
     names = [v.name for v in graph.output]
     for i, name in enumerate(names):
         if name not in made and name not in around.whole:
-            raise InputError("GT1011", f"the output {name!r} is defined by nothing", where=where)
+            raise InputError("GT1011", f"no node, input or initializer defines the output "
+                                       f"{name!r}", where=where)
         if main and name in names[:i]:
             raise InputError("GT1012", f"the output {name!r} is listed twice", where=where)
 
@@ -77,7 +78,8 @@ def check_function(f: Any, rules: Rules) -> None:
     made = defined | {name for n in f.node for name in n.output if name}
     for name in f.output:
         if name not in made:
-            raise InputError("GT1011", f"the output {name!r} is defined by nothing", where=where)
+            raise InputError("GT1011", f"no node, input or initializer defines the output "
+                                       f"{name!r}", where=where)
 
 
 def _define(name: str, what: str, defined: set[str], where: str) -> None:

@@ -31,22 +31,22 @@ def check_tensor(t: Any, where: str) -> None:
                          where=where)
     count = math.prod(t.dims)
     if any(d < 0 for d in t.dims) or count > _LARGEST:
-        raise InputError("GT1005", f"{name} has the dims {list(t.dims)}", where=where,
+        raise InputError("GT1005", f"{name} cannot have the dims {list(t.dims)}", where=where,
                          hint="a dimension is at least 0, their product at most 2**62")
     held = [f for f in _FIELDS if len(getattr(t, f))] + ["raw_data"] * t.HasField("raw_data")
     if t.data_location == TensorProto.EXTERNAL:
         if held:
-            raise InputError("GT1005", f"{name} lies in another file and holds {held[0]} as well",
-                             where=where)
+            raise InputError("GT1005", f"{name} has its data in another file and in {held[0]} "
+                                       "as well", where=where)
         return
     if len(held) > 1:
-        raise InputError("GT1005", f"{name} holds its data twice, as {held[0]} and {held[1]}",
+        raise InputError("GT1005", f"{name} has its data twice, in {held[0]} and in {held[1]}",
                          where=where)
     field, bits = _form(t)
     stored = held[0] if held else field
     if stored not in (field, "raw_data") or (stored == "raw_data" and not bits):
-        raise InputError("GT1005", f"{name} of type {_type(t)} holds {stored}, not {field}",
-                         where=where)
+        raise InputError("GT1005", f"{name} of type {_type(t)} must have its data in {field}, not "
+                                   f"in {stored}", where=where)
     got = len(t.raw_data) if stored == "raw_data" else len(getattr(t, field))
     expected = -(-count * bits // 8) if stored == "raw_data" else _entries(t, count, bits)
     if got != expected:
@@ -108,7 +108,7 @@ def check_sparse(s: Any, where: str) -> None:
     if any(d < 0 for d in dims) or math.prod(dims) > _LARGEST:
         raise fault("a dimension is at least 0, their product at most 2**62")
     if len(s.values.dims) != 1 or s.indices.data_type != TensorProto.INT64:
-        raise fault("the values are a vector and the indices int64")
+        raise fault("the values must be a vector and the indices int64")
     count, rows = s.values.dims[0], list(s.indices.dims)
     if rows not in ([count], [count, len(dims)]):
         raise fault(f"{count} values have indices of shape {rows}")
@@ -122,4 +122,4 @@ def check_sparse(s: Any, where: str) -> None:
         raise fault("an index is out of range")
     flat = at if len(rows) == 1 else np.ravel_multi_index(tuple(table.T), tuple(dims))
     if (flat[1:] <= flat[:-1]).any():
-        raise fault("the indices are not in ascending order, or one stands twice")
+        raise fault("the indices are not in ascending order, or one is given twice")

@@ -94,8 +94,9 @@ def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[st
         dims += [*(made.strides or ()), *([] if made.size is None else [made.size])]
     late = sorted({s.name for d in dims for s in symbols(d) if s.name not in known})
     if late:
-        raise UnsupportedError("GT1101", "a tensor is as long as the data say", tuple(
-            Unsupported(name, "torch makes the memory of results before a call") for name in late))
+        raise UnsupportedError("GT1101", "the size of a tensor depends on the data", tuple(
+            Unsupported(name, "torch.compile needs the sizes of all results before the call")
+            for name in late))
 
 
 def _ranges(holders: list[fx.Node]) -> dict[str, tuple[int | None, int | None]]:

@@ -68,8 +68,8 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
         raise UsageError("GT1104", f"unknown capture {how!r}", hint="export or fx")
     args, kwargs = placed(model, args, kwargs)
     if how == "fx" and kwargs:
-        raise UsageError("GT1104", f"{next(iter(kwargs))} goes in by its name alone, not for fx",
-                         hint="--capture export")
+        raise UsageError("GT1104", f"the input {next(iter(kwargs))} can only be given by its "
+                         "name, which the capture fx does not support", hint="--capture export")
     inputs = list(names) or input_names(model, args, kwargs)
     given = (*args, *kwargs.values())
     if len(inputs) != len(given) and names:

@@ -90,7 +90,7 @@ def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     if _in_model():
         raise UnsupportedError("GT1102", "a tensor's data is replaced in forward", (
             Unsupported("x.data = …", "capture does not see the new value"),),
-            hint="write a new value, or x.copy_(…)")
+            hint="use a new variable, or x.copy_(…)")
     _DATA.__set__(tensor, value)
 
 
@@ -104,7 +104,7 @@ def _hooked(tensor: torch.Tensor, hook: Any) -> Any:
     name = getattr(hook, "__qualname__", type(hook).__name__)
     raise UnsupportedError("GT1102", "a hook changes a gradient during capture", (
         Unsupported(f"register_hook({name})", "capture does not see what a hook does"),),
-        hint="say it in forward, or leave the hook out where the model is exported")
+        hint="compute it in forward, or register no hook on the model that is exported")
 
 
 def hooked(model: torch.nn.Module) -> list[str]:
@@ -135,8 +135,9 @@ def annotate(exported: ExportedProgram) -> None:
               for name in _annotate(module, is_decomposed(exported), differentiable)]
     if faults:
         raise UnsupportedError("GT1102", "values change in place where gradients are off", tuple(
-            Unsupported(name, "gradients of what it writes into would be those of before")
-            for name in sorted(set(faults))), hint="write a new value, or detach it")
+            Unsupported(name, "the gradient would be that of the old value")
+            for name in sorted(set(faults))),
+            hint="use a new variable, or detach the tensor before")
 
 
 def _annotate(module: fx.GraphModule, decomposed: bool,

@@ -96,4 +96,4 @@ def _backward(*_: Any, **__: Any) -> None:
 
 def _refused(name: str, reason: str) -> UnsupportedError:
     return UnsupportedError("GT1102", "a gradient inside forward", (Unsupported(name, reason),),
-                            hint="torch.autograd.grad(y, x) is understood")
+                            hint="torch.autograd.grad(y, x) is supported")

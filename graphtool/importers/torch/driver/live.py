@@ -55,7 +55,8 @@ def element_type(kind: torch.dtype) -> DType:
 def array(t: torch.Tensor) -> np.ndarray[Any, Any]:
     """A tensor's elements in numpy, without a copy where it is contiguous on the CPU."""
     if t.layout is not torch.strided:
-        raise InputError("GT1105", f"tensors of layout {t.layout} are not supported")
+        raise InputError("GT1105", f"tensors of layout {t.layout} are not supported",
+                         hint="x.to_dense() gives one that is")
     row = element_type(t.dtype)
     t = t.detach().cpu().resolve_neg().contiguous()
     if row.is_borrowed:

@@ -52,7 +52,8 @@ class OpenDims:
         for name, other in self.facts.equal:
             d = substitute(parse(other, table), out)
             if len(symbols(d)) != 1 or coefficient(d, symbols(d)[0].name) is None:
-                raise UsageError("GT1104", f"{name} = {other} is not a multiple of one size")
+                raise UsageError("GT1104", f"{name} = {other} cannot be given to torch",
+                                 hint="one size times a number, plus a number, such as N = 2*M")
             out = {n: substitute(e, {name: d}) for n, e in out.items()} | {name: d}
         return out
 
@@ -135,7 +136,8 @@ def _marks(args: tuple[Any, ...], inputs: list[str],
     for key in dynamic:
         name, at, places = key.partition("@")
         if not name.isidentifier():
-            raise UsageError("GT1104", f"{name!r} cannot name a dim", hint="a plain word")
+            raise UsageError("GT1104", f"{name!r} cannot name a dim",
+                             hint="a word of letters, digits and underscores, such as batch")
         if not at:
             out |= {(i, 0): name for i, a in enumerate(args)
                     if isinstance(a, torch.Tensor) and a.ndim and (i, 0) not in out}

@@ -80,7 +80,8 @@ class _Archive:
         if info is None:
             raise self.fault("GT1202", f"the archive lacks {name!r}")
         if info.compress_type != zipfile.ZIP_STORED or (limit and info.file_size > limit):
-            raise self.fault("GT1203", f"the member {name!r} is compressed or too large")
+            raise self.fault("GT1203", f"the member {name!r} is compressed or too large",
+                             "torch.export.save writes archives without compression")
         if name not in self.read_already:
             try:
                 self.read_already[name] = self.archive.read(info)
@@ -152,7 +153,8 @@ class _Archive:
         path = row["path_name"]
         if row["use_pickle"] is not False or row.get("tensor_meta") is None:
             raise self.fault("GT1205", f"{key!r} is stored as a pickle, which could run any code",
-                             "save plain tensors on the CPU, no subclasses, no scripted objects")
+                             "export the model with plain tensors on the CPU: no subclasses, no "
+                             "scripted objects")
         if not isinstance(path, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", path):
             raise self.fault("GT1203", f"the weight {key!r} has the path {path!r}")
         return weight(self._strided(key, row["tensor_meta"],
@@ -169,11 +171,13 @@ class _Archive:
         if parts is not None:  # as an axis of their own
             shape, strides, offset = [*shape, 2], [*(2 * s for s in strides), 1], 2 * offset
         if len(shape) != len(strides) or meta.get("layout", 7) != 7:
-            raise self.fault("GT1202", f"{key!r} is not a strided tensor")
+            raise self.fault("GT1202", f"{key!r} is not a strided tensor",
+                             "x.to_dense() gives one before the export")
         count = len(raw) // dtype.bytes
         last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
         if 0 not in shape and last >= count:
-            raise self.fault("GT1203", f"{key!r} reaches beyond its {len(raw)} bytes")
+            raise self.fault("GT1203", f"{key!r} needs more than the {len(raw)} bytes that are "
+                                       "stored")
         if 0 in shape:
             return np.zeros(shape, dtype.numpy)
         # strided as plain bits, since numpy's stride tricks know no float8

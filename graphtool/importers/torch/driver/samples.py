@@ -32,10 +32,11 @@ def read_spec(text: str) -> Spec:
     if found is None or (dims != [""] and "" in dims):
         raise UsageError("GT1115", f"cannot read the input {text!r}",
                          hint="NAME:TYPE[SIZES], such as x:f32[1,3,224,224]; a scalar is f32[]; "
-                              "what stays open is said by --dynamic")
+                              "--dynamic gives the sizes that stay open")
     shape = tuple(int(d) for d in dims if d)
     if np.prod([float(d) for d in shape]) > _ELEMENTS:
-        raise UsageError("GT1115", f"the input {text!r} is too large")
+        raise UsageError("GT1115", f"the input {text!r} is too large",
+                         hint=f"{_ELEMENTS:,.0f} elements at most")
     return Spec((found["name"] or "").strip(), dtype(found["type"]), shape)
 
 
