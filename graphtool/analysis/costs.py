@@ -104,8 +104,3 @@ def executions(graph: Graph, times: Dim = 1) -> Iterator[tuple[Node, Dim]]:
 def total(cost: Cost, graph: Graph) -> Dim:
     """The sum over all executions; a node with regions costs what they cost, and nothing itself."""
     return sum((cost(n) * times for n, times in executions(graph) if not any(regions(n))), 0)
-
-
-def covered(op: Op) -> bool:
-    """Whether the op's cost is known and not assumed; a test checks this for the whole registry."""
-    return op.cost is not None or op.decompose is not None or op.category != "compute"

@@ -19,7 +19,6 @@ from graphtool.symbolic import Poly
 
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
 REQUIRED: Any = object()
-COMMON = ("NAME", "PARAMS", "ARGS")  # macros that the printer defines for every template
 
 
 @dataclass(frozen=True, slots=True)

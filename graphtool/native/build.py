@@ -310,6 +310,3 @@ def unchanged(out_dir: Path, key: str) -> bool:
             _digest(out_dir / f) == digest for f, digest in manifest.files.items())
     except (OSError, InputError):
         return False
-
-
-cache_dir, cache_prune, cache_clear = cache.directory, cache.prune, cache.clear

@@ -40,7 +40,8 @@ def test_costs_of_one_node(op: Any, shapes: list[tuple[Dim, ...]], flops: str, m
 
 
 def test_every_op_has_a_cost() -> None:
-    assert [op.name for op in OPS.values() if not costs.covered(op)] == []
+    assert [op.name for op in OPS.values() if op.cost is None and op.decompose is None
+            and op.category == "compute"] == []
 
 
 def test_peak_counts_what_lives_at_once() -> None:

@@ -18,12 +18,6 @@ from graphtool.ir.graph import Graph, Node, TensorType
 _FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())
 
 
-def operand(w: Writer, x: Any) -> Ref:
-    """x, which must be a Ref: operands of regions are tensors."""
-    assert isinstance(x, Ref)
-    return x
-
-
 def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]) -> GraphProto:
     """The GraphProto of a region. Each output has its own name and is computed inside."""
     made = {n for node in inner.nodes for n in node.output}

@@ -22,7 +22,6 @@ from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_cons
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
 
-Array = np.ndarray[Any, Any]
 _FEW = 16  # numbers up to which a constant is a node; initializers may be trained
 Source = tuple[str, int]  # a tensor and the axis whose size gives a symbol
 
