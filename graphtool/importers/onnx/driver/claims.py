@@ -34,7 +34,7 @@ def agreed(scalar: Tracer, declared: int, what: str) -> int:
     if known == declared:
         return declared
     if declared < 0:
-        raise ValueError(f"the model declares the size {declared}")
+        raise ValueError(f"the model declares the size {declared}, which is negative")
     name = builder.symbols.free_name(f"{builder.fresh_stem()}_declared")
     number = cast(reshape(scalar, ()), dtypes.int64)
     builder.emit(o.size, (number,), {"size": symbol(name, declared), "most": declared,

@@ -66,7 +66,7 @@ def gather_block_quantized(x: Any, indices: Any, scales: Any, zero: Any = None, 
                       "int4 or uint4 tensor")
     at, over = axis_of(gather_axis, x.ndim), axis_of(quantize_axis, x.ndim)
     if at == over:
-        raise ValueError("gather_axis and quantize_axis are one axis")
+        raise ValueError("gather_axis and quantize_axis must be different axes")
     parts = [p if p is None else gather(p, indices, axis=at) for p in (x, scales, zero)]
     moved = over + indices.ndim - 1 if over > at else over
     return dequantize_linear(*parts, axis=moved, block_size=block_size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
 from graphtool.symbolic import Dim, product
 
@@ -58,7 +58,8 @@ def _diagonal(x: Any, labels: str) -> tuple[Any, str]:
             second = labels.index(c, first + 1)
             n = x.shape[first]
             if not isinstance(n, int):
-                raise ValueError("the diagonal of a symbolic size")
+                raise Refused("the diagonal of a symbolic size is not supported; fix that size "
+                              "with --dynamic NAME=SIZE")
             pairs = tensor(np.repeat(np.arange(n)[:, None], 2, 1), x)
             rest = [i for i in range(len(labels)) if i not in (first, second)]
             x = o.gather(x, pairs, axes=(first, second))

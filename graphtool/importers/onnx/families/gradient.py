@@ -22,7 +22,7 @@ def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
     if missing := [n for n in (*names, y) if not isinstance(env.get(n), Tracer)]:
         raise Refused(f"the gradient needs tensors of this graph, and {missing[0]!r} is not one")
     if len(inputs) != len(names):
-        raise ValueError(f"{len(inputs)} inputs for {len(names)} names")
+        raise ValueError(f"{len(names)} inputs are named, {len(inputs)} are given")
     at = [env[n].value for n in names]
     graph = _between(ctx.builder.nodes, at, env[y].value)
     others = [Tracer(v, ctx.builder) for v in graph.inputs[len(at):]]

@@ -179,7 +179,7 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
         n = agreed(depth, most, "the depth") if most is not None else dims(
             cast(depth, dtypes.int64), "the depth")[0]
     if isinstance(n, int) and n < 0:
-        raise ValueError(f"the depth is {n}")
+        raise ValueError(f"the depth must be 0 or more, but is {n}")
     need_small(indices, product(indices.shape) * n)
     i = cast(indices, dtypes.int64)
     i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)

@@ -69,7 +69,7 @@ def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[i
     if auto_pad in ("NOTSET", "") or pads is not None:
         pads = pads if pads is not None else (0,) * (2 * n)
         if len(pads) != 2 * n:
-            raise ValueError(f"{len(pads)} pads for {n} spatial axes")
+            raise ValueError(f"{n} spatial axes need {2 * n} pads, {len(pads)} are given")
         return tuple((pads[i], pads[i + n]) for i in range(n))
     if auto_pad == "VALID":
         return ((0, 0),) * n
@@ -86,7 +86,8 @@ def spans_of(window: Any, dilations: Any) -> tuple[int, ...]:
 
     Raises ValueError for a window or a dilation below 1."""
     if any(isinstance(v, int) and v < 1 for v in (*window, *dilations)):
-        raise ValueError(f"a window {tuple(window)} with dilations {tuple(dilations)}")
+        raise ValueError("a window and its dilations must be 1 or more, but are "
+                         f"{tuple(window)} and {tuple(dilations)}")
     return tuple((k - 1) * d + 1 for k, d in zip(window, dilations, strict=True))
 
 
@@ -114,7 +115,8 @@ def check_window(w: Any, kernel_shape: Any) -> None:
         raise Refused("the kernel of the weights must have a fixed size; fix it with "
                       "--dynamic NAME=SIZE")
     if kernel_shape is not None and tuple(w.shape[2:]) != tuple(kernel_shape):
-        raise ValueError(f"kernel_shape {tuple(kernel_shape)}, but weights of {tuple(w.shape)}")
+        raise ValueError(f"kernel_shape is {tuple(kernel_shape)}, the weights have the shape "
+                         f"{tuple(w.shape)}")
 
 
 @onnx_op("ConvTranspose")

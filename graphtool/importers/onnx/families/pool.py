@@ -28,7 +28,7 @@ def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
     """The declared padding, and what ceil_mode adds behind each axis."""
     padding = window_pads(space, spans, strides, pads, auto_pad)
     if pads is not None and any(max(lo_hi) >= k for lo_hi, k in zip(padding, spans, strict=True)):
-        raise ValueError(f"pads {tuple(pads)} are as large as the window {spans}")
+        raise ValueError(f"the pads {tuple(pads)} must be smaller than the window {spans}")
     extra: list[Dim] = []
     for d, k, s, (lo, hi) in zip(space, spans, strides, padding, strict=True):
         if not ceil_mode or auto_pad not in ("NOTSET", ""):

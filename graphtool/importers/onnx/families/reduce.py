@@ -182,7 +182,7 @@ def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1,
 
 def _top_k(x: Any, axis: int, k: Dim, largest: bool) -> Any:
     if isinstance(k, int) and k < 0:
-        raise ValueError(f"k is {k}")
+        raise ValueError(f"k must be 0 or more, but is {k}")
     values, indices = o.top_k(x, k=k, axis=axis, largest=largest)
     return values, indices
 

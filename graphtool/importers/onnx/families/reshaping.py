@@ -141,7 +141,7 @@ def unsqueeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
     axes = ints(at, "the axes") if at is not None else axes
     new = axes_of(axes, x.ndim + len(axes))
     if len(set(new)) != len(new):
-        raise ValueError(f"axes {axes} repeat")
+        raise ValueError(f"the axes {axes} name one axis twice")
     rest = iter(x.shape)
     return reshape(x, tuple(1 if i in new else next(rest) for i in range(x.ndim + len(new))))
 
@@ -212,7 +212,7 @@ def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
     """The same for repeats that are dimensions. Raises ValueError if their number is not x's
     rank."""
     if len(times) != x.ndim or any(isinstance(n, int) and n < 0 for n in times):
-        raise ValueError(f"the repeats {times} for rank {x.ndim}")
+        raise ValueError(f"the repeats must be {x.ndim} sizes, but are {times}")
     apart = tuple(v for d in x.shape for v in (1, d))
     spread = tuple(v for n, d in zip(times, x.shape, strict=True) for v in (n, d))
     if apart == spread:

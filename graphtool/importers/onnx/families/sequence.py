@@ -35,7 +35,7 @@ def _rows(xs: Any, i: Any) -> Rows:
 def _position(i: Any, length: int) -> int:
     at = ints(i, "the position")[0]
     if not -length <= at <= length:
-        raise ValueError(f"position {at} in a sequence of {length}")
+        raise ValueError(f"position {at} is not in a sequence of {length} elements")
     return at + length if at < 0 else at
 
 

@@ -121,7 +121,7 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     stride = [1] * rank
     flipped = []
     if len(set(axes_of(axes, rank))) != len(starts):
-        raise ValueError(f"{len(starts)} starts for the axes {tuple(axes)}")
+        raise ValueError(f"{len(starts)} starts are given for the axes {tuple(axes)}")
     for a, b, axis, step in zip(starts, ends, axes_of(axes, rank), steps, strict=True):
         d = x.shape[axis]
         if step < 0:  # x[a:b:-s] is flip(x)[d-1-a : d-1-b : s]
@@ -159,7 +159,7 @@ def split_2(x: Any, sizes: Any = None, *, axis: int = 0, split: Any = None, ctx:
     given = split if split is not None else _split_sizes(x, sizes, axis, ctx)
     d = x.shape[axis_of(axis, x.ndim)]
     if given is None and isinstance(d, int) and d % ctx.outputs:
-        raise ValueError(f"{d} is not a multiple of {ctx.outputs}")
+        raise ValueError(f"an axis of size {d} cannot be cut into {ctx.outputs} equal parts")
     return parts(x, axis_of(axis, x.ndim), given, ctx.outputs)
 
 
@@ -241,7 +241,7 @@ def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
     n = x.ndim
     lo, hi = tuple(pads[:n]), tuple(pads[n:])
     if len(hi) != n:
-        raise ValueError(f"{len(pads)} pads for rank {n}")
+        raise ValueError(f"rank {n} needs {2 * n} pads, {len(pads)} are given")
     need_small(x, product(d + a + b for d, a, b in zip(x.shape, lo, hi, strict=True)))
     match mode:
         case "constant":

@@ -30,7 +30,6 @@ _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 class Forest:
     """The tables while they are built. A leaf is a node of kind −1 with a row of weights."""
 
-    targets: int
     kinds: list[int] = field(default_factory=list)
     splits: list[float] = field(default_factory=list)
     children: list[list[int]] = field(default_factory=list)
@@ -43,7 +42,7 @@ class Forest:
         Raises ValueError for a feature that the table cannot hold.
         """
         if feature < 0 or feature >= 1 << 27:
-            raise ValueError(f"feature {feature}")
+            raise ValueError(f"a feature must be from 0 to {(1 << 27) - 1}, but is {feature}")
         self.kinds.append(16 * feature + 2 * mode + missing)
         self.splits.append(split)
         self.children.append([0, 0])
@@ -102,7 +101,7 @@ def tree_ensemble(x: Any, *, aggregate_function: int = 1, leaf_targetids: Any, l
                   nodes_splits: Any, nodes_trueleafs: Any, nodes_truenodeids: Any,
                   post_transform: int = 0, tree_roots: Any) -> Any:
     """`trees` with tables from the node and leaf attributes, then the post transform."""
-    forest, modes = Forest(n_targets), [int(m) for m in nodes_modes]
+    forest, modes = Forest(), [int(m) for m in nodes_modes]
     sets = iter(_sets(membership_values))
     missing = nodes_missing_value_tracks_true or (0,) * len(modes)
     chains = []
@@ -156,8 +155,8 @@ def _forest(targets: int, how: str, nodes: dict[str, Any], leaves: Sequence[Any]
     trees, ids, modes = nodes["treeids"], nodes["nodeids"], nodes["modes"]
     number = {key: i for i, key in enumerate(zip(trees, ids, strict=True))}
     if len(number) != len(modes):
-        raise ValueError("nodes that stand twice")
-    forest = Forest(targets)
+        raise ValueError("two nodes have the same tree and the same number")
+    forest = Forest()
     given = {i: _nothing(targets, how) for i, m in enumerate(modes) if m == "LEAF"}
     for tree, node, target, weight in zip(*leaves, strict=True):
         held = given[number[tree, node]]

@@ -19,7 +19,7 @@ _LIMIT = 20_000  # characters; sizes are short, and the parser recurses
 
 def _power(a: Dim, b: Dim) -> Dim:
     if not isinstance(b, int) or not 0 <= b <= 16:
-        raise ValueError("power")
+        raise ValueError("an exponent must be a number from 0 to 16")
     return _times(*[a] * b)
 
 
@@ -36,13 +36,13 @@ def _times(*xs: Dim) -> Dim:
 
 def _divide(a: Dim, b: Dim) -> Dim:
     if isinstance(b, int) and b <= 0:
-        raise ValueError("division")
+        raise ValueError("a divisor must be 1 or more")
     return floordiv(a, b)
 
 
 def _remainder(a: Dim, b: Dim) -> Dim:
     if isinstance(b, int) and b <= 0:
-        raise ValueError("division")
+        raise ValueError("a divisor must be 1 or more")
     return mod(a, b)
 
 
